@@ -71,7 +71,6 @@ def populate(world: SmallWorld, chance: random.Random, machines: int, count: int
 
 
 @pytest.mark.parametrize("seed", [1, *for_release(2, 3)])
-@pytest.mark.release
 def test_a_minute_of_bad_weather_costs_nothing(small: SmallWorld, seed: int) -> None:
     """Each kind of it comes once, so there are three machines, one with a clock that is a year ahead."""
     chance = random.Random(seed)

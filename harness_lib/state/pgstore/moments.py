@@ -70,7 +70,7 @@ class Moments:
         # Connections that nobody uses now, and since when.
         self._idle: deque[tuple[Asking, float]] = deque()
         # What a signal has raised where Python would forget it.
-        self._raised: BaseException | None = None
+        self._raised: KeyboardInterrupt | None = None
         weakref.finalize(self, _close, self._idle)
         self.news = 0
         self.work_on(link)
@@ -114,7 +114,7 @@ class Moments:
         """
         try:
             self._give_back(conn)
-        except BaseException as error:
+        except KeyboardInterrupt as error:
             self._raised = error
 
     def _raise(self) -> None:

@@ -149,11 +149,15 @@ class _Place:
         self._mutex = threading.Lock()
         self._at_front = threading.Event()
         self._given_up = False
+        self._error: OSError | None = None
         threading.Thread(target=self._wait, daemon=True).start()
 
     def is_front(self, seconds: float) -> bool:
-        """Return whether it is our turn within `seconds`."""
-        return self._at_front.wait(seconds)
+        """Return whether it is our turn within `seconds`. Raises OSError if the lock cannot be taken."""
+        is_over = self._at_front.wait(seconds)
+        if self._error is not None:
+            raise self._error
+        return is_over
 
     def leave(self) -> None:
         """Leave the queue; the descriptor is closed now if it is our turn, else when it comes."""
@@ -163,7 +167,11 @@ class _Place:
                 os.close(self._descriptor)
 
     def _wait(self) -> None:
-        take(self._descriptor)
+        try:
+            take(self._descriptor)
+        except OSError as error:
+            # A thread that dies would let the others wait for ever.
+            self._error = error
         with self._mutex:
             if self._given_up:
                 os.close(self._descriptor)

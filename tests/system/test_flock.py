@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -313,3 +314,17 @@ def test_without_a_directory_there_is_no_line_and_nobody_minds(tmp_path: Path) -
         pass
 
     assert not (tmp_path / "missing").exists()
+
+
+def test_who_stands_in_line_is_told_that_there_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system over the network it may fail while one waits; nobody would be woken then."""
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(flock, "take", fail)
+    line = tmp_path / "line"
+    with flock.attempt(line), pytest.raises(OSError, match="No locks"), turn(line, 0.1, lambda: None):
+        pytest.fail("It has no lock.")

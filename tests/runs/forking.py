@@ -98,7 +98,7 @@ def _work(streams: Sequence[int], inherited: Sequence[int]) -> NoReturn:
             signal.signal(each, signal.SIG_DFL)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
-        _close_others(inherited)
+        _silence_others(inherited)
         worker_main.main()
         code = 0
     except BaseException:  # noqa: BLE001 (as the interpreter does)
@@ -111,12 +111,16 @@ def _work(streams: Sequence[int], inherited: Sequence[int]) -> NoReturn:
         os._exit(code)
 
 
-def _close_others(inherited: Sequence[int]) -> None:
+def _silence_others(inherited: Sequence[int]) -> None:
+    """Let the descriptors of the run lead nowhere, and let go of its locks.
+
+    They are not closed: objects of the run, which are here too, close them once more at their end, and the
+    number could be that of a lock or a connection of ours by then.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
     for number in [int(each.name) for each in Path("/proc/self/fd").iterdir()]:
-        if number > 2 and number not in inherited:
-            # That of the directory itself is closed by now.
-            with suppress(OSError):
-                os.close(number)
+        if number > 2 and number not in (nowhere, *inherited):
+            os.dup2(nowhere, number, inheritable=False)
 
 
 if __name__ == "__main__":

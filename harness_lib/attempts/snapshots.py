@@ -29,6 +29,8 @@ DAYS = 30.0
 AT_ONCE = 200
 Kind = Literal["wip", "ready"]
 KINDS: tuple[Kind, ...] = ("wip", "ready")
+# Copies of what is kept here alone, as the remote could not take it.
+UNSENT = "unsent"
 # A ref with which a join tries what the remote takes: when it began, by the clock of the database.
 _PROBE = re.compile(r"/probe-(\d+)-[0-9a-f]{8}(?:/|-|$)")
 # Longer than a join takes: it pushes twice, and waits two minutes for each answer.
@@ -150,13 +152,35 @@ def share(ctx: Context, task: Task) -> Answer:
     answer = Answer(done=True)
     too_large = _too_large(there, task, [commit for _, commit in kept]) if kept else None
     if kept and not too_large:
-        specs = (f"{commit}:{_shared(there, name)}" for name, commit in kept)
-        answer = remote.push(ctx, there, "--force", there.work, *specs)
+        answer = _push(ctx, there, kept)
+        for name, commit in kept if not answer.done else ():
+            there.git.set_ref(there.copy(UNSENT, name.removeprefix(rescue_refs.RESCUE_REFS)), commit)
     goes_on = task.handback if outcome.intent_of(task).outcome == "pending" else None
     is_there = goes_on is None or (not too_large and goes_on.rescue in dict(kept))
     if answer.done and is_there:
         answer = drop(ctx, there, task)
     return too_large or answer
+
+
+def _push(ctx: Context, there: There, kept: Sequence[tuple[str, str]]) -> Answer:
+    specs = (f"{commit}:{_shared(there, name)}" for name, commit in kept)
+    return remote.push(ctx, there, "--force", there.work, *specs)
+
+
+def send(ctx: Context) -> None:
+    """Push what `share` could not push when an attempt ended: another machine may go on with it.
+
+    What cannot be pushed now either is left for the next time.
+    """
+    there = remote.of(ctx)
+    git, prefix = there.git, there.copy(UNSENT)
+    unsent = [(name.removeprefix(f"{prefix}/"), commit) for name, commit in git.refs(prefix)]
+    named = [(f"{rescue_refs.RESCUE_REFS}{name}", commit) for name, commit in unsent]
+    # The user may have dropped it meanwhile.
+    kept = [(name, commit) for name, commit in named if git.ref(name) == commit]
+    if not kept or _push(ctx, there, kept).done:
+        for name, commit in unsent:
+            git.delete_ref(f"{prefix}/{name}", commit)
 
 
 def drop(ctx: Context, there: There, task: Task) -> Answer:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.attempts import merge_queue, reconcile, requeue, worker_worktrees
+from harness_lib.attempts import merge_queue, reconcile, requeue, snapshots, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
@@ -265,8 +265,9 @@ class Orphans:
         return before & self._missing
 
     def of_machines(self) -> None:
-        """Recover what other machines have left, every half a minute, while workers go on."""
+        """Recover what other machines have left, and send what they lack, every half a minute."""
         now = self._ctx.clock.monotonic()
         if self._ctx.store.shared is not None and now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
+            snapshots.send(self._ctx)
             self.of_others(self._ctx.store.ask())

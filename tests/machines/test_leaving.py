@@ -111,6 +111,27 @@ def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
     world.each_once(task)
 
 
+def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_next_run(world: World) -> None:
+    one = world.machine("one")
+    one.add("Never done", "false", "--max-attempts", "1", do="write b b")
+    one.add("Dropped", "false", "--max-attempts", "1", do="write c c")
+    world.trust()
+    hook(world, "case $1 in */rescue/*) exit 1;; esac")
+    one.ends(9)
+    assert one.ok("rescue", "list")["count"] == 2
+    assert world.refs("rescue") == []
+    one.ok("rescue", "drop", "task-002/1-1")
+    hook(world, "exit 0")
+    one.file_task("next")
+
+    one.ends(9)
+
+    assert world.refs("rescue") == ["task-001/1-1"]
+    kept = sh(world.remote, "for-each-ref", "--format=%(refname)", f"refs/harness/{world.name}/rescue")
+    assert sh(world.remote, "show", f"{kept}:b") == "b"
+    assert sh(one.top, "for-each-ref", f"refs/harness/there/{world.name}/unsent") == ""
+
+
 @pytest.mark.release
 def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
     hook(world, 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')

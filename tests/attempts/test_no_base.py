@@ -1,0 +1,42 @@
+"""An attempt needs a commit that it can go back to: without one, what is wrong with the branch is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.system.git.gitrepo import sh
+from tests.verbs.project import Agent, Project
+
+
+@pytest.mark.parametrize(
+    ("broken", "said", "typed"),
+    [
+        (
+            ("symbolic-ref", "HEAD", "refs/heads/empty"),
+            "The branch empty of {top} has no commit; there are others, main for one.",
+            "git switch main",
+        ),
+        (
+            ("update-ref", "-d", "refs/heads/main"),
+            "The branch main is gone; it stood at {head}.",
+            "git branch main {head}",
+        ),
+    ],
+    ids=["never had one", "is gone"],
+)
+def test_a_branch_without_a_commit_is_named_with_its_cure(
+    project: Project, agent: Agent, broken: tuple[str, ...], said: str, typed: str
+) -> None:
+    agent.ok("add", "One", "--validate", "test -f done")
+    agent.ok("start")
+    head = project.head
+    sh(project.top, *broken)
+
+    refused = agent("claim")
+
+    assert refused.code == 7
+    assert said.format(top=project.top, head=head[:12]) in refused.err
+    cure = typed.format(head=head)
+    assert cure in refused.err
+    sh(project.top, *cure.split()[1:])
+    agent.ok("claim")

@@ -31,8 +31,8 @@ from harness_lib.errors import (
     StateUnreadableError,
 )
 from harness_lib.rules import attempts, run_state
-from harness_lib.rules.events import Notice, Said, Stepped
-from harness_lib.runs import agent_process, agent_retries, confinement
+from harness_lib.rules.events import Away, Notice, Said, Stepped
+from harness_lib.runs import agent_process, agent_retries, confinement, waiting
 from harness_lib.runs.agent_process import AgentExit, Listener, Rules
 from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
 from harness_lib.state.api import Questions
@@ -71,9 +71,8 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     worker.tell(Stepped("checks"))
     try:
         # Notes, checkpoints and renewals may have changed the task meanwhile.
-        questions = ctx.store.ask()
-        task = outcome.require_claim(ctx.store.ask_now(), task)
-        evaluation = _evaluate(ctx, questions, task, worker.known, green=green)
+        task = _mine(ctx, task, worker)
+        evaluation = _evaluate(ctx, ctx.store.ask(), task, worker.known, green=green)
         if not evaluation.checked.passed:
             # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
@@ -82,10 +81,22 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             return rollback.roll_back(ctx, session, task, verdict)
         contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))
-        task = outcome.require_claim(ctx.store.ask_now(), task)
+        task = _mine(ctx, task, worker)
         return complete.complete(ctx, session, task, evaluation, worker.known)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
+
+
+def _mine(ctx: Context, task: Task, worker: WorkerPort) -> Task:
+    """Return the task as it is now, once the database is there: no agent works again because it was away.
+
+    Raises LeaseLostError, AwayError after half an hour.
+    """
+    return waiting.until_it_works(
+        ctx,
+        lambda line: worker.tell(Away(line)),
+        lambda: outcome.require_claim(ctx.store.ask_now(), task),
+    )
 
 
 def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:

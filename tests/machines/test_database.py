@@ -125,6 +125,26 @@ def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> Non
     line.close()
 
 
+def test_no_other_agent_works_again_when_the_database_was_away_as_one_ended(world: World) -> None:
+    one = world.machine("one")
+    line = moved_to_a_line(one)
+    go, gone, begun = (world.place / name for name in ("go", "gone", "begun"))
+    task = one.add("Work", "test -f done", do=f"sh echo x >> {begun} ;; {AGENT.format(world.place)}")
+    world.trust()
+    run = one.start(**HURRIED)
+    until("the agent", (world.place / "works").exists)
+    line.cut()
+    go.touch()
+    until("the end of the agent", gone.exists)
+    until("the run waits", lambda: WAITS_ONCE in one.printed or run.poll() is not None)
+    line.mend()
+    assert run.wait() == 0, one.printed
+    assert begun.read_text() == "x\n"
+    assert one.printed.count(WAITS_ONCE) == 1
+    world.each_once(task)
+    line.close()
+
+
 def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world: World) -> None:
     """First the remote is away, then the database."""
     one = world.machine("one")

@@ -49,7 +49,12 @@ def _of_the_list(world: SmallWorld, git: Git) -> Iterator[str]:
 
 
 def _is_its_own(world: SmallWorld, error: str) -> bool:
-    """Return whether an attempt may have failed with `error` in any weather."""
+    """Return whether an attempt may fail with `error`, also one that the weather has interrupted.
+
+    The third interruption in a row without any progress is a failed attempt (docs/design.md).
+    """
+    if "interrupted 3 times in a row without progress" in error:
+        return True
     if "but conflicts with what was merged meanwhile" in error or "Conflict marks still stand" in error:
         return True
     return "disk full" in world.story and "TEST_FAIL" in error

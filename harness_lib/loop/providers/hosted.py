@@ -147,6 +147,9 @@ class Hosted(NamedTuple):
             name, separator, value = self._settings(env).get("auth_header", "").partition(":")
             if separator:
                 return {**headers, name.strip(): value.strip()}
+        if self.config.values.get("auth"):
+            # The header of its login comes with each request, and no key is needed beside it.
+            return headers
         stored = keys.secret(keys.first(runtime, self.config.name))
         key = (env.get(self.key, "") or stored).strip()
         if not key and self.needs_key:

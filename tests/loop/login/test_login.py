@@ -44,6 +44,18 @@ def test_the_user_logs_in_by_the_browser_and_the_token_is_used(
     assert auth.refusals == model.refusals == []
 
 
+def test_a_key_is_not_sent_beside_a_login(
+    hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path
+) -> None:
+    describe(home, auth, model, protocol="anthropic", auth_env="HOSTED_KEY")
+    logged_in(hs, tmp_path)
+
+    hs("--provider", "hosted", "hello", env={"HOSTED_KEY": "sesame"})
+
+    assert auth.is_good(model.headers[0]["authorization"])
+    assert "sesame" not in str(model.headers)
+
+
 def test_who_is_not_logged_in_is_told_what_to_type(hs: Hs, home: Path) -> None:
     said = hs("--provider", "hosted", "hello")
 

@@ -177,8 +177,26 @@ def test_a_commit_prepared_before_another_is_kept_and_not_published(project: Pro
     assert "1 commit left main" in reply
 
 
-def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(project: Project) -> None:
+def _rescued(project: Project, commit: str) -> str:
+    """Bring a list whose rollback began one commit ago and has kept `commit` already; return the base."""
+    project.git("update-ref", FORGED["rollback"]["rescue"], commit)
     _list(project, "rollback", **{**_forged(project, "rollback"), "head": _oid(project, "HEAD~1")})
+    return _oid(project, "HEAD~2")
+
+
+def test_a_rollback_goes_on_where_all_that_it_takes_off_the_branch_is_rescued_already(
+    project: Project,
+) -> None:
+    base = _rescued(project, project.head)
+
+    _trusted(project).ok("start")
+
+    assert _oid(project, "main") == base
+
+
+def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(project: Project) -> None:
+    """Its rescue, of before, lacks what they have committed."""
+    _rescued(project, "HEAD~1")
     agent = _trusted(project)
     main, files = project.head, project.files
 
@@ -187,7 +205,7 @@ def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(pro
     assert _oid(project, "main") == main
     assert project.files == files
     assert "HEAD has moved" in str(said)
-    assert "tracked.txt" in project.git("show", "--stat", project.refs()[0])
+    assert "tracked.txt" in project.git("show", "--stat", project.refs()[-1])
 
 
 def test_what_was_untracked_is_believed_only_from_a_ref_of_ours(project: Project, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ TESTS: dict[str, list[str]] = {
     # What an attempt does is seen through the verbs, where runs merge, and between machines.
     "attempts": [
         *("tests/attempts", "tests/hostile", "tests/verbs", *_MERGING, *ANYWAY),
+        "tests/fault_injection/test_bad_head.py",
         *(f"tests/machines/test_{name}.py" for name in ("chat", "leaving", "survival", "turn", "unusual")),
     ],
     # What it publishes of its records stands in the schemas and on the page of fields; what several machines

@@ -55,6 +55,7 @@ def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, 
     assert "A submodule at a commit that only this work tree had: 'lib'" in said.stdout
     assert links(submodule) == before
     (kept,) = aside(submodule)
+    assert f"It was moved to {kept}, with its commits" in " ".join(said.stdout.split())
     assert (kept / "lib" / "l").read_text() == "one\ntwo\n"
     assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
     assert sh(kept / "lib", "status", "--porcelain") == ""

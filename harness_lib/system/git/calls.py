@@ -61,7 +61,12 @@ FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 STDERR_TAIL = 2000
 # By whom memory is short, by whom the machine is shut down, and what a full disk does to a mapped file.
 _KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGBUS)
-_NO_ROOM = re.compile(rb"no space left on device|disk quota exceeded|cannot allocate memory", re.IGNORECASE)
+# Where git leaves out the cause, it is a write that failed: what may not be written cannot be opened.
+_NO_ROOM = re.compile(
+    rb"no space left on device|disk quota exceeded|cannot allocate memory|out of diskspace"
+    rb"|unable to write file|failed to write new configuration|couldn't write '",
+    re.IGNORECASE,
+)
 
 _Key = tuple[str, int, int]
 # The lock on a repository that this thread holds: each git process that it starts inherits it.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness_lib.attempts import check, rescue_refs
 from harness_lib.core import project
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import AwayError, EnvSetupError, HarnessError
 from harness_lib.system import flock
 from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import clones, locks, snapshot, status, submodules, worktrees
@@ -151,6 +151,9 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
             _give_repositories(git, commit)
             return git, False
         _make_way(ctx, path, git, commit)
+    except AwayError:
+        # No room on the disk, or a git that was killed; another work tree needs more.
+        raise
     except GitError:
         # Its index may be broken: everything in it is kept, and it is made again.
         rescue_refs.whole(ctx, path, None)

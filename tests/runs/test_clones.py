@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import worker_worktrees
+from harness_lib.errors import AwayError
 from harness_lib.system.git import clones
 from tests.conftest import for_release
+from tests.full_disk import fill, small_disk
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import commit_all, put, sh
 
@@ -298,3 +300,20 @@ def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
 
     assert (new, (git.top / "README.md").exists()) == (True, True)
     assert str(mine) in sh(shared.top, "worktree", "list")
+
+
+def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> None:
+    """It is no defect of the work tree, and there is no room for another one."""
+    with small_disk(shared.home / "worktrees"):
+        ctx = shared.context()
+        place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
+        worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+        commit_all(shared.top, "Large", {"large": os.urandom(100_000)})
+        filler = fill(shared.home / "worktrees")
+        with pytest.raises(AwayError):
+            worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+        filler.unlink()
+
+        git, new = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+
+        assert (new, (git.top / "large").stat().st_size) == (False, 100_000)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from harness_lib.errors import AwayError
 from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git, GitError
+from tests.full_disk import fill, small_disk
 from tests.system.git.gitrepo import put, sh
 
 # As git 2.39 says it.
@@ -30,24 +29,11 @@ def test_what_git_says_of_a_full_disk_may_end_by_itself(line: str) -> None:
     assert isinstance(calls.failure(["checkout"], 128, line.encode()), AwayError)
 
 
-def fill(disk: Path) -> None:
-    """Take all the room that is left."""
-    with (disk / "filler").open("ab", buffering=0) as filler, suppress(OSError):
-        while filler.write(b"0" * 1024):
-            pass
-
-
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Git]:
     """Give a repository on a disk of its own that has no room left."""
-    if os.geteuid():
-        pytest.skip("only root can mount a disk")
     disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    if subprocess.run(mount, check=False).returncode:
-        pytest.skip("nothing can be mounted here")
-    try:
+    with small_disk(disk):
         top = disk / "repo"
         sh(tmp_path, "init", "-q", str(top))
         for name in ("f1", "f2", "f3"):
@@ -56,8 +42,6 @@ def full(tmp_path: Path) -> Iterator[Git]:
         sh(top, "commit", "-qm", "begin")
         fill(disk)
         yield Git.open(top)
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 @pytest.mark.parametrize(

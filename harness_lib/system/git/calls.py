@@ -81,6 +81,8 @@ CURE_FOR_RUNS = "Install a newer git; every other verb works with {}.{} or newer
 class GitError(EnvSetupError):
     """A git command failed that never fails in a sound repository."""
 
+    cure = "See that git works here (`git status`), then try again."
+
     def __init__(self, argv: Sequence[str], returncode: int, stderr: bytes) -> None:
         self.argv = tuple(argv)
         self.returncode = returncode
@@ -88,12 +90,14 @@ class GitError(EnvSetupError):
         words = " ".join(argv)[:200]
         super().__init__(
             f"`git {words}` failed with {returncode}: {self.stderr or 'no message'}",
-            "see that git works here (`git status`), then try again",
+            self.cure,
         )
 
 
 class GitFailedByMachineError(GitError, AwayError):
     """A git command was killed, or found no room on the disk or in memory; the repository may be sound."""
+
+    cure = "See that there is room on the disk and in memory (`df`, `free`), then try again."
 
 
 class GitLockedError(GitError, HeldError):

@@ -26,7 +26,10 @@ SAID = (
 
 @pytest.mark.parametrize("line", SAID)
 def test_what_git_says_of_a_full_disk_may_end_by_itself(line: str) -> None:
-    assert isinstance(calls.failure(["checkout"], 128, line.encode()), AwayError)
+    error = calls.failure(["checkout"], 128, line.encode())
+
+    assert isinstance(error, AwayError)
+    assert "room on the disk" in str(error.hint)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Shapes of plans as they are found in public repositories, six of each tool, in words of our own.
+"""Shapes of plans as they are found in public repositories, in words of our own; the other files have more.
 
 Beside each stands what its author meant: a line for each task, `KEY TITLE < AFTER ! CHECK`, with `x` behind
 the key of a task that is done, `?` behind one that asks a person; no `<` where the plan does not say.
@@ -22,22 +22,7 @@ SUPERPOWERS = {
         ),
         "1 Add `f` ! go test ./f",
     ),
-    "bold steps below headings of the second level": (
-        (
-            "## Task 1: One\n\n**Step 1: Do**\n\nRun:\n```bash\n"
-            "cargo test one\n```\nExpected: 3 passed, 0 failed\n\n"
-            "## Task 2: Two\n\n**Step 1: Look**\n\nOpen the page.\n"
-        ),
-        "1 One ! cargo test one\n2 Two",
-    ),
     "neither boxes nor steps": ("### Task 1: Move it\n\nMove `a` to `b`.\n", "1 Move it"),
-    "in Chinese": (
-        (
-            "### \u4efb\u52a1 1\uff1a\u6dfb\u52a0\n\n- [x] **\u6b65\u9aa4 1**\n\n"
-            "\u8fd0\u884c\uff1a`pnpm test`\n\u9884\u671f\uff1a\u901a\u8fc7\n"
-        ),
-        "1x \u6dfb\u52a0 ! pnpm test",
-    ),
     "commands inside of sentences": (
         (
             "### Task 1: Guard\n\n- [ ] **Step 1: Test.** Run `just test guard`; expect failure.\n"
@@ -54,13 +39,6 @@ SUPERPOWERS = {
     ),
 }
 SPEC_KIT = {
-    "phases without a word about order": (
-        (
-            "## Phase 1: Setup\n- [ ] T001 A\n- [ ] T002 [P] B\n"
-            "- [ ] T003 [P] C\n## Phase 2: Core\n- [ ] T004 D\n"
-        ),
-        "T001 A <\nT002 B < T001\nT003 C < T001\nT004 D < T002 T003",
-    ),
     "numbers of phases with dots, and no stories": (
         (
             "## Phase 3.1: Setup\n- [ ] T001 A\n## Phase 3.2: Tests First\n- [ ] T002 [P] B in tests/b.py\n"
@@ -97,7 +75,6 @@ SPEC_KIT = {
     ),
 }
 OPENSPEC = {
-    "numbers below numbered sections": ("## 1. A\n- [ ] 1.1 One\n- [x] 1.2 Two\n", "1.1 One\n1.2x Two"),
     "items of several lines": ("## 1. A\n- [ ] 1.1 One that\n      goes on\n", "1.1 One that goes on"),
     "waves": (
         "## Wave 1: A\n\n- [ ] 1.1 [S] One\n\n## Wave 2: B\n\n- [ ] 2.1 [M] Two\n",
@@ -108,30 +85,11 @@ OPENSPEC = {
         "1.1 One\n1.2 Two\n2 Alone",
     ),
     "bold numbers": ("## A\n- [ ] **1.1** One\n- [ ] **1.2.** Two\n", "1.1 One\n1.2 Two"),
-    "a command in the sentence": (
-        (
-            "## 1. A\n- [ ] 1.1 One; verify that `npm run lint` passes\n"
-            "- [ ] 1.2 Two. Verify: `a.test.ts` covers it\n"
-        ),
-        "1.1 One; verify that `npm run lint` passes ! npm run lint\n1.2 Two. Verify: `a.test.ts` covers it",
-    ),
 }
 GSD = {
     "automatic tasks": (
         '<task type="auto"><name>Task 1: A</name><verify>npx tsc --noEmit passes</verify></task>',
         "1 A ! npx tsc --noEmit",
-    ),
-    "automated checks": (
-        (
-            '<task type="auto" tdd="true">\n<name>A</name>\n<verify>\n'
-            "<automated>test -f a &amp;&amp; test -f b</automated>\n"
-            "<manual>Look.</manual>\n</verify>\n</task>"
-        ),
-        "1 A ! test -f a && test -f b",
-    ),
-    "a sentence as the check": (
-        '<task type="auto"><name>Task 2: A</name><verify>All tests pass</verify></task>',
-        "2 A",
     ),
     "a decision for a person": (
         (
@@ -147,31 +105,7 @@ GSD = {
     "no front matter and no type": ("<tasks>\n<task>\n<name>1. A</name>\n</task>\n</tasks>", "1 A"),
 }
 TASK_MASTER: dict[str, tuple[Any, str]] = {
-    "a tag": (
-        {
-            "master": {
-                "tasks": [
-                    {"id": 1, "title": "A", "dependencies": []},
-                    {"id": 2, "title": "B", "dependencies": [1]},
-                ]
-            }
-        },
-        "1 A <\n2 B < 1",
-    ),
     "no tags": ({"tasks": [{"id": 7, "title": "A", "subtasks": []}], "metadata": {}}, "7 A"),
-    "two tags": (
-        {name: {"tasks": [{"id": 1, "title": name, "details": "d"}]} for name in ("master", "api")},
-        "1 master\napi/1 api <",
-    ),
-    "numbers as text": (
-        {
-            "tasks": [
-                {"id": "1", "title": "A", "dependencies": []},
-                {"id": "2", "title": "B", "dependencies": ["1"]},
-            ]
-        },
-        "1 A <\n2 B < 1",
-    ),
     "done and given up": (
         {
             "tasks": [
@@ -180,16 +114,6 @@ TASK_MASTER: dict[str, tuple[Any, str]] = {
             ]
         },
         "0x done\n1x cancelled\n2? review\n3 pending",
-    ),
-    "strategies": (
-        {
-            "tasks": [
-                {"id": 1, "title": "A", "testStrategy": "Run `cargo build` successfully."},
-                {"id": 2, "title": "B", "testStrategy": "Unit tests for all of it."},
-                {"id": 3, "title": "C", "testStrategy": "pytest -q tests/test_c.py"},
-            ]
-        },
-        "1 A ! cargo build\n2 B\n3 C ! pytest -q tests/test_c.py",
     ),
 }
 SHAPES = {

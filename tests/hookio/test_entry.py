@@ -147,17 +147,6 @@ def refuse(*_args: object) -> int:
     raise OSError("full")
 
 
-def test_a_bug_holds_nobody_and_is_kept_at_the_list(
-    home_list: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    says(cwd(home_list), monkeypatch)
-    monkeypatch.setattr(handler, "run", lambda *_: 1 / 0)
-
-    assert entry.answer("Stop", []) == 0
-    assert "Stop hook disabled by a bug in it: ZeroDivisionError" in capsys.readouterr().err
-    assert list((home_list / ".harness").glob("bug-*.txt"))
-
-
 def test_byte_code_is_kept_from_then_on(home_list: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     says(cwd(home_list), monkeypatch)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from harness_lib.state import schema
-from tests.conftest import for_release
 from tests.verbs.project import Agent, Project
 
 VERBS = (("status",), ("start",), ("claim",), ("add", "x"), ("finish",), ("recover",), ("stop",))
@@ -160,30 +159,3 @@ def test_from_the_backup_of_the_legacy_protocol(project: Project, one: Agent) ->
 
     assert project.task()["title"] == "One"
     assert project.grep("WARN", "restored from harness-tasks.json.bak")
-
-
-# -- rings and texts that are valid
-
-
-@pytest.mark.parametrize("title", ["a\n\x1b[2J\x07\u202eb", "\ud800", *for_release("[task-9] [CONFIG]", "")])
-def test_odd_titles_in_the_file_are_shown_harmlessly(project: Project, agent: Agent, title: str) -> None:
-    project.edit(tasks=[task(title=title, description=title, validation={"command": "true"})])
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
-
-    for verb in (("status",), ("show", "a"), ("start",), ("claim",), ("finish",)):
-        said = agent(*verb)
-        assert said.code == 0, said.text
-        assert not {"\x1b", "\x07", "\u202e"} & set(said.text), verb
-    assert all(line.startswith("[20") for line in project.log)
-
-
-def test_a_ring_is_said_and_ends_the_list(project: Project, agent: Agent) -> None:
-    project.edit(
-        tasks=[task(depends_on=["b"]), task(id="b", depends_on=["a"]), task(id="c", depends_on=["c"])]
-    )
-
-    reply = agent.fails(9, "claim")
-
-    assert reply["stop"] == {"reason": "blocked"}
-    assert "a -> b -> a" in project.task("a")["error_log"][0]
-    assert "c -> c" in project.task("c")["error_log"][0]

@@ -75,7 +75,8 @@ def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agen
     add(agent, "One")
     add(agent, "Two", "task-001")
     project.edit_task("task-001", depends_on=["task-002"])
-    agent.fails(9, "claim")
+    assert agent.fails(9, "claim")["stop"] == {"reason": "blocked"}
+    assert "task-001 -> task-002 -> task-001" in project.task()["error_log"][0]
     before = project.file.read_bytes()
 
     assert "task-001 -> task-002 -> task-001" in agent.fails(2, "retry", "task-001")["message"]

@@ -119,15 +119,6 @@ def test_the_number_of_a_task_is_its_name_everywhere(one: Agent) -> None:
         one.fails(2, "show", "7")
 
 
-def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:
-    begin(agent, "false", "--max-attempts", "1")
-    agent.fails(1, "finish")
-    assert agent.ok("show", "1")["next"] == "harness retry task-001"
-
-    agent.ok("add", "After it", "--validate", "true", "--depends-on", "task-001")
-    assert agent.ok("show", "2")["next"] == "harness retry task-001"
-
-
 # -- why a task waits
 
 CHECKED = {"validation": {"command": "true"}}

@@ -54,19 +54,6 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
     assert other.ok("start")["session"] == 2
 
 
-def test_a_restarted_agent_of_the_same_id_has_its_checkpoint(project: Project, agent: Agent) -> None:
-    """CLAUDE_CODE_SESSION_ID names the worker where HARNESS_WORKER_ID does not; `--resume` keeps it."""
-    agent.env = {"HARNESS_WORKER_ID": None, "CLAUDE_CODE_SESSION_ID": "abc-1"}
-    begin(agent)
-    assert project.task()["claimed_by"] == "abc-1"
-    agent.die()
-    agent.wake()
-
-    agent.finishes({"done": "x\n"})
-
-    assert project.task()["status"] == "completed"
-
-
 def test_the_worker_id_wins_over_the_agents_own(project: Project, one: Agent) -> None:
     one.ok("claim", CLAUDE_CODE_SESSION_ID="abc-1")
 

@@ -180,12 +180,14 @@ def test_three_changes_of_the_users_are_named_and_the_rest_counted(waiting: Proj
     assert reason(agent) == ": you have changes in \ufffd[2Jgone, f0, f1 and 3 more"
 
 
-def test_a_lock_of_gits_is_named_with_what_to_do_about_it(waiting: Project, agent: Agent) -> None:
+def test_a_lock_or_a_merge_is_named_with_what_to_do_about_it(waiting: Project, agent: Agent) -> None:
     lock = waiting.put(".git/index.lock", "")
-
     assert reason(agent) == (
         f": git's lock {lock} stands there: let the command that made it end; if none runs, delete that file"
     )
+    lock.unlink()
+    waiting.put(".git/MERGE_HEAD", f"{waiting.head}\n")
+    assert reason(agent) == ": a merge of yours is under way there: end it first"
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,9 @@ Expected: PASS
     assert lines[first.lines[0] - 1] == "### Task 1: Add the limiter"
     assert lines[second.lines[0] - 1] == "### Task 2: Say so"
     assert [lines[line - 1][:14] for line in first.boxes] == [f"- [ ] **Step {step}" for step in "1234"]
-    assert whole.header.startswith("# Limiter Implementation Plan\n\n**Goal:** Limit requests per client.")
-    assert "REQUIRED SUB-SKILL" not in whole.header
-    assert whole.header.endswith("## Verification\n\nRun: `make all`\nExpected: PASS")
+    head = "# Limiter Implementation Plan\n\n**Goal:** Limit requests per client.\n\n---\n\n## File map\n\n"
+    rest = "- Create: `limiter.py`\n\n## Chunk 1: Core\n\n## Verification\n\nRun: `make all`\nExpected: PASS"
+    assert whole.header == head + rest
 
 
 @pytest.mark.parametrize(

@@ -139,13 +139,15 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def _moved_branch(git: Git, task: Task) -> list[str]:
-    branch = git.branch()
-    if task.gate is None or branch == task.gate.branch:
+    branch, claimed = git.branch(), rescue_refs.branch(git, task)
+    if branch == claimed:
         return []
-    claimed_on, current = target_branch.short(task.gate.branch), target_branch.short(branch)
-    steps = [typed.git("merge", current if branch else (git.head() or "")[: outcome.SHORT])]
-    if task.gate.branch:
-        steps.insert(0, typed.git("checkout", claimed_on))
+    claimed_on, current = target_branch.short(claimed), target_branch.short(branch)
+    there = current if branch else (git.head() or "")[: outcome.SHORT]
+    if claimed and not git.ref(claimed):
+        steps = [typed.git("branch", claimed_on, there)]
+    else:
+        steps = [*([typed.git("checkout", claimed_on)] if claimed else []), typed.git("merge", there)]
     where = f"{task.id} {rechecks.CLAIMED_ON} {claimed_on} and completed on {current}"
     return [f"{where}, so {claimed_on} does not have it. Bring it over: {' && '.join(steps)}"]
 

@@ -146,7 +146,7 @@ def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
 
 
 def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
-    where = target_branch.short((task.gate and task.gate.branch) or "HEAD")
+    where = target_branch.short(rescue_refs.branch(ctx.git, task) or "HEAD")
     message = (
         f"{where} no longer has the commit {base[:12]} that the attempt began at "
         "(reset, amended or begun anew). Add commits, and remove none that were there before."

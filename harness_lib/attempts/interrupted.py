@@ -112,7 +112,7 @@ def _is_where_it_was(ctx: Context, task: Task) -> bool:
     base = task.started_at_commit
     if task.gate is None or base is None:
         return True
-    return ctx.git.branch() == task.gate.branch and ctx.git.is_ancestor(base, "HEAD")
+    return ctx.git.branch() == rescue_refs.branch(ctx.git, task) and ctx.git.is_ancestor(base, "HEAD")
 
 
 def _undo_check(ctx: Context, task: Task, left: str) -> None:
@@ -275,7 +275,7 @@ def _may_be_carried_out(ctx: Context, task: Task) -> bool:
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.head is None or intent.commit is None or git.head() != intent.head:
         return False
-    if task.gate is not None and git.branch() != task.gate.branch:
+    if git.branch() != rescue_refs.branch(git, task):
         return False
     return git.exists(intent.commit) and git.is_ancestor(intent.head, intent.commit)
 

@@ -21,7 +21,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, stats
 from harness_lib.rules.stats import Old
 from harness_lib.system.files import atomic, directories
-from harness_lib.system.git import checkout, locks, rescue_apply, snapshot, trees
+from harness_lib.system.git import checkout, history, locks, rescue_apply, snapshot, trees
 from harness_lib.system.git import submodules as nested
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
@@ -102,8 +102,14 @@ def show_command(ref: str) -> str:
 
 
 def branch(git: Git, task: Task) -> str | None:
-    """Return the ref of HEAD at the claim; claims of the legacy protocol do not record it."""
-    return task.gate.branch if task.gate else git.branch()
+    """Return the ref of HEAD at the claim; claims of the legacy protocol do not record it.
+
+    One that was renamed meanwhile has its name of now, but in a run, where only an agent can have renamed it.
+    """
+    if task.gate is None:
+        return git.branch()
+    claimed_on = task.gate.branch
+    return claimed_on if claimed_on is None or task.target else history.present_name(git, claimed_on)
 
 
 def branch_tip(git: Git, task: Task) -> str | None:
@@ -125,13 +131,18 @@ def before(git: Git, task: Task) -> snapshot.Before | None:
     return snapshot.read_untracked(git, copy) if git.ref(BEFORE_REFS + copy) == copy else None
 
 
+def contents(git: Git, copy: snapshot.Before) -> dict[str, trees.Entry]:
+    """Return the entries of the files that were kept at a claim."""
+    entries = trees.entries(git, copy.tree)
+    return {path: entries[f"content/{path}"] for path in copy.protected}
+
+
 def changed_before(git: Git, task: Task) -> list[str]:
     """Keep files that were untracked at the claim and have changed or gone; return sentences about them."""
     copy = before(git, task)
     if copy is None or not copy.protected:
         return []
-    entries = trees.entries(git, copy.tree)
-    kept = {path: entries[f"content/{path}"] for path in copy.protected}
+    kept = contents(git, copy)
     standing = checkout.hashed(git, kept, store=False)
     changed = {path: entry for path, entry in kept.items() if standing.get(path) != entry}
     if not changed:

@@ -8,7 +8,7 @@ from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import history, locks, restore, snapshot
+from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
 from harness_lib.task import Intent, Session, Task
@@ -161,20 +161,27 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     goes beside it.
     """
     git = ctx.git
-    base = git.commit_called(intent.base)
+    base, before = git.commit_called(intent.base), rescue_refs.before(git, task)
     # With `base` and `before`, files that the attempt has made git ignore are included.
-    tree = snapshot.capture(git, ctx.excluded_paths, base=base, before=rescue_refs.before(git, task))
+    tree = snapshot.capture(git, ctx.excluded_paths, base=base, before=before)
     head = git.head()
     assert intent.rescue is not None
     first = git.ref(intent.rescue)
-    base_tree = git.tree_of(base) if base else None
-    if tree == base_tree and head == intent.base:
+    if base == head and tree == _as_it_began(git, base, before):
         return tree, intent.rescue if first else None
     ref = intent.rescue if first is None else rescue_refs.free(git, intent.rescue)
     parents = dict.fromkeys(oid for oid in (head, rescue_refs.branch_tip(git, task)) if oid)
     message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
     git.set_ref(ref, git.commit(tree, list(parents), message))
     return tree, intent.rescue
+
+
+def _as_it_began(git: Git, base: str | None, before: snapshot.Before | None) -> str | None:
+    """Return the tree of the work tree at the claim, untracked files included that were kept then."""
+    tree = git.tree_of(base) if base else None
+    if tree and before and before.protected:
+        return trees.edited(git, tree, rescue_refs.contents(git, before))
+    return tree
 
 
 def _clean_up(ctx: Context, task: Task) -> list[str]:

@@ -33,10 +33,12 @@ class Plan(NamedTuple):
     known: int = 0
 
 
-def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
+def plan(
+    questions: Questions, drafts: Drafts, spent: tuple[str, ...] = (), again: str = "harness import FILE"
+) -> Plan:
     """Return the plan of appending `drafts` to the list; UsageError with all problems and their places.
 
-    New numbered ids skip `spent` ones.
+    New numbered ids skip `spent` ones; `again` is what to type once the file is correct.
     """
     known = _known(questions, drafts)
     numbered = [
@@ -51,11 +53,11 @@ def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> P
     problems = list(drafts.problems)
     tasks = _decoded(numbered, ids, problems)
     waits = [_waits(number, draft, names, problems) for number, draft in numbered]
-    _refuse(problems, drafts.kind)
+    _refuse(problems, drafts.kind, again)
     tasks = [
         task._replace(id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
     ]
-    _refuse(_rings(numbered, tasks), drafts.kind)
+    _refuse(_rings(numbered, tasks), drafts.kind, again)
     planned = [(draft, task) for (_, draft), task in zip(numbered, tasks, strict=True)]
     notes = (*drafts.notes, *_changes(questions, drafts, known), *_notes(drafts, planned, names))
     return Plan(tuple(tasks), notes, tuple(draft for draft, _ in planned), len(known))
@@ -242,7 +244,7 @@ def _rings(numbered: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
     ]
 
 
-def _refuse(problems: Problems, kind: str) -> None:
+def _refuse(problems: Problems, kind: str, again: str) -> None:
     if not problems:
         return
     # A problem of a group is a problem of each of its tasks.
@@ -252,7 +254,7 @@ def _refuse(problems: Problems, kind: str) -> None:
     overruled = ", or overrule the order of the plan: --sequential" if kind else ""
     raise UsageError(
         "\n".join([f"Nothing was added, because of {count}:", *lines]),
-        f"Correct the file, then preview it: harness import --dry-run{overruled}",
+        f"Correct the file, then preview it: {again} --dry-run{overruled}",
     )
 
 

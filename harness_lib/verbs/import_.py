@@ -148,11 +148,11 @@ def run(
     spent = add_tasks.spent_ids(ctx)
     if choices.dry_run:
         questions = questions or ctx.store.ask()
-        plan = import_plan.plan(questions, drafts, spent)
+        plan = import_plan.plan(questions, drafts, spent, again)
         return _reply(plan, drafts, _doubtful(ctx, questions, plan.tasks), then=again, dry_run=True)
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
-        plan = import_plan.plan(tx, drafts, spent)
+        plan = import_plan.plan(tx, drafts, spent, again)
         refused = _not_for_caller(ctx, choices, len(plan.tasks)) if brought and plan.tasks else None
         mine = add_tasks.may_trust(ctx, tx) and refused is None
         if plan.tasks:

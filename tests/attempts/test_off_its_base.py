@@ -152,3 +152,47 @@ def test_a_base_that_was_merged_into_another_history_stays_with_what_a_remote_ha
     agent.fails(1, "finish")
 
     assert project.head == (joined if pushed else base)
+
+
+@pytest.mark.parametrize("then", ["finish", "fail", "release", "start"])
+def test_a_branch_that_was_renamed_meanwhile_is_still_the_branch_of_the_attempt(
+    project: Project, agent: Agent, then: str
+) -> None:
+    begin(agent)
+    base = project.head
+    project.git("branch", "-m", "main", "first")
+    project.commit("Of task-001", files={"work": "x\n"})
+    project.git("branch", "-m", "first", "trunk")
+
+    if then == "start":
+        agent.die()
+        reply = agent.ok("start")
+    elif then == "finish":
+        reply = agent.fails(1, "finish")
+    else:
+        reply = agent.ok(then, "task-001", *(("--message", "no") if then == "fail" else ()))
+
+    assert project.git("for-each-ref", "--format=%(refname:short)", "refs/heads") == "trunk"
+    assert project.git("symbolic-ref", "HEAD") == "refs/heads/trunk"
+    assert "main" not in " ".join(reply["warnings"])
+    assert "git branch -d" not in str(reply)
+    if then == "start":
+        assert agent.finishes({"done": "x\n"})["warnings"] == []
+        assert project.task()["status"] == "completed"
+    else:
+        assert project.head == base
+
+
+def test_work_that_was_completed_after_its_branch_was_deleted_says_how_to_have_the_branch_again(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
+    project.git("checkout", "-q", "-b", "other")
+    project.git("branch", "-D", "main")
+
+    (warning,) = agent.finishes({"done": "x\n"})["warnings"]
+
+    command = warning.rpartition("Bring it over: ")[2]
+    assert command == "git branch main other"
+    project.git(*command.split()[1:])
+    assert project.git("rev-parse", "main") == project.head

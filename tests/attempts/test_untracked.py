@@ -130,3 +130,17 @@ def test_harness_files_that_an_attempt_has_committed_leave_its_history(
     assert project.task()["completed_commit"] == project.head
     assert project.git("status", "--porcelain") == ""
     assert project.file.exists()
+
+
+def test_an_attempt_that_did_nothing_beside_files_of_the_user_has_no_work_to_show(
+    project: Project, agent: Agent
+) -> None:
+    project.put("plan.md", "mine\n")
+    begin(agent)
+
+    reply = agent.fails(1, "finish")
+
+    assert reply["rescue"] is None
+    assert project.refs() == []
+    assert "harness rescue" not in agent.ok("claim")["brief"]
+    assert project.read("plan.md") == "mine\n"

@@ -158,9 +158,11 @@ def test_the_other_names_of_fields_mean_the_same_in_json(project: Project, agent
 
 def test_tasks_that_would_wait_for_themselves_are_refused(project: Project, agent: Agent) -> None:
     tasks = [{"title": "A", "depends_on": ["B"]}, {"title": "B", "depends_on": [1]}]
-    message = agent.fails(2, "import", json_plan(project, tasks))["message"]
-    assert "task-001 -> task-002 -> task-001" in message
-    assert "[1]" in message
+    file = json_plan(project, tasks)
+    error = agent.fails(2, "import", file)["error"]
+    assert "task-001 -> task-002 -> task-001" in error["message"]
+    assert "[1]" in error["message"]
+    assert error["hint"].endswith(typed.harness("import", file, "--dry-run"))
 
 
 def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agent) -> None:

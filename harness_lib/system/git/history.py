@@ -21,6 +21,8 @@ NULL = "0"
 PUT_BACK = "harness: put back"
 # The message when finished work is merged into a checkout, with its files.
 MERGED = "harness: merge"
+# The message of git when it renames a branch that is checked out: `refs/heads/OLD to refs/heads/NEW` follows.
+RENAMED = "Branch: renamed "
 READ_BYTES = 65536
 
 
@@ -135,6 +137,24 @@ def last_of_checkout(git: Git, branch: str) -> str | None:
     if git.branch() != branch:
         return None
     return next((place for step in _steps(git) for place in (step.new, step.old) if place), None)
+
+
+def present_name(git: Git, branch: str) -> str:
+    """Return the name of HEAD's branch if that is `branch` renamed, by the record of this work tree.
+
+    `branch` itself if it still exists, or went in another way.
+    """
+    here = git.branch()
+    if here in (None, branch) or git.ref(branch):
+        return branch
+    name = here
+    for step in _steps(git):
+        old, _, new = step.why.removeprefix(RENAMED).partition(" to ")
+        if new == name:
+            name = old
+        if name == branch:
+            return here
+    return branch
 
 
 def stood_last(git: Git) -> str | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -82,25 +80,6 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
     assert any(name in warning for warning in reply["warnings"])
     assert project.grep("WARN", "[task-001]", name)
     assert name in agent.ok("show", "task-001")["message"]
-
-
-@pytest.mark.parametrize(
-    ("check", "name", "text"),
-    [
-        ("pytest -q", "tests/test_a.py", PASSING),
-        *for_release(
-            ("pytest tests -q", "tests/test_a.py", PASSING),
-            (f"{shlex.quote(sys.executable)} -m {PYTEST}", "conftest.py", CHEATS["conftest.py"]),
-        ),
-    ],
-    ids=["all of them", "a directory", "the real pytest, turned by a file"],
-)
-def test_tests_that_are_not_named_one_by_one_are_watched_too(
-    project: Project, agent: Agent, check: str, name: str, text: str
-) -> None:
-    _begin(project, agent, check=check)
-    project.put(name, text)
-    assert any(name in warning for warning in agent.ok("finish")["warnings"])
 
 
 def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Project, agent: Agent) -> None:

@@ -29,7 +29,6 @@ BASE = {
     "checks.mk": "test:\n\tsh check.sh\n",
     "tests/test_a.py": "import a\n",
     "a.py": "def one():\n    return 0\n",
-    "main.py": "print('0.1')\n",
 }
 RIGHT = {"product.sh": "echo right\n"}
 CASE = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_it(self):\n        "
@@ -46,8 +45,8 @@ CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
     ),
     "a link in the place of a script": ("sh check.sh", {"check.sh": None, "true.sh": "true\n"}, "check.sh"),
 }
+# What judges no attempt at all: tests/rules/test_input_changes.py.
 HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
-    "the product alone": ("sh check.sh", "", RIGHT),
     "a new test that the check names": ("sh tests/new.sh", "", {**RIGHT, "tests/new.sh": "sh lib.sh\n"}),
     "a case that is appended to a test": (
         "sh check.sh",
@@ -67,7 +66,6 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
             "tests/test_b.py": f"{CASE}import b; self.assertEqual(b.two(), 2)\n",
         },
     ),
-    "the product that a check runs": ("python3 main.py | grep -q 0.2", "", {"main.py": "print('0.2')\n"}),
     "a target that is added to a Makefile": (
         "make test",
         "",

@@ -159,12 +159,6 @@ def test_hooks_that_are_on_or_off_at_the_wrong_time_are_told(project: Project, o
     assert finding(one.ok("doctor"), "nothing is left to do")["cure"] == "harness pause"
 
 
-def test_a_log_that_is_no_file_is_bad(project: Project, agent: Agent) -> None:
-    (project.top / "harness-progress.txt").unlink()
-    (project.top / "harness-progress.txt").mkdir()
-    assert finding(agent.fails(1, "doctor"), "is no regular file")["level"] == "bad"
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_a_root_that_cannot_be_written_is_bad(project: Project, agent: Agent) -> None:
     project.top.chmod(0o555)

@@ -22,8 +22,8 @@ from harness_lib.loop import processes, trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import engines, sandbox
+from harness_lib.system.processes.engines import is_within
 from harness_lib.system.processes.sandbox import Sandbox
-from harness_lib.system.processes.sandbox_places import is_within
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -52,14 +52,16 @@ def within(*, agreed: bool) -> Iterator[None]:
 
 def mode(runtime: Runtime) -> sandbox.Mode:
     """Return the mode: the run's option, else the most local setting, else the default."""
-    return trust.setting(runtime, sandbox.CHOICE, "sandbox", sandbox.MODES, sandbox.default())
+    return trust.setting(runtime, sandbox.CHOICE, "sandbox", sandbox.MODES, sandbox.DEFAULT)
 
 
 def wall(runtime: Runtime) -> Wall | None:
-    """Return the sandbox of this session, None for none; when first asked, find it and tell the user.
+    """Return the sandbox of the call that runs now, None for none.
 
-    Raises EnvSetupError if it is required and does not start.
+    When first asked, find it and tell the user. Raises EnvSetupError if it is required and does not start.
     """
+    if not _IS_WITHIN.get():
+        return None
     # Calls that only read run at the same time.
     with _finding:
         if "wall" not in runtime.kept:
@@ -74,11 +76,6 @@ def begin(runtime: Runtime) -> None:
         looking = sandbox.requiring(mode(runtime), runtime.env)
         with processes.uninterrupted():
             runtime.kept["engine"] = runtime.opened.enter_context(looking)
-
-
-def _around(runtime: Runtime) -> Wall | None:
-    """Return the sandbox of the call that runs now; None for none."""
-    return wall(runtime) if _IS_WITHIN.get() else None
 
 
 def _find(runtime: Runtime) -> Wall | None:
@@ -134,22 +131,20 @@ def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
     return place, git.common_dir
 
 
-@contextmanager
-def entered(
+def started(
     runtime: Runtime, command: Sequence[str], env: Mapping[str, str]
-) -> Iterator[tuple[list[str], Mapping[str, str]]]:
-    """Yield the arguments and environment that run `command`, in the sandbox if the call belongs there."""
-    found = _around(runtime)
+) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return the arguments and environment that run `command`, in the sandbox if the call belongs there."""
+    found = wall(runtime)
     if found is None:
-        yield list(command), env
-        return
+        return command, env
     text = f"exec {shlex.join(command)}"
-    yield sandbox.confined(found.box, text, env, found.temporary, found.temporary)
+    return sandbox.confined(found.box, text, env, found.temporary, found.temporary)
 
 
 def said(runtime: Runtime, printed: str) -> str:
     """Return what the sandbox has denied, by what a command has `printed`; "" if nothing was."""
-    found = _around(runtime)
+    found = wall(runtime)
     if found is None:
         return ""
     from harness_lib.system.processes import denied  # noqa: PLC0415 (most commands do not fail)
@@ -163,27 +158,27 @@ _WAY_OUT = "the user can allow it by a rule in settings.json, or by hs --sandbox
 
 def place_of(runtime: Runtime, path: Path) -> Path:
     """Return where the file `path` is for a call: commands may have a directory of temporary files."""
-    found = _around(runtime)
+    found = wall(runtime)
     if found is None or found.box.engine != "bubblewrap" or os.path.lexists(path):
         return path
     real = os.path.realpath(path)
     for top in engines.PRIVATE[:2]:
-        if is_within(real, top) and not _is_below(real, (*found.box.writable, *found.box.shown)):
+        if is_within(real, top) and not _is_below(real, *found.box.writable, *found.box.shown):
             return found.temporary / os.path.relpath(real, top)
     return path
 
 
 def problem(runtime: Runtime, path: Path, *, writes: bool = False) -> str:
     """Return why a call may not read or write `path` in this process; "" if it may."""
-    found = _around(runtime)
+    found = wall(runtime)
     if found is None:
         return ""
     real, box = os.path.realpath(path), found.box
-    if _is_below(real, box.secret):
+    if _is_below(real, *box.secret):
         return f"the sandbox denied: read {path}; {_WAY_OUT}"
-    may_write = _is_below(real, (*box.writable, str(found.temporary))) and not _is_below(real, box.protected)
+    may_write = _is_below(real, *box.writable, str(found.temporary)) and not _is_below(real, *box.protected)
     return f"the sandbox denied: write {path}; {_WAY_OUT}" if writes and not may_write else ""
 
 
-def _is_below(path: str, tops: Sequence[str]) -> bool:
-    return any(is_within(path, os.path.realpath(top)) for top in tops)
+def _is_below(path: str, *tops: str) -> bool:
+    return is_within(path, *map(os.path.realpath, tops))

@@ -65,7 +65,7 @@ KEYS: Mapping[str, Key] = {
     "protect": Key("texts", default=(), in_project=True),
     "merge": Key(words=MERGE_MODES, default="local", in_project=True),
     "merge-command": Key(),
-    "sandbox": Key(words=sandbox.MODES, default=sandbox.default(), in_project=True),
+    "sandbox": Key(words=sandbox.MODES, default=sandbox.DEFAULT, in_project=True),
     "network": Key(words=NETWORKS, default="open", in_project=True),
     "allow-write": Key("texts", default=()),
     "allow-env": Key("texts", default=()),

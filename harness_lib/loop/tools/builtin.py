@@ -163,10 +163,8 @@ def run_program(
     def progress(data: bytes) -> None:
         runtime.stream.emit("tool_progress", id=CALL.get(), text=decoder.decode(data))
 
-    with (
-        tempfile.TemporaryFile() as output,
-        confined.entered(runtime, command, env) as (argv, inside),
-    ):
+    argv, inside = confined.started(runtime, command, env)
+    with tempfile.TemporaryFile() as output:
         try:
             done = processes.run(
                 argv,

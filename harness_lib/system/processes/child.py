@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -40,29 +38,6 @@ def ask(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, seconds: f
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(str(error)) from error
     return Answer(done.returncode, done.stdout, done.stderr)
-
-
-@contextmanager
-def asking(
-    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, seconds: float
-) -> Iterator[Callable[[], Answer]]:
-    """Start `command` as `start` does, and yield a function that waits for its end like `ask`.
-
-    If it still runs at the end of the block, it is killed. Raises OSError.
-    """
-    with start(command, env=env, cwd=cwd, output=PIPE, errors=PIPE) as asked:
-
-        def wait() -> Answer:
-            try:
-                output, complaint = asked.communicate(timeout=seconds)
-            except subprocess.TimeoutExpired as error:
-                raise TimeoutError(str(error)) from error
-            return Answer(asked.returncode, output, complaint)
-
-        try:
-            yield cache(wait)
-        finally:
-            asked.kill()
 
 
 def follow(command: Sequence[str], hear: Callable[[str], None], *, env: Mapping[str, str], cwd: Path) -> int:

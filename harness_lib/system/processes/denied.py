@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.system.processes import sandbox
+from harness_lib.system.processes.engines import is_within
 from harness_lib.system.processes.sandbox import Sandbox
-from harness_lib.system.processes.sandbox_places import SHOWN, SOCKETS, is_within
+from harness_lib.system.processes.sandbox_places import SHOWN, SOCKETS
 
 # The most accesses that are named at once.
 MOST = 5
@@ -87,9 +88,9 @@ def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied |
     if box.checkout and SHOWN.fullmatch(os.path.relpath(real, box.checkout[0]).partition("/")[0]):
         # A word of an agent that harness could not write to its list is left for the run.
         return None
-    if any(is_within(real, os.path.realpath(each)) for each in box.protected):
+    if is_within(real, *map(os.path.realpath, box.protected)):
         return Denied("write", path) if is_refused else None
-    if any(is_within(real, each) for each in (tree, *box.writable)):
+    if is_within(real, tree, *box.writable):
         return None
     for secret in (*box.secret, *SOCKETS):
         if is_within(real, os.path.realpath(secret)) and os.path.lexists(real):

@@ -37,9 +37,9 @@ class Grants(NamedTuple):
     home: str
 
 
-def temporary(engine: Engine, directory: str) -> str:
-    """Return the path that the command has for its temporary `directory`."""
-    return PRIVATE[0] if engine == "bubblewrap" else directory
+def is_within(path: str, *tops: str) -> bool:
+    """Return whether `path` is one of `tops` or below one."""
+    return any(path == top or path.startswith(f"{top.rstrip('/')}/") for top in tops)
 
 
 def command(engine: Engine, text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
@@ -76,7 +76,7 @@ def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:
     """Return the path of bwrap, but of none that commands may have written. Raises EnvSetupError."""
     written = [os.path.realpath(path) for path in grants.writable]
     entries = environment.absolute(env.get("PATH", os.defpath)).split(os.pathsep)
-    safe = (each for each in entries if not _is_any_below(os.path.realpath(each), written))
+    safe = (each for each in entries if not is_within(os.path.realpath(each), *written))
     found = environment.find("bwrap", os.pathsep.join(safe))
     if found is None:
         raise EnvSetupError("bwrap is not on the PATH", "Install bubblewrap, or go without it: --sandbox off")
@@ -111,10 +111,6 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(b"\0".join(map(os.fsencode, lines)))
     return [*launcher.confiner(code, env), note, text]
-
-
-def _is_any_below(path: str, tops: Sequence[str]) -> bool:
-    return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def _is_below(path: str, top: str) -> bool:

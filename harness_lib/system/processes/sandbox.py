@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import child, engines
-from harness_lib.system.processes.engines import ENGINES, TITLES, Engine, Grants
+from harness_lib.system.processes.engines import ENGINES, PRIVATE, TITLES, Engine, Grants, is_within
 from harness_lib.system.processes.sandbox_places import (
     CLOUDS,
     CREDENTIALS,
@@ -27,7 +29,6 @@ from harness_lib.system.processes.sandbox_places import (
     Project,
     caches_of,
     home_of,
-    is_within,
     listening_sockets,
     run_by_git,
     secrets_in,
@@ -40,6 +41,8 @@ Network = Literal["open", "loopback", "none"]
 NETWORKS: tuple[Network, ...] = get_args(Network)
 Mode = Literal["off", "auto", "require", "bubblewrap", "nono"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+# Where none was chosen: on macOS no sandbox was tried.
+DEFAULT: Mode = "off" if sys.platform == "darwin" else "auto"
 # Chooses the mode, of runs and of `hs`.
 CHOICE = "HARNESS_SANDBOX"
 VARIABLE = "HARNESS_IN_SANDBOX"
@@ -98,9 +101,7 @@ class Sandbox(NamedTuple):
         return self._replace(
             secret=(*kept, f"{top}/{LOGIN}"),
             writable=(*self.writable, git),
-            protected=tuple(
-                path for path in protected if not any(is_within(path, each) for each in self.writable)
-            ),
+            protected=tuple(path for path in protected if not is_within(path, *self.writable)),
         )
 
     def removed(self, env: Mapping[str, str]) -> list[str]:
@@ -115,24 +116,19 @@ class Sandbox(NamedTuple):
         # The link beside a work tree leads to its project.
         shown = [*self.shown, f"{tree}.git"]
         hidden = [*self.secret, *SOCKETS]
+        home = str(home_of(env))
         if self.engine == "bubblewrap":
             own = (str(tree), str(temporary), *there)
-            sockets = listening_sockets(str(home_of(env)))
-            hidden += (path for path in sockets if not any(is_within(path, each) for each in own))
-        shown += [path for path in named if not any(is_within(path, each) for each in self.secret)]
+            hidden += (path for path in listening_sockets(home) if not is_within(path, *own))
+        shown += [path for path in named if not is_within(path, *self.secret)]
         return Grants(
             str(temporary),
             tuple(dict.fromkeys((str(tree), *there))),
             tuple(dict.fromkeys(path for path in hidden if os.path.lexists(path))),
             tuple(dict.fromkeys(path for path in shown if os.path.lexists(path))),
             tuple(path for path in self.protected if os.path.lexists(path)),
-            str(home_of(env)),
+            home,
         )
-
-
-def default() -> Mode:
-    """Return the mode where none was chosen: on macOS no sandbox was tried."""
-    return "off" if sys.platform == "darwin" else "auto"
 
 
 def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
@@ -145,48 +141,41 @@ def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
 def requiring(mode: Mode, env: Mapping[str, str]) -> Iterator[Callable[[], Engine | None]]:
     """Start to look for the engine of `mode`; yield a function that waits for it like `required`."""
     wanted = [each for each in engines.ENGINES if mode in ("auto", "require", each)]
-    with finding(env, wanted) as found:
+    if not wanted:
+        yield lambda: None
+        return
+    first = wanted[0]
+    with (
+        tempfile.TemporaryDirectory() as place,
+        _trying(Sandbox(first, place), "true", env, Path(place)) as verdict,
+    ):
 
         def engine() -> Engine | None:
-            first, failures = found()
-            if first is None and mode not in ("off", "auto"):
+            failure, _ = verdict()
+            if failure is None:
+                return first
+            other, failures = find(env, wanted[1:])
+            if other is None and mode != "auto":
+                failures = "; ".join(filter(None, (f"{first}: {failure}", failures)))
                 raise EnvSetupError(
                     f"No sandbox can be started on this machine. {failures}",
                     "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
                 )
-            return first
+            return other
 
         yield engine
 
 
 def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
     """Return the first of `wanted` that can start a command on this machine, and why the others cannot."""
-    with finding(env, wanted) as found:
-        return found()
-
-
-@contextmanager
-def finding(
-    env: Mapping[str, str], wanted: Sequence[Engine]
-) -> Iterator[Callable[[], tuple[Engine | None, str]]]:
-    """Start to try the first of `wanted`; yield a function that waits for it, then does what `find` does."""
-    if not wanted:
-        yield lambda: (None, "")
-        return
-    engine, *others = wanted
-    with (
-        tempfile.TemporaryDirectory() as place,
-        _trying(Sandbox(engine, place), "true", env, Path(place)) as verdict,
-    ):
-
-        def found() -> tuple[Engine | None, str]:
-            failure, _ = verdict()
-            if failure is None:
-                return engine, ""
-            other, failures = find(env, others)
-            return other, "; ".join(filter(None, (f"{engine}: {failure}", failures)))
-
-        yield found
+    failures = []
+    for engine in wanted:
+        with tempfile.TemporaryDirectory() as place:
+            failure, _ = trial(Sandbox(engine, place), "true", env, Path(place))
+        if failure is None:
+            return engine, ""
+        failures.append(f"{engine}: {failure}")
+    return None, "; ".join(failures)
 
 
 # Why a command failed, None if it did not, and the lines that it printed.
@@ -203,26 +192,32 @@ def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) ->
 def _trying(
     sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path
 ) -> Iterator[Callable[[], Verdict]]:
-    """Start `command` like `trial`, and yield a function that waits for its verdict."""
+    """Start `command` like `trial`, and yield a function that waits for its verdict.
+
+    If it still runs at the end of the block, it is killed.
+    """
     with tempfile.TemporaryDirectory(prefix="harness-") as temporary, ExitStack() as started:
         try:
             grants = sandbox.grants(tree, Path(temporary), env, command)
             argv = engines.command(sandbox.engine, command, grants, env, closed=False)
-            asking = child.asking(argv, env=env, cwd=tree, seconds=TRIAL_SECONDS)
-            answer = started.enter_context(asking)
+            process = child.start(argv, env=env, cwd=tree, output=child.PIPE, errors=child.PIPE)
+            started.enter_context(process)
+            started.callback(process.kill)
         except (EnvSetupError, OSError) as error:
             failed = _why(error), list[str]()
             yield lambda: failed
             return
 
+        @cache
         def verdict() -> Verdict:
             try:
-                done = answer()
-            except OSError as error:
-                return _why(error), []
-            printed = done.output.decode("utf-8", "replace").splitlines()
-            words = done.complaint.decode("utf-8", "replace").strip().splitlines()
-            return ((words[-1] if words else f"exit {done.code}") if done.code else None), printed
+                output, complaint = process.communicate(timeout=TRIAL_SECONDS)
+            except subprocess.TimeoutExpired as error:
+                return str(error), []
+            printed = output.decode("utf-8", "replace").splitlines()
+            words = complaint.decode("utf-8", "replace").strip().splitlines()
+            code = process.returncode
+            return ((words[-1] if words else f"exit {code}") if code else None), printed
 
         yield verdict
 
@@ -329,7 +324,7 @@ def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[st
     home = home_of(env)
     own = [CLOUDS[name] for name in clouds]
     opened = [str(home / path) for path in (*paths, *(path for cloud in own for path in cloud.paths))]
-    secret = (path for path in sandbox.secret if not any(is_within(path, each) for each in opened))
+    secret = (path for path in sandbox.secret if not is_within(path, *opened))
     return noted(
         sandbox._replace(
             writable=(*sandbox.writable, *opened),
@@ -363,5 +358,6 @@ def confined(
     inside |= {**without_signing(inside), INSIDE: sandbox.engine}
     closed = sandbox.is_check and sandbox.network_of_checks != "open"
     grants = sandbox.grants(tree, temporary, inside, command)
-    inside["TMPDIR"] = engines.temporary(sandbox.engine, str(temporary))
+    # Under bubblewrap the command has its temporary directory there.
+    inside["TMPDIR"] = PRIVATE[0] if sandbox.engine == "bubblewrap" else str(temporary)
     return engines.command(sandbox.engine, command, grants, inside, closed=closed), inside

@@ -7,6 +7,7 @@ import re
 import shlex
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,26 +113,24 @@ def run_by_git(git: Path) -> list[str]:
 
 def secrets_of(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
     """Return what no command may read below the home directory, `credentials` among it."""
+    home = home_of(env)
     clouds = (path for cloud in CLOUDS.values() for path in cloud.paths)
-    return [home_of(env) / name for name in (*SECRETS, *SOCKETS_AT_HOME, *clouds, *credentials)]
+    return [home / name for name in (*SECRETS, *SOCKETS_AT_HOME, *clouds, *credentials)]
 
 
 def caches_of(env: Mapping[str, str]) -> list[str]:
-    """Return the directories that commands may fill for all projects."""
-    paths = (*_made(home_of(env), env), *(env.get(name, "") for name in CACHES_NAMED))
-    return [os.path.realpath(path) for path in paths if path.startswith("/")]
+    """Return the directories that commands may fill for all projects.
 
-
-def _made(home: Path, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the caches below `home`, made for installed programs: only an existing one can be given."""
-    for name, program in CACHES.items():
-        cache = home / name
+    Those of installed programs are made: only an existing one can be given.
+    """
+    below = {home_of(env) / name: program for name, program in CACHES.items()}
+    for cache, program in below.items():
         if not cache.exists() and environment.find(program, env.get("PATH", os.defpath)):
-            try:
+            # What cannot be made cannot be filled either.
+            with suppress(OSError):
                 cache.mkdir(parents=True)
-            except OSError:
-                continue
-        yield str(cache)
+    named = (env.get(name, "") for name in CACHES_NAMED)
+    return [os.path.realpath(path) for path in (*map(str, below), *named) if path.startswith("/")]
 
 
 def _has_password(settings: Path) -> bool:
@@ -161,9 +160,9 @@ def listening_sockets(home: str) -> Iterator[str]:
     except OSError:
         return
     for line in lines:
-        path = os.fsdecode(line.partition(b" /")[2])
-        if path and is_within(f"/{path}", home):
-            yield f"/{path}"
+        _, _, path = line.partition(os.fsencode(f" {home.rstrip('/')}/"))
+        if path:
+            yield f"{home.rstrip('/')}/{os.fsdecode(path)}"
 
 
 def temporary_paths(command: str, env: Mapping[str, str]) -> Iterator[str]:
@@ -181,11 +180,6 @@ def temporary_paths(command: str, env: Mapping[str, str]) -> Iterator[str]:
                 continue
             if not stat.S_ISSOCK(mode):
                 yield os.path.realpath(path)
-
-
-def is_within(path: str, top: str) -> bool:
-    """Return whether `path` is `top` or below it."""
-    return path == top or path.startswith(f"{top.rstrip('/')}/")
 
 
 def without_signing(env: Mapping[str, str]) -> dict[str, str]:

@@ -27,27 +27,17 @@ _running: set[int] = set()
 _of_thread = threading.local()
 
 
-class _Starting:
-    """Holds signals back while a program is being started: it could not be ended before its id is known."""
+class _Held:
+    """The blocks that hold signals back now, and the signal that waits for their end."""
 
-    depth = 0
+    blocks = 0
     pending = 0
-
-    def __enter__(self) -> None:
-        # Signals interrupt the main thread only.
-        self.depth += threading.current_thread() is threading.main_thread()
-
-    def __exit__(self, *_: object) -> None:
-        self.depth -= threading.current_thread() is threading.main_thread()
-
-
-_starting = _Starting()
 
 
 def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals call it)
-    """Raise Interrupted, now or when the program that is being started is known."""
-    if _starting.depth:
-        _starting.pending = number
+    """Raise Interrupted, now or at the end of the block that holds signals back."""
+    if _Held.blocks:
+        _Held.pending = number
         return
     raise Interrupted(number)
 
@@ -55,14 +45,15 @@ def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals c
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold signals back during the block, which must not be left in the middle."""
-    with _starting:
+    # They interrupt the main thread only.
+    held = int(threading.current_thread() is threading.main_thread())
+    _Held.blocks += held
+    try:
         yield
-    _raise_pending()
-
-
-def _raise_pending() -> None:
-    if _starting.pending:
-        number, _starting.pending = _starting.pending, 0
+    finally:
+        _Held.blocks -= held
+    if held and _Held.pending:
+        number, _Held.pending = _Held.pending, 0
         raise Interrupted(number)
 
 
@@ -97,21 +88,27 @@ def talking(
 
     Raises OSError where it cannot be started.
     """
-    with _starting:
-        child = start(command, env=env, cwd=cwd, stdin=PIPE, output=PIPE, errors=errors)
-        _running.add(child.pid)
+    child: Child | None = None
     try:
-        _raise_pending()
+        # It could not be ended before its id is known.
+        with uninterrupted():
+            child = start(command, env=env, cwd=cwd, stdin=PIPE, output=PIPE, errors=errors)
+            _running.add(child.pid)
         yield child
     finally:
-        if child.poll() is None:
-            reaper.end(child)
-        _running.discard(child.pid)
-        for stream in (child.stdin, child.stdout):
-            # Input that the program never read cannot be flushed.
-            with suppress(BrokenPipeError):
-                assert stream is not None
-                stream.close()
+        if child is not None:
+            _end_talk(child)
+
+
+def _end_talk(child: Child) -> None:
+    if child.poll() is None:
+        reaper.end(child)
+    _running.discard(child.pid)
+    for stream in (child.stdin, child.stdout):
+        # Input that the program never read cannot be flushed.
+        with suppress(BrokenPipeError):
+            assert stream is not None
+            stream.close()
 
 
 def run(
@@ -137,35 +134,35 @@ def run(
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
     with reaper.noting(notes) as note, ExitStack() as fed:
-        with _starting:
-            errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
-            try:
+        errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
+        given = NOTHING if stdin is None else fed.enter_context(_holding(stdin))
+        child: Child | None = None
+        try:
+            # It could not be ended before its id is known.
+            with uninterrupted():
                 child = start(
                     command,
                     env=env,
                     cwd=cwd,
-                    stdin=NOTHING if stdin is None else fed.enter_context(_holding(stdin)),
+                    stdin=given,
                     output=written,
                     errors=OUTPUT if merge else errors,
                 )
-            except OSError:
-                written.close()
-                raise
-            _running.add(child.pid)
-        try:
-            note(child.pid)
-            _raise_pending()
+                _running.add(child.pid)
+                note(child.pid)
             watch = reaper.Watch(timeout=timeout, limit=OUTPUT_LIMIT, on_tick=_look(written, heard))
             reason = watch.until_it_ends(child, written.fileno())
             if reason != "ended":
                 reaper.end(child)
         except BaseException:
-            reaper.end(child)
+            if child is not None:
+                reaper.end(child)
             if output is None:
                 written.close()
             raise
         finally:
-            _running.discard(child.pid)
+            if child is not None:
+                _running.discard(child.pid)
     written.seek(0)
     return Finished(child.returncode, reason, written)
 

@@ -40,10 +40,6 @@ class Signs(NamedTuple):
     programs: tuple[str, ...] = ()
     one_at_a_time: bool = False
 
-    def all_variables(self) -> set[str]:
-        """Return every variable that marks a command as this agent's."""
-        return {*self.variables, *self.details, self.session, self.process} - {""}
-
 
 class Host(NamedTuple):
     """How an agent's program loads our hooks, and which answers it expects.

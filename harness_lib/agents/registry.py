@@ -19,6 +19,13 @@ if TYPE_CHECKING:  # see above
 AGENTS = (claude, codex, gemini, copilot, opencode, cursor, kimi, hs)
 
 SIGNS: Mapping[str, Signs] = {each.SIGNS.name: each.SIGNS for each in AGENTS}
+# Every variable that marks a command as an agent's.
+VARIABLES = frozenset(
+    name
+    for signs in SIGNS.values()
+    for name in (*signs.variables, *signs.details, signs.session, signs.process)
+    if name
+)
 ADAPTERS: Mapping[str, Adapter] = {
     each.ADAPTER.name: each.ADAPTER for each in AGENTS if hasattr(each, "ADAPTER")
 }

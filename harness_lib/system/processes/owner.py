@@ -147,13 +147,10 @@ def without_agent(env: Mapping[str, str]) -> dict[str, str]:
 
 def without_session(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` without the signs of an agent and its session; the worker keeps its name."""
-    dropped = _variables_of_agents()
+    from harness_lib.agents import registry  # noqa: PLC0415 (as in `_signs`)
+
+    dropped = {AGREED, *registry.VARIABLES}
     return {key: value for key, value in env.items() if key not in dropped}
-
-
-@lru_cache(maxsize=1)
-def _variables_of_agents() -> set[str]:
-    return {AGREED}.union(*(signs.all_variables() for signs in _signs()))
 
 
 def in_agent(env: Mapping[str, str]) -> str | None:

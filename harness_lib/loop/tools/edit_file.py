@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop.tools import files
-from harness_lib.loop.tools.builtin import Change, ToolError, path_of
+from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, path_of
 from harness_lib.text import cut
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _apply(lines: list[str], changes: list[_Edit]) -> list[str]:
     return edited
 
 
-TOOL = files.editor(
+TOOL = Builtin(
     name="edit_file",
     description=(
         "Change lines of a text file by the anchors that read_file shows (N#HH). All anchors are "
@@ -150,8 +151,9 @@ TOOL = files.editor(
             },
         },
     },
+    required=["path", "edits"],
+    function=partial(files.edit, _edited, _report),
     change=_edited,
-    report=_report,
 )
 
 

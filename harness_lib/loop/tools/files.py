@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,39 +121,34 @@ def _written(runtime: Runtime, tool_input: Json) -> Change:
     return Change(path, old, content)
 
 
-def editor(
-    name: str,
-    description: str,
-    properties: Json,
+def edit(
     change: Callable[[Runtime, Json], Change],
     report: Callable[[Json, Change], str],
-) -> Builtin:
-    """Return a tool that edits a file: it writes what `change` makes of it, and says what `report` says."""
-
-    def execute(runtime: Runtime, tool_input: Json) -> Result:
-        made = change(runtime, tool_input)
-        if problem := confined.problem(runtime, made.path, writes=True):
-            raise ToolError(problem)
-        write(made.path, made.new)
-        return Result(builtin.clipped(runtime, report(tool_input, made)))
-
-    required = [key for key in properties if key != "all"]
-    return Builtin(name, description, properties, required, function=execute, change=change)
+    runtime: Runtime,
+    tool_input: Json,
+) -> Result:
+    """Write what `change` makes of a file, and return what `report` says about it."""
+    made = change(runtime, tool_input)
+    if problem := confined.problem(runtime, made.path, writes=True):
+        raise ToolError(problem)
+    write(made.path, made.new)
+    return Result(builtin.clipped(runtime, report(tool_input, made)))
 
 
 def _wrote(tool_input: Json, change: Change) -> str:
     return f"wrote {len(change.new.encode('utf-8', 'replace'))} bytes to {tool_input['path']}"
 
 
-WRITE_FILE = editor(
+WRITE_FILE = Builtin(
     name="write_file",
     description="Write a file, replacing an existing one. Creates its parent directories.",
     properties={
         "path": {"type": "string", "description": "The file"},
         "content": {"type": "string", "description": "The whole content"},
     },
+    required=["path", "content"],
+    function=partial(edit, _written, _wrote),
     change=_written,
-    report=_wrote,
 )
 
 
@@ -174,7 +170,7 @@ def _counted(tool_input: Json, change: Change) -> str:
     return f"replaced {times} in {tool_input['path']}"
 
 
-REPLACE = editor(
+REPLACE = Builtin(
     name="replace",
     description="Replace a text in a file by another one. It must occur exactly once, unless all is true.",
     properties={
@@ -186,6 +182,7 @@ REPLACE = editor(
         "new": {"type": "string", "description": "The new text"},
         "all": {"type": "boolean", "description": "Replace every occurrence"},
     },
+    required=["path", "old", "new"],
+    function=partial(edit, _replaced, _counted),
     change=_replaced,
-    report=_counted,
 )

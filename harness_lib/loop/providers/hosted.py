@@ -124,10 +124,10 @@ class Hosted(NamedTuple):
 
     def _settings(self, env: Mapping[str, str]) -> Mapping[str, str]:
         """Return the lines of its `.conf`, or what the environment says of a built-in provider."""
-        variables = {"url": "API_URL", "max_tokens": "MAX_TOKENS", "auth_header": "AUTH_HEADER"}
         prefix = self.protocol.upper()
         return self.config.values or {
-            name: env.get(f"{prefix}_{variable}", "") for name, variable in variables.items()
+            "url": env.get(f"{prefix}_API_URL", ""),
+            "max_tokens": env.get(f"{prefix}_MAX_TOKENS", ""),
         }
 
     def _url(self, runtime: Runtime) -> str:
@@ -144,7 +144,8 @@ class Hosted(NamedTuple):
             headers["anthropic-version"] = env.get("ANTHROPIC_API_VERSION") or "2023-06-01"
             if env.get("ANTHROPIC_BETA"):
                 headers["anthropic-beta"] = env["ANTHROPIC_BETA"]
-            name, separator, value = self._settings(env).get("auth_header", "").partition(":")
+            own = "" if self.config.values else env.get("ANTHROPIC_AUTH_HEADER", "")
+            name, separator, value = own.partition(":")
             if separator:
                 return {**headers, name.strip(): value.strip()}
         if self.config.values.get("auth"):

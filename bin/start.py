@@ -44,11 +44,13 @@ def start_newer_python():
 
 def enter(*requirements):
     """Put the packages of this program on the path; make them first if need be."""
-    from harness_lib.errors import EnvSetupError
-    from harness_lib.system.install import launcher
     from harness_lib.system.place import data_home
 
+    # Before anything else is imported, which would have to be compiled at each start.
     data_home.use_byte_code(os.environ)
+    from harness_lib.errors import EnvSetupError
+    from harness_lib.system.install import launcher
+
     try:
         launcher.enter(os.environ, os.path.join(CHECKOUT, "bin", PROGRAM), *requirements)
     except EnvSetupError as error:

@@ -54,4 +54,4 @@ def installed() -> None:
 if __name__ == "__main__":
     from harness_lib.hs.main import entry
 
-    sys.exit(entry())
+    entry()

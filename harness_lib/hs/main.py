@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.hs import agent, look, output
@@ -143,8 +143,8 @@ _INTERRUPTED = 130
 _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version"}
 
 
-def entry() -> int:
-    """Run the command line; return the exit code."""
+def entry() -> NoReturn:
+    """Run the command line, and exit with its code."""
     standard_streams.open_closed()
     standard_streams.take_any_character()
     if not os.environ.get("HOME"):
@@ -156,7 +156,8 @@ def entry() -> int:
             signals.handle(number, processes.interrupt)
     code = _exit_code(sys.argv[1:])
     standard_streams.drop_unwritten()
-    return code
+    # Every command has closed what it opened. Shutting the interpreter down would only take time.
+    os._exit(code)
 
 
 def _exit_code(args: list[str]) -> int:

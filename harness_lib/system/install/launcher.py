@@ -47,7 +47,7 @@ def harness() -> list[str]:
 
 def hs() -> list[str]:
     """Return the command `hs`."""
-    return python("from harness_lib.hs.main import entry; sys.exit(entry())", DEPENDENCIES_OF_HS)
+    return python("from harness_lib.hs.main import entry; entry()", DEPENDENCIES_OF_HS)
 
 
 def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
@@ -85,7 +85,7 @@ def _fetched(
     """
     data = private_env.data_directory(environ)
     env = private_env.environment(data, requirements)
-    if not (private_env.is_safe(data) and private_env.is_ready(env, requirements)):
+    if not (data_home.is_safe(str(data)) and private_env.is_ready(env, requirements)):
         # Imported here: it costs every run tens of milliseconds that only the first one needs.
         from harness_lib.system.install import build  # noqa: PLC0415
 

@@ -8,10 +8,9 @@ import stat
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import output, session_store, setup, user_input
+from harness_lib.hs import output, session_store, setup
 from harness_lib.hs.output import complain
 from harness_lib.hs.setup import Options
-from harness_lib.hs.user_input import skill_names, unknown, with_files
 from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.providers import keys
@@ -28,21 +27,18 @@ SESSION_FLAG = "--session"
 def agent(runtime: Runtime, args: list[str]) -> int:
     """Do a task, or talk with the user if none is given."""
     asked = setup.parse_options(args)
-    streamed = runtime.env.get("HARNESS_STREAM") == "1"
-    shown = output.choose(json="json" in asked.flags, streamed=streamed)
+    streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
+    kind = output.Events if "json" in asked.flags else output.Streamed if streamed else output.Answer
+    shown = kind()
     try:
-        try:
-            done = _do(runtime, asked, shown)
-        except BaseException as error:
-            # However it ends, the last event says so.
-            if isinstance(shown, output.Events):
-                shown.end(_ended(runtime, error))
-            raise
-        if done is not None:
-            # Before what was opened is closed: servers take their time to end.
-            shown.end(done)
-    finally:
-        runtime.close()
+        done = _do(runtime, asked, shown)
+    except BaseException as error:
+        # However it ends, the last event says so.
+        if isinstance(shown, output.Events):
+            shown.end(_ended(runtime, error))
+        raise
+    if done is not None:
+        shown.end(done)
     return int(done is not None and bool(done.error))
 
 
@@ -58,19 +54,36 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
     setup.enter(runtime, session, asked)
     assert runtime.session is not None
     # Only now it is known whose model is asked.
-    if "/" in typed and (problem := unknown(runtime.provider, typed, skill_names(runtime))):
-        session_store.remove_unused(runtime.session)
-        raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
+    if "/" in typed:
+        _check_word(runtime, typed)
     if session is None and not isinstance(shown, output.Events):
         _announce(runtime)
-    runtime.asker = user_input.asker()
     shown.begin(runtime)
-    typed = with_files(runtime, typed)
+    if "@" in typed or sys.stderr.isatty():
+        typed = _attached(runtime, typed)
     message = "\n\n".join(part for part in (typed, piped) if part.strip())
     done = turn.take(runtime, message, at_once=True)
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
         runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
     return done
+
+
+def _check_word(runtime: Runtime, typed: str) -> None:
+    """Raise UsageError if `typed` begins with a slash and a word that names no skill."""
+    from harness_lib.hs import user_input  # noqa: PLC0415 (most tasks need none of it)
+
+    problem = user_input.unknown(runtime.provider, typed, user_input.skill_names(runtime))
+    if problem and runtime.session is not None:
+        session_store.remove_unused(runtime.session)
+        raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
+
+
+def _attached(runtime: Runtime, typed: str) -> str:
+    """Return what was `typed`, with the files that it names; at a terminal, let the user be asked."""
+    from harness_lib.hs import user_input  # noqa: PLC0415 (as above)
+
+    runtime.asker = user_input.asker()
+    return user_input.with_files(runtime, typed)
 
 
 def _is_at_a_terminal() -> bool:
@@ -135,10 +148,7 @@ def resume(runtime: Runtime, args: list[str]) -> int:
 def repl(runtime: Runtime, args: list[str]) -> int:
     """Talk with the user."""
     if not _is_at_a_terminal():
-        raise UsageError(
-            "hs repl needs a terminal.",
-            'For one task: hs "find all TODO comments"',
-        )
+        raise UsageError("hs repl needs a terminal.", 'For one task: hs "find all TODO comments"')
     return agent(runtime, args)
 
 

@@ -90,7 +90,7 @@ def session(runtime: Runtime, args: list[str]) -> int:
             for removed in session_store.remove(runtime, known(runtime, name)):
                 show(f"removed: {removed}")
         case ["dir", *name] if len(name) <= 1:
-            show(session_store.store(runtime).joinpath(*name))
+            show(runtime.sessions.joinpath(*name))
         case _:
             raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {SESSION_USAGE}")
     return 0

@@ -156,7 +156,7 @@ def entry() -> NoReturn:
             signals.handle(number, processes.interrupt)
     code = _exit_code(sys.argv[1:])
     standard_streams.drop_unwritten()
-    # Every command has closed what it opened. Shutting the interpreter down would only take time.
+    # All that was opened is closed. Shutting the interpreter down would only take time.
     os._exit(code)
 
 
@@ -198,12 +198,16 @@ def _dispatch(args: list[str]) -> int:
     except FileNotFoundError as error:
         raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
     run = runtime.start(os.environ, cwd)
-    discovery.refresh(run)
-    word = _WORDS.get(args[0], args[0]) if args else "agent"
-    plugin = run.table.find("commands", word)
-    command = plugin.target if plugin else COMMANDS.get(word)
-    if command is not None:
-        return int(command(run, args[1:]))
-    # Any other word begins a task.
-    agent = run.table.find("commands", "agent")
-    return int((agent.target if agent else COMMANDS["agent"])(run, args))
+    try:
+        discovery.refresh(run)
+        word = _WORDS.get(args[0], args[0]) if args else "agent"
+        plugin = run.table.find("commands", word)
+        command = plugin.target if plugin else COMMANDS.get(word)
+        if command is not None:
+            return int(command(run, args[1:]))
+        # Any other word begins a task.
+        agent = run.table.find("commands", "agent")
+        return int((agent.target if agent else COMMANDS["agent"])(run, args))
+    finally:
+        # The answer is shown by now: servers take their time to end.
+        run.close()

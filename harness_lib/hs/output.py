@@ -22,13 +22,6 @@ from harness_lib.text import harmless
 _KEPT = "\n\t"
 
 
-def choose(*, json: bool, streamed: bool = False) -> Answer:
-    """Return the output for standard output; `streamed` shows text as it comes without a terminal, too."""
-    if json:
-        return Events()
-    return Streamed() if streamed or sys.stdout.isatty() else Answer()
-
-
 class Answer:
     """A way to show a turn: the answer alone, when it is complete, as pipes and files want it."""
 

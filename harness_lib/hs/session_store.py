@@ -27,14 +27,9 @@ _TOKEN_BYTES = 16
 _LONGEST = 100
 
 
-def store(runtime: Runtime) -> Path:
-    """Return the directory of the sessions, which may not exist."""
-    return Path(runtime.env["HARNESS_SESSIONS"])
-
-
 def find(runtime: Runtime, name: str) -> Session | None:
     """Return the session `name`; None if it does not exist."""
-    path = store(runtime) / name
+    path = runtime.sessions / name
     # `name` may be a task; `Path` raises an error for one that is too long.
     return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
 
@@ -45,14 +40,13 @@ def every(runtime: Runtime) -> list[Session]:
 
 
 def _all(runtime: Runtime) -> list[Session]:
-    directory = store(runtime)
-    paths = [path for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
+    store = runtime.sessions
+    paths = [path for path in store.iterdir() if path.is_dir()] if store.is_dir() else []
     sessions = [Session(path) for path in sorted(paths, key=_age)]
     own = [session for session in sessions if is_own(runtime, session)]
     if len(own) < len(sessions):
         runtime.notice_once(
-            f"sessions that you have not made here are not listed: "
-            f"{len(sessions) - len(own)} in {directory}. "
+            f"sessions that you have not made here are not listed: {len(sessions) - len(own)} in {store}. "
             "hs session show ID shows one, hs session fork ID makes a copy to go on in."
         )
     return own
@@ -69,14 +63,14 @@ def create(runtime: Runtime) -> Session:
     """Make a session for the run's provider, model and directory. Raises EnvSetupError if it cannot be."""
     stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
     try:
-        store(runtime).mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = store(runtime) / stamp
+        runtime.sessions.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = runtime.sessions / stamp
         for again in count(1):
             # A second one of the same process and second gets another number.
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
                 break
-            path = store(runtime) / f"{stamp}-{again}"
+            path = runtime.sessions / f"{stamp}-{again}"
         (path / "messages").mkdir(mode=0o700)
         values = {
             "id": path.name,
@@ -89,7 +83,7 @@ def create(runtime: Runtime) -> Session:
         disk.write(path / "session.conf", disk.render_conf(values).encode())
         mark(runtime, path)
     except OSError as error:
-        message = f"No session can be made in {store(runtime)}: {error.strerror}."
+        message = f"No session can be made in {runtime.sessions}: {error.strerror}."
         raise EnvSetupError(message, "Set HARNESS_SESSIONS to a directory that you can write.") from error
     return Session(path)
 

@@ -147,7 +147,8 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     # Raises an error for rules that cannot be understood.
     permissions.rules(runtime)
     if confined.mode(runtime) not in ("off", "auto"):
-        confined.wall(runtime)
+        with confined.within(agreed=False):
+            confined.wall(runtime)
     keys.hide(runtime)
     # What the tools of an MCP server are is known when it has been asked.
     named = (name for name in runtime.allowed_tools or () if not name.startswith(PREFIX))

@@ -96,6 +96,8 @@ class Runtime:
     # HARNESS_HOME and HARNESS_ROOT.
     home: Path
     root: Path
+    # The directory of the sessions, which may not exist.
+    sessions: Path = Path()
     session: Session | None = None
     stage: str = ""
     sources: list[str] = field(default_factory=list)
@@ -265,6 +267,7 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         account_file=account_file,
     )
     env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(run))
+    run.sessions = Path(env["HARNESS_SESSIONS"])
     return run
 
 

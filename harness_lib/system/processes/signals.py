@@ -90,7 +90,7 @@ def handle(number: int, handler: Handler) -> None:
         redelivery.handled()
         handler(got, frame)
 
-    redelivery.watch(number)
+    redelivery.watched.add(number)
     signal.signal(number, noted)
 
 
@@ -104,16 +104,13 @@ class _Redelivery:
         assert main is not None
         self._main = main
         self._handled = threading.Event()
-        self._watched: set[int] = set()
+        # The signals that are sent again.
+        self.watched: set[int] = set()
         self._heard, write_end = os.pipe()
         os.set_blocking(write_end, False)
         # Python's own handler, which no call can hold back, writes the number of each signal there.
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, daemon=True).start()
-
-    def watch(self, number: int) -> None:
-        """Send `number` again from now on if it is needed."""
-        self._watched.add(number)
 
     def handled(self) -> None:
         """Note that a handler runs."""
@@ -121,7 +118,7 @@ class _Redelivery:
 
     def _watch(self) -> None:
         while numbers := os.read(self._heard, 64):
-            if number := next(iter(self._watched.intersection(numbers)), None):
+            if number := next(iter(self.watched.intersection(numbers)), None):
                 self._handled.wait(AGAIN_SECONDS)
                 # Asked twice: on a busy machine the handler may run just as the time runs out.
                 if self._handled.is_set():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +59,9 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     moved = {old for old, new in changed.values() if old and not new}
     added = {path: new for path, new in put.items() if not changed[path][0] and new not in moved}
     secrets = {_secret(git, path, entry) for path, entry in added.items()}
-    look_at = [*_keys(git, changed, put), *_links(git, changed)]
+    keys = ((path, _key(git, path, changed[path][0])) for path in put)
+    look_at = [f"{path!r} seems to hold {kind}" for path, kind in keys if kind]
+    look_at += _links(git, changed)
     if base != head:
         # A file that one commit adds and a later one removes stays in the history.
         committed = history.added(git, base, head)
@@ -70,12 +72,6 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
             )
     found = sorted(path for path in secrets if path and not covers(task.accepted, path))
     return Contents(len(changed), tuple(found), tuple(look_at))
-
-
-def _keys(git: Git, changed: Changes, put: Iterable[str]) -> Iterator[str]:
-    for path in put:
-        if kind := _key(git, path, changed[path][0]):
-            yield f"{path!r} seems to hold {kind}"
 
 
 def _links(git: Git, changed: Changes) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness_lib import sha256
 from harness_lib.checks.protocol import Command
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ class ShellCheck(Command):
 
     def fingerprint(self) -> str:
         """Return `sha256:…` of the command and its directory."""
-        from harness_lib.rules import attempts  # noqa: PLC0415 (hooks)
-
-        return attempts.command_hash(self.text, self.cwd)
+        # Neither may contain NUL. A lone surrogate, which JSON can carry, has no UTF-8 of its own.
+        text = f"{self.text or ''}\0{self.cwd or ''}"
+        return f"sha256:{sha256.digest(text.encode('utf-8', 'surrogatepass'))}"
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
         """Return the command and its directory as written, even if empty."""

@@ -35,8 +35,8 @@ def run(check: Command, worktree: Worktree) -> Checked:
     cwd = directory(check, worktree.top)
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)
-    missing = missing_program(command, cwd, env, worktree.top)
-    if missing:
+    missing = missing_command(command, cwd=cwd, env=env)
+    if missing and not is_of_project(missing, cwd, worktree.top):
         where = " (not looked for in the work tree)" if "PATH" in without else ""
         has = who_has(missing, env, worktree.top)
         message = " ".join([f"Command not found: {missing}{where}.", *has])
@@ -65,12 +65,13 @@ def run(check: Command, worktree: Worktree) -> Checked:
 
 def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
     """Return the test runner that should have printed a closing report and did not; None otherwise."""
-    if not runners.is_report_expected(command):
+    started = runners.started_by(command)
+    if not started:
         return None
     places = [cwd, *(place for place in cwd.parents if place.is_relative_to(top))]
     files = (file for place in places for glob in SETTINGS for file in sorted(place.glob(glob)))
     settings = "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
-    return runners.missing_report(command, printed.ends_of(log), settings)
+    return runners.missing_report(started, printed.ends_of(log), settings)
 
 
 def directory(check: Command, top: Path) -> Path:
@@ -123,12 +124,6 @@ _LACKS = re.compile(
     r"(?:E +)?(?:(?P<python>/.*?): |ModuleNotFoundError: |ImportError: .*)"
     r"No module named '?(?P<module>[\w.]+)'?"
 )
-
-
-def missing_program(command: str, cwd: Path, env: Mapping[str, str], top: Path) -> str | None:
-    """Return the program of `command` that this machine lacks; None if there is none."""
-    missing = missing_command(command, cwd=cwd, env=env)
-    return None if missing is None or is_of_project(missing, cwd, top) else missing
 
 
 def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str], top: Path) -> str | None:

@@ -135,12 +135,8 @@ _HINT = "See them: harness check. If you trust them, type: harness trust"
 _AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
 
 
-def runs_of(ctx: Context, questions: Questions) -> Runs:
-    """Return everything that this list would run."""
-    return _with_script(ctx, questions.commands())
-
-
-def _with_script(ctx: Context, commands: Sequence[TaskCommands]) -> Runs:
+def runs_of(ctx: Context, commands: Sequence[TaskCommands]) -> Runs:
+    """Return everything that this list would run if its tasks have these `commands`."""
     script = ctx.root.init_script
     return Runs(commands, script.read_bytes() if script.is_file() else None)
 
@@ -158,14 +154,14 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
     """
     place = (ctx.git.common_dir, ctx.root.path)
     if ctx.store.shared is None:
-        return trusted_at(*place, runs_of(ctx, questions), is_tracked=lambda: ctx.list_is_tracked)
+        return trusted_at(*place, runs_of(ctx, questions.commands()), is_tracked=lambda: ctx.list_is_tracked)
     entry = _noted(*place) or {}
     known, mark = _each(entry), questions.commands_mark()
-    if known is None or not _with_script(ctx, ()).each <= known:
+    if known is None or not runs_of(ctx, ()).each <= known:
         return False
     if entry.get("mark") == mark:
         return True
-    is_known = runs_of(ctx, questions).each <= known
+    is_known = runs_of(ctx, questions.commands()).each <= known
     if is_known:
         # The next look need not read the whole list again; it does where this cannot be written.
         with suppress(OSError, HeldError):
@@ -201,7 +197,7 @@ def require_own(ctx: Context, task: Task) -> None:
 def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
     """Note that this user trusts the list with its present commands; `only` as in `note_at`."""
     mark = "" if ctx.store.shared is None else questions.commands_mark()
-    note_at(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions), only=only, mark=mark)
+    note_at(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions.commands()), only=only, mark=mark)
 
 
 def keep_to_present(ctx: Context, questions: Questions) -> None:
@@ -257,7 +253,7 @@ def _moved(ctx: Context) -> str:
 def _untrusted(ctx: Context, questions: Questions) -> str:
     """Return which commands of the list are not trusted, as far as the note of this user tells."""
     script = ctx.root.init_script
-    new = changed_since(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions))
+    new = changed_since(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions.commands()))
     if new == {"init_script"}:
         change = "is new or has changed" if script.is_file() else "is gone"
         return f"The script {script} {change} since this list was trusted"
@@ -269,5 +265,5 @@ def _untrusted(ctx: Context, questions: Questions) -> str:
 
 def runs_nothing(ctx: Context, questions: Questions) -> bool:
     """Return whether the list has no commands that a clone could have brought."""
-    runs = runs_of(ctx, questions)
+    runs = runs_of(ctx, questions.commands())
     return runs.script is None and not any(task.check or task.cleanup for task in runs.commands)

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Literal, NamedTuple, cast
 
-from harness_lib import sha256, timestamps
+from harness_lib import timestamps
 from harness_lib.errors import ConfigError, HarnessError
 from harness_lib.task import CATEGORIES, Attempt, Category, Gate, HaltKind, Outcome, Task
 from harness_lib.text import in_one_line
@@ -169,13 +169,6 @@ def changed(gate: Gate, fingerprint: str, cwd: str | None) -> tuple[str, ...]:
     """
     differs = {"validation.command": gate.command != fingerprint, "validation.cwd": gate.cwd != cwd}
     return tuple(name for name, differing in differs.items() if differing)
-
-
-def command_hash(command: str | None, cwd: str | None) -> str:
-    """Return `sha256:…` of a command and its working directory."""
-    # Neither may contain NUL. A lone surrogate, which JSON can carry, has no UTF-8 of its own.
-    text = f"{command or ''}\0{cwd or ''}"
-    return "sha256:" + sha256.digest(text.encode("utf-8", "surrogatepass"))
 
 
 class Halt(NamedTuple):

@@ -43,7 +43,7 @@ def cycles(tasks: Iterable[Task]) -> tuple[tuple[str, ...], ...]:
     Cycles that share a task are one component; it is named by the shortest cycle through its lowest id.
     A cycle begins at its lowest id, and the cycles are in the order of their first ids.
     """
-    return tuple(cycle(component[0]) for component, cycle in _cyclic_components(_edges(tasks)))
+    return tuple(cycle(component[0]) for component, cycle in _cyclic_components(tasks))
 
 
 def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
@@ -52,7 +52,7 @@ def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
     The text is `a -> b -> a` as in `cycles`; the middle of a long one is left out.
     """
     texts: dict[str, str] = {}
-    for component, cycle in _cyclic_components(_edges(tasks)):
+    for component, cycle in _cyclic_components(tasks):
         for task_id in component:
             if task_id not in texts:
                 members = cycle(task_id)
@@ -83,17 +83,11 @@ def describe(cycle: tuple[str, ...]) -> str:
     return ARROW.join((*cycle[:_SHOWN_AT_START], f"({hidden} more)", *cycle[-_SHOWN_AT_END:]))
 
 
-def _edges(tasks: Iterable[Task]) -> Edges:
-    """Return, for each task with dependencies that is not completed, the dependencies among these tasks.
-
-    A task without dependencies is in no cycle, and many lists have hardly any other.
-    """
+def _cyclic_components(tasks: Iterable[Task]) -> Iterator[tuple[list[str], _Cycles]]:
+    """Yield each strongly connected component with a cycle, lowest id first, and its cycles."""
+    # A task without dependencies is in no cycle, and many lists have hardly any other.
     waiting = {task.id: task.depends_on for task in tasks if task.depends_on and task.status != "completed"}
-    return {task_id: [other for other in others if other in waiting] for task_id, others in waiting.items()}
-
-
-def _cyclic_components(edges: Edges) -> Iterator[tuple[list[str], _Cycles]]:
-    """Yield each strongly connected component that has a cycle, lowest id first, and its cycles."""
+    edges = {task_id: [other for other in others if other in waiting] for task_id, others in waiting.items()}
     try:
         TopologicalSorter(edges).prepare()
     except CycleError:

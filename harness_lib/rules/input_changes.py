@@ -14,18 +14,14 @@ from functools import cache
 from typing import NamedTuple
 
 from harness_lib.rules import input_files
+from harness_lib.text import words_of
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_SHELL = _words("sh bash zsh bats mk make")
-_MAKEFILES = _words("Makefile makefile GNUmakefile justfile Justfile")
+_SHELL = words_of("sh bash zsh bats mk make")
+_MAKEFILES = words_of("Makefile makefile GNUmakefile justfile Justfile")
 # Programs in these languages are products, unless their names say that they check something.
-_CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt c h cc cpp cs swift")
+_CODE = words_of("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt c h cc cpp cs swift")
 # Files that may change beside new tests without being their subject.
-_DOCUMENTS = _words("md rst txt adoc lock")
+_DOCUMENTS = words_of("md rst txt adoc lock")
 _CHECKING = (
     r"(?i)(?:^|[^a-z])(?:check|test|spec|verif|validat|lint|smoke|assert|ci|e2e|golden|expect|accept|judge)"
 )

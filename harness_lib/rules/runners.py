@@ -187,12 +187,11 @@ _PROGRAMS = {
 _OPERATORS = frozenset("();<>|&\n")
 
 
-def missing_report(command: str, lines: Sequence[str], settings: str) -> str | None:
-    """Return the runner whose closing report is missing in `lines`; None if that is not certain.
+def missing_report(runners: Sequence[Runner], lines: Sequence[str], settings: str) -> str | None:
+    """Return the name of the one of `runners` whose closing report `lines` lack; None if that is not certain.
 
     `settings` are the texts of its settings files.
     """
-    runners = _runners(command)
     for runner in set(runners):
         wanted = runners.count(runner) if sum(map(len, lines)) < WHOLE else 1
         found = sum(1 for line in lines if re.search(runner.report, line))
@@ -201,12 +200,7 @@ def missing_report(command: str, lines: Sequence[str], settings: str) -> str | N
     return None
 
 
-def is_report_expected(command: str) -> bool:
-    """Return whether `command` certainly runs a known runner."""
-    return bool(_runners(command))
-
-
-def _runners(command: str) -> list[Runner]:
+def started_by(command: str) -> list[Runner]:
     """Return the runner of each simple command that is one; none if the shell decides what runs."""
     plain = re.sub(r"\s2>&1(?=\s|$)", " ", command.strip())
     if "`" in plain or "$" in plain:

@@ -106,7 +106,8 @@ def run(
 def _note(ctx: Context, shown: Questions) -> None:
     """Record trust for what the user has seen, not for changes made while they read."""
     questions = ctx.store.ask()
-    if trust.runs_of(ctx, questions).fingerprint != trust.runs_of(ctx, shown).fingerprint:
+    seen, present = (trust.runs_of(ctx, each.commands()).fingerprint for each in (shown, questions))
+    if seen != present:
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
     trust.note(ctx, questions)
 

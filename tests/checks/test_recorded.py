@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from harness_lib.checks import check_of
+from harness_lib.checks.shell import ShellCheck
 from harness_lib.core import trust
 from harness_lib.state import codec
 from harness_lib.state.api import TaskCommands
@@ -62,3 +65,17 @@ def test_a_note_of_trust_on_disk_covers_the_commands_that_it_was_made_for() -> N
     commands = [row for task in TASKS for row in TaskCommands.of(task)]
 
     assert trust.Runs(commands, None).fingerprint == TRUSTED
+
+
+def test_a_hash_is_of_every_part_of_a_check_and_understood_by_every_later_version() -> None:
+    """Command and directory cannot be shifted into one another; any text will do that JSON can carry."""
+    parts = {(command, cwd) for command in ("a", "b", "ab", None, "\udc80 é") for cwd in ("a", "b", None)}
+
+    assert len({_hash(*each) for each in parts}) == len(parts)
+    for command, cwd in parts:
+        data = f"{command or ''}\0{cwd or ''}".encode("utf-8", "surrogatepass")
+        assert _hash(command, cwd) == "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _hash(command: str | None, cwd: str | None) -> str:
+    return ShellCheck("task-001", command, cwd, 60).fingerprint()

@@ -35,6 +35,10 @@ ROWS: dict[str, tuple[list[str], list[Failed]]] = {
 }
 
 
+def _missing(command: str, lines: list[str], settings: str) -> str | None:
+    return runners.missing_report(runners.started_by(command), lines, settings)
+
+
 @pytest.mark.parametrize(("rows", "failed"), ROWS.values(), ids=ROWS)
 def test_a_failure_is_told_by_its_name_and_the_first_line_that_says_why(
     rows: list[str], failed: list[Failed]
@@ -95,21 +99,21 @@ UNKNOWN = (
 
 @pytest.mark.parametrize("command", REPORTED)
 def test_a_runner_is_asked_for_its_report(command: str) -> None:
-    assert runners.missing_report(command, REPORTED[command].splitlines(), "") is None
-    assert runners.missing_report(command, ["collected 1 item", ""], "") is not None
+    assert _missing(command, REPORTED[command].splitlines(), "") is None
+    assert _missing(command, ["collected 1 item", ""], "") is not None
 
 
 @pytest.mark.parametrize("command", UNKNOWN)
 def test_what_may_be_quiet_is_asked_for_nothing(command: str) -> None:
-    assert runners.missing_report(command, [], "") is None
+    assert _missing(command, [], "") is None
 
 
 def test_each_of_several_runs_must_report() -> None:
     command = "pytest -q a && pytest -q b"
 
-    assert runners.missing_report(command, ["1 passed in 0.1s"], "") == "pytest"
-    assert runners.missing_report(command, ["1 passed in 0.1s", "2 passed in 0.1s"], "") is None
-    assert runners.missing_report(command, ["x" * runners.WHOLE, "2 passed in 0.1s"], "") is None
+    assert _missing(command, ["1 passed in 0.1s"], "") == "pytest"
+    assert _missing(command, ["1 passed in 0.1s", "2 passed in 0.1s"], "") is None
+    assert _missing(command, ["x" * runners.WHOLE, "2 passed in 0.1s"], "") is None
 
 
 @pytest.mark.parametrize(
@@ -122,8 +126,8 @@ def test_each_of_several_runs_must_report() -> None:
     ],
 )
 def test_settings_may_make_it_quiet(command: str, settings: str) -> None:
-    assert runners.missing_report(command, [], settings) is None
-    assert runners.missing_report(command, [], "unrelated") is not None
+    assert _missing(command, [], settings) is None
+    assert _missing(command, [], "unrelated") is not None
 
 
 def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
@@ -134,7 +138,7 @@ def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
         "test result: ok. 0 passed; 0 failed",
     ]
 
-    assert runners.missing_report("cargo test", lines, "") == "cargo test"
+    assert _missing("cargo test", lines, "") == "cargo test"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
 def test_recorded_outputs_have_their_reports(name: str, command: str) -> None:
     lines = printed.plain((OUTPUTS / f"{name}.txt").read_bytes())
 
-    assert runners.missing_report(command, lines, "") is None
+    assert _missing(command, lines, "") is None
 
 
 # -- which files judge an attempt is told from the command; of a project's own file only a part counts

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from harness_lib.attempts import baseline
+from harness_lib.checks import fingerprint
 from harness_lib.core.context import Context
-from harness_lib.rules import attempts
+from harness_lib.task import Task, Validation
 from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
@@ -127,7 +128,8 @@ def test_a_copy_that_an_older_harness_kept_is_no_reproach(project: Project, agen
 
 def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:
     begin(agent, "false")
-    gate = project.task()["gate"] | {"command": attempts.command_hash("true", None)}
+    task = Task("task-001", "t", validation=Validation("true"))
+    gate = project.task()["gate"] | {"command": fingerprint(task)}
     project.edit_task(validation={"command": "true"}, gate=gate)
     agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
 

@@ -33,7 +33,10 @@ def ends_of(log: Path) -> list[str]:
 
 def plain(raw: bytes) -> list[str]:
     """Return the lines of `raw` as a terminal would show them finally."""
-    return [_plain(line) for line in _ESCAPES.sub("", raw.decode("utf-8", "replace")).split("\n")]
+    lines = _ESCAPES.sub("", raw.decode("utf-8", "replace")).split("\n")
+    # Of a line only the part after the last carriage return is seen.
+    shown = (line.rstrip("\r").rpartition("\r")[2].expandtabs(4) for line in lines)
+    return [harmless(line, instead="").rstrip() for line in shown]
 
 
 def _read(log: Path, first: int, last: int) -> bytes:
@@ -47,12 +50,6 @@ def _read(log: Path, first: int, last: int) -> bytes:
             return head + (b"\n" if head else b"") + stream.read(last)
     except FileNotFoundError:
         return b""
-
-
-def _plain(line: str) -> str:
-    """Return `line` as a terminal would show it: only the part after the last carriage return."""
-    shown = line.rstrip("\r").rpartition("\r")[2].expandtabs(4)
-    return harmless(shown, instead="").rstrip()
 
 
 def finish(log: Path, descriptor: int) -> None:

@@ -112,9 +112,10 @@ class Git(NamedTuple):
         """Return what git prints, stripped."""
         return os.fsdecode(self.run(*args).stdout).strip()
 
-    def lines(self, *args: str) -> list[str]:
-        """Return the lines that git prints."""
-        return _lines(self.run(*args).stdout)
+    def lines(self, *args: str, check: bool = True) -> list[str]:
+        """Return the lines that git prints; `check` as in `run`."""
+        # Unlike with str.splitlines(), a form feed for example ends none.
+        return os.fsdecode(self.run(*args, check=check).stdout).split("\n")[:-1]
 
     def _answer(self, *args: str) -> str | None:
         """Return what git prints, or None if it fails."""
@@ -221,8 +222,7 @@ class Git(NamedTuple):
     def recent(self, count: int) -> list[str]:
         """Return the last `count` commits, one line each; none before the first."""
         args = ("log", "--oneline", "--no-decorate", "--encoding=UTF-8", f"--max-count={count}")
-        answer = self.run(*args, check=False)
-        return [] if answer.returncode else _lines(answer.stdout)
+        return self.lines(*args, check=False)
 
     def diff_stat(self) -> str:
         """Return `git diff --stat`: what is not staged."""
@@ -377,11 +377,6 @@ def _packed(common_dir: Path) -> bytes:
 def to_end(operation: str) -> str:
     """Return the command that finishes an operation, named as by `Git.under_way`."""
     return f"git {operation} {'reset' if operation == 'bisect' else '--continue'}"
-
-
-def _lines(output: bytes) -> list[str]:
-    """Return the lines of `output`; unlike str.splitlines(), a form feed for example ends none."""
-    return os.fsdecode(output).split("\n")[:-1]
 
 
 def _denied(path: Path) -> Git | None:

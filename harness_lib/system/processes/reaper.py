@@ -241,17 +241,15 @@ def end_orphans(known: frozenset[int], clock: Clock) -> None:
     if not sys.platform.startswith("linux"):
         return
     deadline = clock.monotonic() + _PATIENCE
-    while orphans := _orphans(known):
+    ours = (None, os.getsid(0))
+    while orphans := [
+        pid for pid in process.children(os.getpid()) if pid not in known and _session(pid) not in ours
+    ]:
         for pid in orphans:
             _kill_and_collect(pid)
         if clock.monotonic() >= deadline:
             return
         clock.sleep(_PAUSE)
-
-
-def _orphans(known: frozenset[int]) -> list[int]:
-    new = (pid for pid in process.children(os.getpid()) if pid not in known)
-    return [pid for pid in new if _session(pid) not in (None, os.getsid(0))]
 
 
 def _session(pid: int) -> int | None:

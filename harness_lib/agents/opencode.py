@@ -72,15 +72,10 @@ def _error(report: adapter.Report, error: object, now: datetime) -> adapter.Repo
     headers = stream.get(error, "data", "responseHeaders")
     wait = stream.text(headers, "retry-after")[:20]
     body = stream.text(error, "data", "responseBody")[:2000]
-    problem = troubles.trouble(
-        f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error)
-    )
+    status = stream.number(error, "data", "statusCode")
+    problem = troubles.trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, status)
     report = stream.noted(report, words)
     return stream.troubled(report, problem._replace(message=report.last) if problem else None)
-
-
-def _status(error: object) -> float:
-    return stream.number(error, "data", "statusCode")
 
 
 def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:

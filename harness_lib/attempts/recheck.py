@@ -239,7 +239,9 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
     """Record `found` and return the task; None if it has changed meanwhile. A `gist` is logged."""
     with ctx.store.transaction() as tx:
         current = tx.task(task.id)
-        if current is None or not arrows.may("recheck", current) or _differs(current, task):
+        if current is None or not arrows.may("recheck", current):
+            return None
+        if (current.validation, current.completed_commit) != (task.validation, task.completed_commit):
             return None
         checked = transitions.recheck(current, found)
         held = tx.holds_agents()
@@ -251,10 +253,6 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         sessions.disable_hooks_when_finished(tx, ctx.store)
     return checked
-
-
-def _differs(current: Task, task: Task) -> bool:
-    return (current.validation, current.completed_commit) != (task.validation, task.completed_commit)
 
 
 def _log(tx: Tx, task: Task, gist: str) -> None:

@@ -241,16 +241,12 @@ def _holder(ctx: Context, target: str) -> Context | None:
 def _is_free(checkout: Context, old: str, new: str) -> bool:
     """Return whether this checkout has no changes of the user and no attempt in progress."""
     mend(checkout)
-    if checkout.git.under_way() or _is_worked_in(checkout):
+    top = str(checkout.git.top)
+    if checkout.git.under_way() or any(task.worktree == top for task in checkout.store.ask().in_progress()):
         return False
     if checkout.git.head() == new and old != new:
         return True
     return not fast_forward.obstacles(checkout.git, old, new, checkout.excluded_paths)
-
-
-def _is_worked_in(checkout: Context) -> bool:
-    top = str(checkout.git.top)
-    return any(task.worktree == top for task in checkout.store.ask().in_progress())
 
 
 def error(git: Git, branch: str | None) -> EnvSetupError:

@@ -191,7 +191,9 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
     New files in a submodule stay as long as the work tree is reused, and are moved with it.
     """
     if git is not None and not _has_more_than_git_keeps(git, commit, status.changes(git)):
-        return rescue_refs.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
+        below = (repository for repository, _ in _repositories(git, commit))
+        if not any(status.changes(repository).untracked for repository in below):
+            return None
     return rescue_refs.whole(ctx, path, git)
 
 
@@ -213,10 +215,6 @@ def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> 
         status.changes(repository).tracked or submodules.has_own_commits(repository, known)
         for repository, known in _repositories(git, commit)
     )
-
-
-def _has_new_files_below(git: Git, commit: str) -> bool:
-    return any(status.changes(repository).untracked for repository, _ in _repositories(git, commit))
 
 
 def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:

@@ -142,7 +142,8 @@ def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str],
         return " ".join([text, *who_has(word, env, top)])
     lacks = _LACKS.fullmatch(last)
     module = lacks["module"] if lacks else ""
-    if lacks is None or not _runs_checks(module) or _is_module_of_project(module, cwd, top):
+    runs_checks = module in MODULES or module.startswith(PLUGIN)
+    if lacks is None or not runs_checks or _is_module_of_project(module, cwd, top):
         return None
     found = dict(_ask(module, [lacks["python"]] if lacks["python"] else [], env, top))
     ran = [found[lacks["python"]]] if lacks["python"] in found else list(found.values())
@@ -168,10 +169,6 @@ def _last_line(returncode: int | None, tail: str) -> tuple[int | None, str]:
         returncode = int(said[1])
         lines.pop()
     return returncode, lines[-1] if lines else ""
-
-
-def _runs_checks(module: str) -> bool:
-    return module in MODULES or module.startswith(PLUGIN)
 
 
 def is_of_project(word: str, cwd: Path, top: Path) -> bool:

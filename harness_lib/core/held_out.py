@@ -160,15 +160,12 @@ def keep(ctx: Context, material: Material) -> HeldOut:
             raise UsageError(
                 f"The data directory {home} is in {place}, where agents work.", "Set HARNESS_HOME elsewhere."
             )
-    text = json.dumps({"salt": os.urandom(16).hex(), **material._asdict()}, default=_encoded).encode()
+    salted = {"salt": os.urandom(16).hex(), **material._asdict()}
+    text = json.dumps(salted, default=lambda content: base64.b64encode(content).decode()).encode()
     held_out = HeldOut(sha256.digest(text))
     atomic.write(directory(ctx, held_out) / FILE, text, make=True)
     atomic.keep_private(home)
     return held_out
-
-
-def _encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def _home(ctx: Context) -> Path:

@@ -268,7 +268,8 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
         yield f"Left out because they are ticked: {some(done, PLACES)}. Only a check decides what is done."
     if names.left_out:
         yield f"Dependencies on ticked items were dropped: {some(names.left_out, PLACES)}."
-    renamed = [f"{draft.document['id']} became {task.id}" for draft, task in planned if _renamed(draft, task)]
+    were = ((draft.document.get("id"), task.id) for draft, task in planned)
+    renamed = [f"{old} became {new}" for old, new in were if old not in (None, new)]
     if renamed:
         yield f"Ids that are in the list already were changed: {some(renamed, PLACES)}."
     known = ((task.title, names.titles(task.title)) for _, task in planned if not drafts.kind)
@@ -277,10 +278,6 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
         yield f"Titles that are in the list already: {some(again, PLACES)}. Was this file imported before?"
     if not drafts.kind:
         yield from project.without_check(task for _, task in planned)
-
-
-def _renamed(draft: Draft, task: Task) -> bool:
-    return draft.document.get("id") not in (None, task.id)
 
 
 def _quoted(name: str | int) -> str:

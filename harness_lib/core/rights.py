@@ -114,12 +114,9 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
 def lift_halts(tx: Tx, task: Task) -> None:
     """Continue the sessions that were halted because of the configuration of this task."""
     for session in tx.sessions():
-        if attempts.is_lifted_by_an_edit(session.halt_kind) and _concerns(tx, session, task):
+        concerned = not tx.concurrent or recovery.works_for(task.claimed_by, session.worker)
+        if concerned and attempts.is_lifted_by_an_edit(session.halt_kind):
             lift_halt(tx, session)
-
-
-def _concerns(tx: Tx, session: Session, task: Task) -> bool:
-    return not tx.concurrent or recovery.works_for(task.claimed_by, session.worker)
 
 
 def lift_halt(tx: Tx, session: Session) -> None:

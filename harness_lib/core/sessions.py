@@ -135,7 +135,8 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
         if not tx.concurrent:
             tx.drop_session(session.pid)
             tx.hold_session(me.pid or None)
-        tx.on_commit(lambda: session_notes.remove(_end_note(current, ctx)))
+        ended = session_notes.path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
+        tx.on_commit(lambda: session_notes.remove(ended))
         tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
     return current
 
@@ -146,10 +147,6 @@ def _has_ended(session: Session, questions: Questions, ctx: Context) -> bool:
     record = _record(session, (questions.now - ctx.clock.now()).total_seconds())
     noted = owner.has_ended(os.fspath(ctx.root.path), record, caller)
     return noted or _was_cleared(session, ctx)
-
-
-def _end_note(session: Session, ctx: Context) -> str:
-    return session_notes.path(os.fspath(ctx.root.path), "ended", session.agent_session_id or "")
 
 
 def show(ctx: Context) -> None:
@@ -174,13 +171,10 @@ def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions of dead owners; recovery handles their tasks in progress."""
     for session in tx.sessions():
         if not is_live(session, tx, ctx):
-            gone = "its agent has ended" if _has_ended(session, tx, ctx) else _gone(session)
+            pid = f" (pid {session.pid})" if session.pid else ""
+            gone = "its agent has ended" if _has_ended(session, tx, ctx) else f"its owner{pid} is gone"
             tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
             _remove(tx, session)
-
-
-def _gone(session: Session) -> str:
-    return f"its owner (pid {session.pid}) is gone" if session.pid else "its owner is gone"
 
 
 def holder(questions: Questions, ctx: Context) -> Session | None:

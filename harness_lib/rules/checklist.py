@@ -117,7 +117,7 @@ def parse(text: str) -> tuple[list[Item], list[Problem]]:
             current = Item(line, title, done=match[2] != " ", indent=indent, parent=_around(current, indent))
             items.append(current)
         elif row:
-            current = _around(current, _indent(row), by=1)
+            current = _around(current, len(row) - len(row.lstrip()), by=1)
             if current is not None:
                 _add(current, line, row, is_code=is_code)
     problems = [problem for item in items for problem in _problems(item)]
@@ -168,10 +168,6 @@ def _rows(text: str) -> Iterator[tuple[int, str, bool]]:
             yield number, row, True
         else:
             yield number, row, bool(fence)
-
-
-def _indent(row: str) -> int:
-    return len(row) - len(row.lstrip())
 
 
 def _add(item: Item, line: int, row: str, *, is_code: bool) -> None:

@@ -125,7 +125,9 @@ def no_work(state: State) -> StopReason | None:
     """
     if all(task.is_done for task in state.tasks):
         return "recheck_failed" if rechecks.red(state.tasks) else "done"
-    if any(True for _ in selection.eligible(state)) or any(map(_is_doubted, state.tasks)):
+    if any(True for _ in selection.eligible(state)):
+        return None
+    if any(task.status == "completed" and task.unproven for task in state.tasks):
         return None
     if any(_is_awaited(task) for task in state.tasks):
         return "waiting"
@@ -163,10 +165,6 @@ def holds_agents(state: State) -> bool:
     if work_remains(state) or any(session.final_check for session in state.sessions or ()):
         return True
     return bool(rechecks.red(state.tasks))
-
-
-def _is_doubted(task: Task) -> bool:
-    return task.status == "completed" and task.unproven
 
 
 def _is_awaited(task: Task) -> bool:

@@ -75,7 +75,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         current = _accept(tx, waiting, paths, is_whole=not left)
         rights.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
     if left:
-        return _reply(current, Exit.REFUSED, _more(current, left))
+        rest = complete.accept_command(current, left)
+        return _reply(current, Exit.REFUSED, f"{current.id} still waits. To accept the rest: {rest}")
     if current.status == "in_progress":
         return _in_place(place, current)
     holder = sessions.holder(ctx.store.ask(), ctx)
@@ -144,10 +145,6 @@ def _in_place(ctx: Context, task: Task) -> Reply:
         lines += quoting.quoted(evaluation.checked.excerpt(), str(evaluation.checked.log))
     lines.append("Its work stands where it was, and no attempt was counted.")
     return _reply(task, Exit.CHECK_FAILED, "\n".join(lines))
-
-
-def _more(task: Task, left: Sequence[str]) -> str:
-    return f"{task.id} still waits. To accept the rest: {complete.accept_command(task, left)}"
 
 
 def _ended(task: Task, ended: outcome.Ended | None) -> Reply:

@@ -7,7 +7,6 @@ from argparse import Namespace
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import recovery, transitions
-from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
@@ -18,12 +17,9 @@ HELP_ORDER = 195
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back."""
     with ctx.store.transaction("tasks") as tx:
-        held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]
+        mine = (task for task in tx.in_progress() if recovery.is_mine(task, ctx.owner.worker))
+        held = [task for task in mine if tx.concurrent and task.lease_expires_at is not None]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
     message = f"renewed: {', '.join(task.id for task in held)}" if held else "No active lease to renew."
     return Reply("beat", message, next="harness finish" if held else "harness status")
-
-
-def _is_renewable(task: Task, ctx: Context) -> bool:
-    return recovery.is_mine(task, ctx.owner.worker) and task.lease_expires_at is not None

@@ -31,7 +31,7 @@ from harness_lib.core.planned import Order, Read
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
-from harness_lib.state.api import Questions, Tx
+from harness_lib.state.api import Questions
 from harness_lib.system.place import roots
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
@@ -159,7 +159,8 @@ def run(
             if refused:
                 trust.keep_to_present(ctx, tx)
             add_tasks.append(tx, ctx, plan.tasks)
-        _keep_plans(tx, drafts)
+        for name, header in drafts.plans.items():
+            tx.keep_plan(name, header)
         if mine:
             tx.on_commit(lambda: trust.note(ctx, tx))
         then = "harness trust" if refused else ownership.next_command(ctx, tx)
@@ -180,11 +181,6 @@ def _not_for_caller(ctx: Context, choices: Choices, count: int) -> str | None:
         f"{said} of the plan are not trusted yet: whether they may run is for the user to say{who}. "
         "Ask the user to look at them and to type, in a terminal: harness trust"
     )
-
-
-def _keep_plans(tx: Tx, drafts: Drafts) -> None:
-    for plan, header in drafts.plans.items():
-        tx.keep_plan(plan, header)
 
 
 def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "leave a note for later tasks"
@@ -34,18 +33,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         task, lost = inbox.record_note(ctx, args.id, line)
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "note", args.id, line)
+    mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
     return Reply(
         "note",
         f"noted for {task.id}; later tasks will be told.",
         task=task,
-        next=_next(ctx, task),
+        next=ownership.finish_command(ctx, task) if mine else "harness status",
         warnings=tuple(_warnings(line, lost)),
     )
-
-
-def _next(ctx: Context, task: Task) -> str | None:
-    mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
-    return ownership.finish_command(ctx, task) if mine else "harness status"
 
 
 def _warnings(line: str, lost: list[str]) -> list[str]:

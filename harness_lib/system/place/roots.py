@@ -5,6 +5,7 @@ Standard library only. Source: docs/design.md, "On disk".
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -113,8 +114,9 @@ class Root:
     def standing_names(self) -> tuple[str, ...]:
         """Return `harness_names` with the present matches in the place of each name with a `*`."""
         names: list[str] = []
+        present = sorted(path.name for path in directories.matching(self.path, "*"))
         for name in self.harness_names():
-            names += [path.name for path in sorted(self.path.glob(name))] if "*" in name else [name]
+            names += fnmatch.filter(present, name) if "*" in name else [name]
         return tuple(names)
 
 

@@ -14,7 +14,6 @@ from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
     from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
@@ -88,7 +87,7 @@ class Hosted(NamedTuple):
 
     def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
-        speaker, values = self.speaker(runtime), self._settings(runtime.env)
+        speaker, values = self.speaker(runtime), self.config.values
         login = None
         if values.get("auth"):
             from harness_lib.loop.providers import tokens  # noqa: PLC0415 (only a login needs it)
@@ -97,15 +96,16 @@ class Hosted(NamedTuple):
             tokens.check_stored(runtime, self.config)
             login = partial(tokens.headers, runtime, self.config)
         headers = {**self._headers(runtime), **self.config.headers}
-        if self.config.values and not values.get("url"):
+        if values and not values.get("url"):
             # Without this, its key would go to the host of the protocol.
             raise ProviderError(f"The provider {self.config.name} has no url= in its .conf file.")
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             # Checked here: later code would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
-        most = disk.number(limit := values.get("max_tokens", ""))
+        name = f"{self.protocol.upper()}_MAX_TOKENS"
+        limit = values.get("max_tokens", "") if values else runtime.env.get(name, "")
+        most = disk.number(limit)
         if limit and not most:
-            name = f"{self.protocol.upper()}_MAX_TOKENS"
             raise ProviderError(f"{name} must be a number of tokens, not {limit}")
         url = self._url(runtime)
         return Endpoint(
@@ -122,16 +122,10 @@ class Hosted(NamedTuple):
             session=runtime.session.id if runtime.session else "",
         )
 
-    def _settings(self, env: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the lines of its `.conf`, or what the environment says of a built-in provider."""
-        prefix = self.protocol.upper()
-        return self.config.values or {
-            "url": env.get(f"{prefix}_API_URL", ""),
-            "max_tokens": env.get(f"{prefix}_MAX_TOKENS", ""),
-        }
-
     def _url(self, runtime: Runtime) -> str:
-        url = self._settings(runtime.env).get("url", "")
+        values = self.config.values
+        # The environment says where a built-in provider is.
+        url = values.get("url", "") if values else runtime.env.get(f"{self.protocol.upper()}_API_URL", "")
         if self.protocol == "anthropic":
             return complete(url or _ANTHROPIC_HOST, "/v1/messages")
         url = url or _OPENAI_HOST

@@ -73,10 +73,11 @@ def harness():
 
 
 def hs():
-    from harness_lib.hs.__main__ import version
+    if sys.argv[1:] in (["version"], ["--version"], ["-v"]):
+        from harness_lib.hs.__main__ import version
 
-    if version(sys.argv[1:], os.environ):
-        return 0
+        if version(os.environ):
+            return 0
     from pathlib import Path
 
     # While modules are loaded nothing becomes garbage; a long session is still cleaned up.

@@ -13,17 +13,13 @@ TYPE_CHECKING = False  # importing it from `typing` costs more than all of this
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ASKED = (["version"], ["--version"], ["-v"])
 # What of a source may bring another command of that name along.
 _SUSPECTS = ("commands/version", "hooks.d/sources", "plugins")
 
 
-def version(args: list[str], env: Mapping[str, str]) -> bool:
-    """Print the version if nothing else was asked for; return whether that was so.
-
-    Where a plugin may have taken its place, all of hs has to look.
-    """
-    if args not in _ASKED or env.get("HARNESS_ROOT") or not env.get("HOME"):
+def version(env: Mapping[str, str]) -> bool:
+    """Print the version; where a plugin may have taken its place, return False: all of hs has to look."""
+    if env.get("HARNESS_ROOT") or not env.get("HOME"):
         return False
     try:
         directory = os.getcwd()

@@ -14,7 +14,6 @@ from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
-
     from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
     from harness_lib.loop.runtime import Plugin, Runtime

@@ -374,9 +374,11 @@ class Scheduler:
     def _admit(self, pool: WorkerPool, allowed: run_state.Budget) -> None:
         """Admit ready workers to a task, as many as the limit of attempts still allows."""
         while self._ready:
-            if 0 < allowed.max_tasks <= self.state.before.attempts + self._at_work():
+            at_work = self._at_work()
+            if 0 < allowed.max_tasks <= self.state.before.attempts + at_work:
                 return
-            if sessions.is_full(self._ctx.store.ask(), self._ctx, self._at_work()):
+            # Without others at work it is not full, and the list need not be read.
+            if at_work and sessions.is_full(self._ctx.store.ask(), self._ctx, at_work):
                 return
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()

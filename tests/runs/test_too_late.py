@@ -10,12 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from harness_lib.attempts import worker_worktrees
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker_pool import WorkerPool
 from harness_lib.runs.worker_port import WorkerConfig
+from harness_lib.state.api import Questions
 from tests.runs.workshop import Workshop
 
 FAST, LATE = 1, 2
@@ -84,3 +87,26 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     assert len(pool.admitted) == 3
     assert run.why == "limit"
     assert run.state.before.attempts == 2
+
+
+def test_whoever_is_admitted_while_nobody_is_at_work_needs_no_look_at_the_list(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read a list of thousands of tasks takes longer than to start an agent."""
+    for name in ("a", "b", "c"):
+        workshop.file_task(name)
+    asked: list[int] = []
+
+    def is_full(_questions: Questions, _ctx: Context, at_work: int) -> bool:
+        asked.append(at_work)
+        return False
+
+    monkeypatch.setattr(sessions, "is_full", is_full)
+    ctx = workshop.context()
+    options = Options(workers=2, budget=Budget(max_tasks=2), final_check="none")
+    run = Scheduler(ctx, options, lambda _event, _state: None)
+
+    run.run_workers(Script(), worker_worktrees.directory_of(ctx, "run-1"))
+
+    assert asked
+    assert min(asked) == 1

@@ -100,11 +100,15 @@ def way_out(env: Mapping[str, str]) -> str:
 
 def _require_checks(ctx: Context, box: Sandbox) -> None:
     """Raise EnvSetupError for a check whose program cannot be read in the sandbox."""
-    needed: dict[str, str] = {}
+    commands: dict[tuple[str | None, str | None], str] = {}
     for task in ctx.store.ask().claimable():
-        for text, directory in check_of(task).commands():
-            for path in _needed(text or "", ctx.root.path / (directory or ""), ctx.env):
-                needed.setdefault(path, task.id)
+        for command in check_of(task).commands():
+            # Many tasks have the same check.
+            commands.setdefault(command, task.id)
+    needed: dict[str, str] = {}
+    for (text, directory), task_id in commands.items():
+        for path in _needed(text or "", ctx.root.path / (directory or ""), ctx.env):
+            needed.setdefault(path, task_id)
     paths = [path for path in needed if os.access(path, os.R_OK)]
     failure, unread = sandbox.trial(box, shlex.join(["sh", "-c", READS, "sh", *paths]), ctx.env, ctx.git.top)
     if failure is not None:

@@ -185,13 +185,25 @@ def pick(state: State, without: Collection[str] = ()) -> Task | None:
     if without:
         return _first([task for task in eligible(state) if task.id not in without])
     # Each change asks for its status cache, and the next claim asks about the same list.
-    known = _picked[0]
-    if known[0] is not state:
-        known = _picked[0] = (state, _first(list(eligible(state))))
-    return known[1]
+    known, first = _picked[0]
+    if known is not state:
+        if known is None or not _is_as_free(known, state):
+            first = _first(list(eligible(state)))
+        _picked[0] = (state, first)
+    return first
 
 
 _picked: list[tuple[State | None, Task | None]] = [(None, None)]
+
+
+def _is_as_free(known: State, state: State) -> bool:
+    """Return whether only tasks in progress differ, so that the same ones may be claimed."""
+    if len(known.tasks) != len(state.tasks):
+        return False
+    changed = [(known.tasks[place], state.tasks[place]) for place in state.changed_since(known)]
+    return all(
+        before.id == now.id and before.status == now.status == "in_progress" for before, now in changed
+    )
 
 
 def _first(tasks: Sequence[Task]) -> Task | None:

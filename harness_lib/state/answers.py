@@ -73,7 +73,7 @@ class Answers(Questions):
         return stats.awaits_user(self.state)
 
     def task(self, task_id: str) -> Task | None:
-        place = self._index().places.get(task_id)
+        place = self._place(task_id)
         return None if place is None else self.state.tasks[place]
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
@@ -81,7 +81,9 @@ class Answers(Questions):
         return tuple(task for task in tasks if task is not None)
 
     def position(self, task_id: str) -> int:
-        return self._index().places[task_id]
+        place = self._place(task_id)
+        assert place is not None, f"BUG: there is no task {task_id}"
+        return place
 
     def why(self, task_id: str) -> Why:
         return selection.why(self.state, task_id, self.now)
@@ -199,6 +201,14 @@ class Answers(Questions):
     def sessions_spent(self) -> StopReason | None:
         return stats.sessions_spent(self.state)
 
+    def _place(self, task_id: str) -> int | None:
+        """Return the place of the task, None if there is none: mostly where it was before the last change."""
+        known, tasks = Answers._indexes, self.state.tasks
+        place = None if known is None else known.places.get(task_id)
+        if place is not None and place < len(tasks) and tasks[place].id == task_id:
+            return place
+        return self._index().places.get(task_id)
+
     def _index(self) -> _Indexes:
         # One for the process: between two changes all questions are about the same list.
         known = Answers._indexes
@@ -275,8 +285,7 @@ class Tx(Answers, api.Tx):
         self.state = new
 
     def replace(self, task: Task) -> None:
-        tasks = list(self.state.tasks)
-        place = next((place for place, each in enumerate(tasks) if each.id == task.id), None)
+        tasks, place = list(self.state.tasks), self._place(task.id)
         assert place is not None, f"BUG: there is no task {task.id} to replace"
         if task.depends_on != tasks[place].depends_on:
             self._assert_wide()

@@ -312,7 +312,8 @@ def cut(text: str) -> tuple[str, list[str]]:
     before, opening, rest = text.partition(_OPENING)
     if not opening:
         return text, []
-    inside, closing, after = rest.partition(_CLOSING)
+    # From the end, which is near: a search from the front takes as long as all the rest.
+    inside, closing, after = rest.rpartition(_CLOSING)
     tasks = inside.split(_BETWEEN + "{")
     tasks[1:] = ["{" + each for each in tasks[1:]]
     return before + opening + closing + after, tasks

@@ -90,6 +90,33 @@ def test_all_that_may_be_claimed_comes_in_its_turn_whatever_the_order_of_the_lis
         assert why.reasons
 
 
+@given(states(), states())
+def test_what_came_first_before_a_change_is_no_reason_to_come_first_after_it(
+    before: State, other: State
+) -> None:
+    for place in range(len(before.tasks)):
+        for changed in other.tasks:
+            selection.pick(before)
+            tasks = list(before.tasks)
+            tasks[place] = changed._replace(id=tasks[place].id, depends_on=tasks[place].depends_on)
+            after = before._replace(tasks=tuple(tasks))
+
+            assert selection.pick(after) is next(iter(selection.ranked(after)), None)
+
+
+def test_after_a_change_of_a_task_in_progress_the_next_one_is_not_searched_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run of thousands of tasks makes such changes of each of them."""
+    before = state(Task("a", status="in_progress"), Task("b"), Task("c"))
+    assert selection.pick(before) is before.tasks[1]
+    monkeypatch.setattr(selection, "eligible", lambda _state: pytest.fail("searched again"))
+
+    after = before._replace(tasks=(before.tasks[0]._replace(look_at=("Look.",)), *before.tasks[1:]))
+
+    assert selection.pick(after) is before.tasks[1]
+
+
 LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
 
 

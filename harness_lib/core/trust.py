@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ class Runs(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of all of it."""
-        return sha256.digest(json.dumps([sorted(self.commands), _digest(self.script)]).encode())
+        return _fingerprint(tuple(self.commands), _digest(self.script))
 
     @property
     def parts(self) -> dict[str, str | None]:
@@ -55,6 +56,12 @@ class Runs(NamedTuple):
         return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | (
             {script} if script else set()
         )
+
+
+@lru_cache(maxsize=1)
+def _fingerprint(commands: Sequence[TaskCommands], script: str | None) -> str:
+    # A worker asks for each task, and the commands hardly ever change.
+    return sha256.digest(json.dumps([sorted(commands), script]).encode())
 
 
 def note_at(git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False, mark: str = "") -> None:

@@ -66,7 +66,7 @@ def complete(
     if oid in repository.by_nobody:
         sentences += _by_nobody(ctx, task)
     if task.target is not None:
-        ended = merge_queue.merge(ctx, session, task, oid, sentences)
+        ended = merge_queue.merge(ctx, session, task, oid, sentences, evaluation.done_as)
     elif ctx.store.shared is not None:
         ended = chat.finish(ctx, session, task, oid, evaluation.head, sentences)
     else:

@@ -28,7 +28,7 @@ from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones, history
-from harness_lib.task import Category, Task
+from harness_lib.task import Category, DoneAs, Task
 from harness_lib.text import some
 
 # These parts of the gate are in the list, which no rollback restores.
@@ -45,6 +45,7 @@ class Evaluation(NamedTuple):
     `halt`: why nobody may try again before the user has looked.
     `against`: what stands against merging the work of a run, whatever the check says.
     `said`: what else the user should look at, part of a sentence each.
+    `done_as`: what is to be recorded with it of how the check passed.
     """
 
     checked: Checked
@@ -53,6 +54,7 @@ class Evaluation(NamedTuple):
     halt: Halt | None = None
     against: pending_merges.Blockers | None = None
     said: tuple[str, ...] = ()
+    done_as: DoneAs | None = None
 
     def verdict(self) -> outcome.Verdict:
         """Return the verdict on work whose check did not pass."""

@@ -41,17 +41,24 @@ from harness_lib.state.api import Questions
 from harness_lib.system import flock
 from harness_lib.system.git import clones, locks, restore, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.task import Session, Task
+from harness_lib.task import DoneAs, Session, Task
 
 # As many other workers may merge between our look and our move; more failures have another cause.
 TRIES = 50
 
 
-def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str]) -> outcome.Ended:
+def merge(
+    ctx: Context,
+    session: Session,
+    task: Task,
+    oid: str,
+    look_at: Sequence[str],
+    done_as: DoneAs | None = None,
+) -> outcome.Ended:
     """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 
-    `look_at`: what the user should look at in it. If the run has a worker that merges, the task is handed
-    over to it, and is still in progress.
+    `look_at`: what the user should look at in it. `done_as`: how its check passed. If the run has a worker
+    that merges, the task is handed over to it, and is still in progress.
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
     """
     git = ctx.git
@@ -59,7 +66,8 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction("tasks") as tx:
-            mine = with_look_at(outcome.require_claim(tx, task), oid, look_at)
+            mine = outcome.require_claim(tx, task)
+            mine = with_look_at(mine._replace(outcome=done_as or mine.outcome), oid, look_at)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)

@@ -34,7 +34,9 @@ def passes(ctx: Context, task: Task, known: check.Known) -> bool | None:
 
     Files that the check leaves behind are removed. Raises LeaseLostError.
     """
-    began = snapshot.capture(ctx.git)
+    base, has_untracked = task.started_at_commit, task.gate is None or task.gate.before is not None
+    # A claim refuses changed files, and keeps the untracked ones: without those the content is the base's.
+    began = snapshot.capture(ctx.git) if base is None or has_untracked else ctx.git.tree_of(base)
     key = (rechecks.key(task), began)
     if key not in known:
         ctx.busy(f"checking {task.id} before any work …")

@@ -131,8 +131,8 @@ def _evaluate(
         return evaluation
     base = task.started_at_commit
     if evaluation.checked.passed and base is not None and evaluation.tree == ctx.git.tree_of(base):
-        precheck.note(ctx, task, "already_done")
-        return evaluation._replace(said=(*evaluation.said, precheck.ALREADY_DONE))
+        said = (*evaluation.said, precheck.ALREADY_DONE)
+        return evaluation._replace(said=said, done_as="already_done")
     if evaluation.checked.passed:
         return evaluation._replace(said=(*evaluation.said, precheck.PASSED_BEFORE))
     if not evaluation.tree or not precheck.is_worth_repeating(evaluation.checked):

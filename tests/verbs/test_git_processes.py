@@ -1,4 +1,4 @@
-"""How many processes of git a verb starts: each costs a tenth of a Python that does nothing."""
+"""How many processes of git a verb starts, and a task of a run: each costs a tenth of a Python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.runs.workshop import Workshop
 from tests.verbs.project import Project
 
 COUNTING = """#!/bin/sh
@@ -49,3 +50,33 @@ def test_a_verb_asks_git_no_more_often_than_it_has_to(project: Project, log: Pat
     # Two more of finish's ask whether it changed what judges it.
     bars = {"start": 5, "claim": 7, "checkpoint": 5, "finish": 15}
     assert {verb: number for verb, number in count.items() if number > bars[verb]} == {}
+
+
+FEW, MANY = 2, 6
+
+
+def test_a_run_asks_git_and_changes_the_list_no_more_often_than_it_has_to_for_a_task(
+    tmp_path: Path, log: Path
+) -> None:
+    workshop = Workshop.make(tmp_path)
+    # One is left, so that both runs end alike.
+    tasks = [{"title": f"Task {n}", "validation": {"command": "true"}} for n in range(FEW + MANY + 1)]
+    workshop.fill(tasks)
+    asked, changed = [], []
+    for most in (FEW, MANY):
+        before = _changes(workshop)
+        log.unlink(missing_ok=True)
+
+        workshop.run("-j", "1", "--max-tasks", str(most), agent="true")
+
+        asked.append(len(log.read_text(encoding="utf-8").splitlines()))
+        changed.append(_changes(workshop) - before)
+
+    assert (asked[1] - asked[0]) / (MANY - FEW) <= 12
+    # The claim, that its work is to be merged, that the branch moves, and the outcome.
+    assert (changed[1] - changed[0]) / (MANY - FEW) == 4
+
+
+def _changes(workshop: Workshop) -> int:
+    """Return how often the list was written: each time has a generation."""
+    return max(int(file.stem) for file in (workshop.top / ".harness" / "generations").iterdir())

@@ -124,7 +124,8 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
     Raises FileNotFoundError if one of these is missing, or if a directory is removed meanwhile;
     FileExistsError if something else is there.
     """
-    for each in reversed((path, *path.parents)):
+    # Usually it is there, and nothing above it needs a look.
+    for each in () if path.is_dir() else reversed((path, *path.parents)):
         if not each.is_dir():
             if each.name == _GIT or (_OURS.isdisjoint(each.parts) and not _OURS.isdisjoint(path.parts)):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(each))

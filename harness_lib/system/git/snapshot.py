@@ -147,7 +147,8 @@ def _rules(git: Git, base: str, before: Before) -> str:
 
 
 def _as_in_head(git: Git, tree: str, excluded_paths: Sequence[str]) -> str:
-    if not excluded_paths:
+    head = git.head()
+    if not excluded_paths or (head and tree == git.tree_of(head)):
         return tree
     compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *excluded_paths)
     answer = git.run(*compare, check=False).returncode

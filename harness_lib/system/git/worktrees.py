@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,16 @@ def is_hidden(git: Git, branch: str) -> bool:
 
 def is_bare(git: Git) -> bool:
     """Return whether core.bare is set, so that git ignores the main checkout."""
+    try:
+        settings = (git.common_dir / "config").read_bytes()
+    except OSError:
+        settings = b""
+    return _is_bare_by(git, settings)
+
+
+@lru_cache(maxsize=8)
+def _is_bare_by(git: Git, _settings: bytes) -> bool:
+    # A run asks for each merge: git is asked again when the file has changed.
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
     return git.run(*args, check=False).stdout.strip() == b"true"
 

@@ -19,16 +19,6 @@ def test_a_check_that_writes_into_the_tree_judges_as_any_other(project: Project,
     assert project.git("show", "HEAD:tracked.txt") == "one"
 
 
-def test_a_task_that_is_about_what_judges_it_has_no_judge_there(project: Project, agent: Agent) -> None:
-    project.commit(files={"Makefile": "test:\n\tfalse\n", "tests/data.json": "1\n"})
-    words = "Rewrite the Makefile. Update tests/data.json to 2."
-    begin(agent, "make -s test", "--protect", "auto", "--description", words)
-    project.put("Makefile", "test:\n\tgrep -q 2 tests/data.json\n")
-    project.put("tests/data.json", "2\n")
-
-    assert agent.ok("finish")["task"]["status"] == "completed"
-
-
 def test_in_a_monorepo_what_judges_is_where_the_check_runs(project: Project, agent: Agent) -> None:
     project.commit(files={"web/tests/a.sh": "grep -q done f\n", "api/tests/a.sh": "true\n"})
     begin(agent, "sh tests/a.sh", "--cwd", "web", "--protect", "auto")

@@ -79,24 +79,6 @@ def test_what_the_user_s_own_rules_ignore_stays(project: Project, agent: Agent) 
     assert project.files == before
 
 
-def test_modes_come_back(project: Project, agent: Agent) -> None:
-    project.put("tracked.sh", "#!/bin/sh\n").chmod(0o751)
-    project.commit()
-    for name, bits in (("deleted", 0o751), ("opened", 0o600), ("edited", 0o640)):
-        project.put(name, "mine\n").chmod(bits)
-    begin(agent)
-    (project.top / "deleted").unlink()
-    (project.top / "opened").chmod(0o644)
-    project.put("edited", "spoilt\n").chmod(0o666)
-    project.put("tracked.sh", "exit 1\n")
-
-    agent.fails(1, "finish")
-
-    modes = {name: (project.top / name).stat().st_mode & 0o777 for name in project.files}
-    assert (modes["deleted"], modes["opened"], modes["edited"]) == (0o751, 0o600, 0o640)
-    assert modes["tracked.sh"] == 0o751
-
-
 def test_a_check_that_passes_on_nothing_git_takes_says_so(project: Project, agent: Agent) -> None:
     project.commit(files={".gitignore": "out\n"})
     begin(agent, "test -f out")

@@ -20,33 +20,6 @@ def test_head_moved_while_the_check_ran_is_refused_and_kept(project: Project, ag
     assert project.in_commit() == ["done", "theirs.txt", "tracked.txt"]
 
 
-def test_a_commit_made_by_somebody_during_a_failed_attempt_is_kept(project: Project, agent: Agent) -> None:
-    begin(agent, "false")
-    base = project.head
-    project.put("theirs.txt")
-    theirs = project.commit("Somebody else's commit")
-
-    reply = agent.fails(1, "finish")
-
-    assert project.head == base
-    assert project.git("merge-base", "--is-ancestor", theirs, reply["rescue"]) == ""
-
-
-def test_a_branch_switched_during_the_attempt_is_left_where_it_was(project: Project, agent: Agent) -> None:
-    project.git("branch", "other")
-    begin(agent, "false")
-    base = project.head
-    project.git("checkout", "-q", "other")
-    project.put("on-other.txt")
-    other = project.commit("Committed on the other branch")
-    reply = agent.finishes({"loose.txt": "x\n"}, code=1)
-
-    assert project.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
-    assert project.head == base
-    assert project.git("rev-parse", "other") == other
-    assert "loose.txt" in project.in_commit(reply["rescue"])
-
-
 def test_an_orphan_branch_at_finish_is_refused_with_the_way_back(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     base = project.head

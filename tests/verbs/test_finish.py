@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.terminal.render import Screen
-from tests.system.git.gitrepo import NASTY
+from tests.system.git.gitrepo import NASTY, put, sh
+from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -143,6 +144,20 @@ def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agen
 
     assert project.git("log", "-1", "--format=%P", "HEAD^").split() == [base, side]
     assert project.in_commit() == ["done", "side.txt", "tracked.txt"]
+
+
+def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, make_project: Make) -> None:
+    library = make_project("library", bare=True)
+    sh(project.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
+    project.commit("With a submodule")
+    begin(agent, "true")
+    put(project.top / "lib" / "new.txt", "new\n")
+    sh(project.top / "lib", "add", "-A")
+    sh(project.top / "lib", "commit", "-qm", "In the library")
+
+    agent.ok("finish")
+
+    assert project.git("rev-parse", "HEAD:lib") == sh(project.top / "lib", "rev-parse", "HEAD")
 
 
 def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Project, agent: Agent) -> None:

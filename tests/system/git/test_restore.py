@@ -92,17 +92,22 @@ def test_unchanged_files_are_not_rewritten(world: World) -> None:
     }
 
 
-def test_a_private_file_from_before_does_not_become_readable_for_others(world: World) -> None:
-    for name in ("key", "gone key"):
-        put(world.top / name, "secret").chmod(0o600)
-    put(world.top / "tool", "x").chmod(0o700)
+def test_modes_come_back_and_no_private_file_becomes_readable_for_others(world: World) -> None:
+    put(world.top / "program", "tracked").chmod(0o751)
+    world.commit()
+    modes = {"key": 0o600, "opened": 0o600, "shared": 0o640, "gone key": 0o600, "tool": 0o751}
+    for name, bits in modes.items():
+        put(world.top / name, "x").chmod(bits)
     world.begin()
+    put(world.top / "program", "changed")
     put(world.top / "key", "changed")
+    (world.top / "opened").chmod(0o644)
+    put(world.top / "shared", "changed").chmod(0o666)
     (world.top / "gone key").unlink()
     (world.top / "tool").unlink()
     assert world.go_back() == []
-    modes = [(world.top / name).stat().st_mode & 0o777 for name in ("key", "gone key", "tool")]
-    assert modes == [0o600, 0o600, 0o700]
+    modes["program"] = 0o751
+    assert {name: (world.top / name).stat().st_mode & 0o777 for name in modes} == modes
 
 
 def test_line_endings_and_attributes_of_the_base_hold_again(world: World) -> None:

@@ -316,12 +316,13 @@ def _validate(
         questions = ctx.store.ask()
         evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:
-        then = "hand back" if evaluation.against else "mark completed"
+        ended = complete.complete(ctx, session, task, evaluation)
+        halt = ended.task.halt
+        then = "hand back" if evaluation.against else "leave it to the user" if halt else "mark completed"
         line = interrupted.log(
             ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
         )
-        ended = complete.complete(ctx, session, task, evaluation)
-        return (f"{line}: {ended.task.halt}" if ended.task.halt else line), ended
+        return (f"{line}: {halt}" if halt else line), ended
     reason = f"{plan.reason}; {evaluation.checked.message}"
     return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)
 

@@ -41,6 +41,8 @@ def render(
         lines += ["description:", *quoting.quoted(task.description, whole)]
     lines += _check(task, whole, ownership.give_check(ctx, task) if ctx else typed.give_check(task.id))
     lines += _protected(task)
+    if task.halt:
+        lines.append(f"halted until the user acts: {one_line(task.halt, FAILURE_LENGTH)}")
     if task.checkpoints:
         last = task.checkpoints[-1]
         text = one_line(last.description, TITLE_LENGTH)

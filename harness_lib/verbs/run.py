@@ -198,18 +198,20 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 def _with_options(reply: Reply, args: Namespace) -> Reply:
-    """Return `reply`; another run that it names as next has the agent and the merge that were typed."""
+    """Return `reply`; another run that it names as next has the options that were typed.
+
+    Without them it would merge, spend or reach what this run was told not to.
+    """
     if reply.next != "harness run":
         return reply
-    asked = {
-        "--agent": args.agent,
-        "--agent-command": args.agent_command,
-        "--model": args.model,
-        "--merge": args.merge,
-        "--merge-command": args.merge_command,
-    }
-    words = [word for option, value in asked.items() if value for word in (option, value)]
-    words += [f"--agent-arg={each}" for each in args.agent_arg]
+    words = []
+    for name in (*settings.KEYS, "agent-arg", "target", "html"):
+        value = getattr(args, name.replace("-", "_"))
+        for each in value if isinstance(value, list) else () if value is None else (value,):
+            text = str(each).removesuffix(".0")
+            words += [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
+    flags = {"--review": args.review, "--skip-green": args.skip_green, "--no-precheck": not args.precheck}
+    words += [flag for flag, is_typed in flags.items() if is_typed]
     return reply._replace(next=typed.harness("run", *words))
 
 

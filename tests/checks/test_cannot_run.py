@@ -53,6 +53,13 @@ def test_what_the_machine_lacks_is_the_environment(top: Path, command: str) -> N
     assert _run(top, command).verdict == "ENV_SETUP"
 
 
+def test_a_check_that_a_signal_has_ended_names_the_signal(top: Path) -> None:
+    """As the system does with one that takes too much memory."""
+    checked = _run(top, "kill -9 $$")
+
+    assert (checked.verdict, checked.message[:26]) == ("TEST_FAIL", "The check failed: signal 9")
+
+
 @pytest.mark.parametrize(
     "command",
     [

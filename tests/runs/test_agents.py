@@ -65,7 +65,9 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
     for name in ("one", "two", "three"):
         workshop.file_task(name)
 
-    said = workshop.run("--max-cost", "1", "--json", agent=f"echo '{DEAR}'; echo done > one")
+    agent = f"echo '{DEAR}'; echo done > one"
+    typed = ("--max-cost", "1", "--protect", "a/**", "--protect=-b", "--network", "none", "--no-precheck")
+    said = workshop.run(*typed, "--json", agent=agent)
 
     answer = json.loads(said.stdout.splitlines()[-1])
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
@@ -73,6 +75,9 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
     assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
     sentence = "A limit of this run is reached (cost: $1.50 of $1.00). To go on, raise it:"
     assert answer["message"].splitlines()[0] == f"{sentence} harness run --help"
+    again = shlex.split(answer["next"])
+    assert again[:4] == ["harness", "run", "--agent-command", agent], "with all that was typed"
+    assert sorted(again[4:]) == sorted([*typed, "--final-check", "none"])
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
 
 

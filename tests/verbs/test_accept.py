@@ -104,9 +104,12 @@ def test_accepted_work_that_fails_its_check_goes_on(project: Project, held: Agen
 def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent, person: Agent) -> None:
     held.die()
 
-    recovered = project.agent("another").ok("start")["recovered"]
+    another = project.agent("another")
+    recovered = another.ok("start")["recovered"]
 
     assert "harness accept task-001 --path .env" in recovered[0]
+    assert "mark completed" not in str((recovered, project.log))
+    assert "halted until the user acts: SECRET" in another.ok("claim")["brief"]
     assert (project.task()["status"], project.task()["halt_kind"]) == ("in_progress", "SECRET")
     assert project.state["sessions"][0]["halt_kind"] == "SECRET"
     person.ok(*SECRET)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -99,8 +98,7 @@ def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
     if finished.too_loud:
         return "TEST_FAIL", f"{PRINTED} without end and was stopped."
     if finished.returncode is not None and finished.returncode < 0:
-        number = -finished.returncode
-        return "TEST_FAIL", f"{FAILED}: signal {number} ({signal.strsignal(number)}) ended it."
+        return "TEST_FAIL", f"{FAILED}: signal {-finished.returncode} ended it."
     return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."
 
 

@@ -56,8 +56,10 @@ def test_what_ends_a_task_is_refused_and_changes_nothing(project: Project, held:
 
 
 def test_what_helps_the_work_is_not(held: Agent) -> None:
-    for words in ("show task-001", "checkpoint task-001 1/2 half", "note task-001 trap", "validate task-001"):
-        held.ok(*words.split(), **SUPERVISED)
+    held.ok("show", "task-001", **SUPERVISED)
+    held.ok("validate", "task-001", **SUPERVISED)
+    for words in ("checkpoint task-001 1/2 half", "note task-001 trap"):
+        assert held.ok(*words.split(), **SUPERVISED)["next"] is None
     held.ok("add", "A task that this one found", "--validate", "true", **SUPERVISED)
 
 

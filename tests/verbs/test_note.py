@@ -66,12 +66,6 @@ def test_the_brief_of_a_later_claim_shows_what_completed_tasks_noted(one: Agent)
     assert "- task-001: use the second port" in one("start").out
 
 
-def test_an_agent_under_a_supervisor_may_note_and_is_not_sent_to_finish(one: Agent) -> None:
-    one.ok("claim")
-    for typed in (("note", "task-001", "a trap"), ("checkpoint", "task-001", "1/2", "half")):
-        assert one.ok(*typed, HARNESS_SUPERVISED="task-001")["next"] is None
-
-
 # --- which notes a brief has room for
 
 

@@ -170,16 +170,6 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     workshop.all_is_well()
 
 
-@pytest.mark.release
-def test_work_that_no_longer_fits_goes_to_an_agent_and_is_reviewed_again(workshop: Workshop) -> None:
-    task = workshop.file_task("a")
-    workshop.ends(9, "--review")
-    commit_all(workshop.top, "By hand", {"a": "the user was faster\n"})
-    assert workshop("accept", task).code == 1
-    workshop.ends(9, "--review", agent="echo done > a")
-    assert workshop.task(task)["halt_kind"] == "REVIEW"
-
-
 # -- a run believes what was proven; what somebody has written into the list is checked where work is merged
 
 

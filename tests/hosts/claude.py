@@ -92,8 +92,3 @@ class ClaudeRan(Ran):
         """Return the reasons with which `event` was refused."""
         said = [hook["stdout"] for hook in self.hooks(event) if hook["stdout"].strip()]
         return [json.loads(text)["reason"] for text in said]
-
-    def hooks_heard(self) -> list[str]:
-        """Return what any hook said, in either stream."""
-        answers = [e for e in self.events if e.get("subtype") == "hook_response"]
-        return [text for e in answers for text in (e["stdout"], e["stderr"]) if text.strip()]

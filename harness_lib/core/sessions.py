@@ -96,8 +96,7 @@ def program_above(questions: Questions) -> str | None:
     It is an agent that shows no sign of itself. Agents of a run know that they are supervised.
     """
     for session in questions.sessions():
-        known = (session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
-        program = None if _is_of_run(session) else owner.program_above(*known)
+        program = None if _is_of_run(session) else owner.program_above(*_record(session)[:4])
         if program:
             return _unlisted(program)
     return None
@@ -215,9 +214,7 @@ def are_used_up(questions: Questions, ctx: Context) -> bool:
 def _whereabouts(session: Session) -> str:
     if not session.pid:
         return f"in a sandbox on {session.host}"
-    program = owner.program_of(
-        session.host or "", session.boot_id or "", session.pid, session.pid_started or ""
-    )
+    program = owner.program_of(*_record(session)[:4])
     return f"{f'{program}, ' if program else ''}pid {session.pid} on {session.host}"
 
 

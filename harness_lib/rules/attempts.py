@@ -23,10 +23,9 @@ KEPT = 10
 
 def spend(task: Task, cost_usd: float, tokens: int) -> Task:
     """Return the task with what an agent has used up added to its present attempt."""
-    attempt = _current(task, task.attempts + 1)
-    return _with(
-        task, attempt._replace(cost_usd=round(attempt.cost_usd + cost_usd, 6), tokens=attempt.tokens + tokens)
-    )
+    before, attempt = _split(task, task.attempts + 1)
+    cost, used = round(attempt.cost_usd + cost_usd, 6), attempt.tokens + tokens
+    return task._replace(attempt_log=(*before, attempt._replace(cost_usd=cost, tokens=used))[-KEPT:])
 
 
 def ended(task: Task, now: datetime, outcome: Outcome) -> Task:
@@ -34,10 +33,11 @@ def ended(task: Task, now: datetime, outcome: Outcome) -> Task:
 
     A claim that was requeued and has cost nothing leaves no record.
     """
-    if outcome == "pending" and _open(task) is None:
+    before, attempt = _split(task, max(1, task.attempts) if outcome == "failed" else task.attempts + 1)
+    if outcome == "pending" and before == task.attempt_log:
         return task
-    number = max(1, task.attempts) if outcome == "failed" else task.attempts + 1
-    return _with(task, _current(task, number)._replace(ended_at=timestamps.render(now), outcome=outcome))
+    over = attempt._replace(ended_at=timestamps.render(now), outcome=outcome)
+    return task._replace(attempt_log=(*before, over)[-KEPT:])
 
 
 def since(task: Task, began: datetime) -> tuple[Attempt, ...]:
@@ -55,20 +55,12 @@ def seconds(attempt: Attempt) -> float:
     return max(0.0, took.total_seconds())
 
 
-def _current(task: Task, number: int) -> Attempt:
-    """Return the record of this claim's attempt, or a new one."""
-    return _open(task) or Attempt(number, fence=task.fence, started_at=task.claimed_at)
-
-
-def _open(task: Task) -> Attempt | None:
-    """Return the record of this claim's attempt, if there is one."""
-    last = task.attempt_log[-1] if task.attempt_log else None
-    return last if last is not None and last.outcome is None and last.fence == task.fence else None
-
-
-def _with(task: Task, attempt: Attempt) -> Task:
-    before = task.attempt_log if _open(task) is None else task.attempt_log[:-1]
-    return task._replace(attempt_log=(*before, attempt)[-KEPT:])
+def _split(task: Task, number: int) -> tuple[tuple[Attempt, ...], Attempt]:
+    """Return the earlier records, and that of this claim's attempt: a new one, `number`, if it has none."""
+    log = task.attempt_log
+    if log and log[-1].outcome is None and log[-1].fence == task.fence:
+        return log[:-1], log[-1]
+    return log, Attempt(number, fence=task.fence, started_at=task.claimed_at)
 
 
 class Ending(Enum):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from harness_lib.errors import EnvSetupError
 from harness_lib.state.reading import Problem, is_moment
 from harness_lib.task import Task
+from harness_lib.text import cut
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -90,7 +91,7 @@ def _check(validator: Draft202012Validator, document: object, prefix: str) -> li
     from jsonschema.exceptions import relevance  # noqa: PLC0415 (see the top of this file)
 
     errors = sorted(validator.iter_errors(document), key=relevance, reverse=True)
-    return [Problem(_path(prefix, error), _message(error)) for error in errors]
+    return [Problem(_path(prefix, error), cut(error.message, LONGEST)) for error in errors]
 
 
 def _path(prefix: str, error: ValidationError) -> str:
@@ -103,11 +104,6 @@ def _path(prefix: str, error: ValidationError) -> str:
 def _missing_key(error: ValidationError) -> tuple[str, ...]:
     # jsonschema names the key only in its sentence: "'status' is a required property".
     return (error.message.split("'")[1],) if error.validator == "required" else ()
-
-
-def _message(error: ValidationError) -> str:
-    text = error.message
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def problems_of_new(

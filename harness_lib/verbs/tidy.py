@@ -13,8 +13,6 @@ from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import stats
-from harness_lib.rules.stats import Old
-from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
 from harness_lib.text import first
@@ -68,7 +66,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     size = sum(each.size for each in logs) / rescue_refs.MEGABYTE
     how = "were taken" if args.yes else "would go"
     lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
-    lines += [f"  {quoting.one_line(row, 300)}" for row in first(_rows(logs, works), SHOWN)]
+    rows = [f"{each.name} ({each.size / rescue_refs.MEGABYTE:.1f} MB)" for each in logs]
+    rows += [f"{each.ref} {each.oid[:12]} {each.subject}" for each in works]
+    lines += [f"  {quoting.one_line(row, 300)}" for row in first(rows, SHOWN)]
     if not args.yes and args.rescues is None:
         lines.append(f"rescued work stays, unless its age is named: {typed.harness('tidy', '--rescues', 90)}")
     return Reply(
@@ -84,9 +84,3 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 def _command(days: float, megabytes: int, rescues: float | None) -> str:
     old = () if rescues is None else ("--rescues", f"{rescues:g}")
     return typed.harness("tidy", "--days", f"{days:g}", "--megabytes", megabytes, *old, "--yes")
-
-
-def _rows(logs: tuple[Old, ...], works: list[Rescue]) -> list[str]:
-    return [f"{each.name} ({each.size / rescue_refs.MEGABYTE:.1f} MB)" for each in logs] + [
-        f"{each.ref} {each.oid[:12]} {each.subject}" for each in works
-    ]

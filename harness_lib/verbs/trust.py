@@ -68,7 +68,10 @@ def run(
     listing = _listing(commands, None if everything else SHOWN)
     extra = {
         "trusted": True,
-        "commands": [_facts(each) for each in (commands if everything else commands[:SHOWN])],
+        "commands": [
+            {"what": each.purpose, "command": each.text, "tasks": list(each.tasks[:SHOWN])}
+            for each in (commands if everything else commands[:SHOWN])
+        ],
         "count": len(commands),
     }
     if trust.is_trusted(ctx, questions):
@@ -136,7 +139,3 @@ def _listing(commands: list[Command], limit: int | None) -> str:
     most = len(commands) if limit is None else limit
     rows = first([each.line() for each in commands], most, ": harness trust --all")
     return "\n".join([f"This list would run {number}:", *(f"  {row}" for row in rows)])
-
-
-def _facts(command: Command) -> dict[str, object]:
-    return {"what": command.purpose, "command": command.text, "tasks": list(command.tasks[:SHOWN])}

@@ -206,7 +206,10 @@ def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: b
         extra={
             "passed": len(results) - len(bad),
             "not_passed": len(bad),
-            "results": [_facts(each) for each in (bad or results)[:SHOWN]],
+            "results": [
+                {"id": each.task.id, "verdict": each.verdict, "message": each.message}
+                for each in (bad or results)[:SHOWN]
+            ],
             "changed": changed[:SHOWN],
         },
     )
@@ -233,10 +236,6 @@ def _lines_of_many(results: list[Result], bad: list[Result]) -> list[str]:
 
 def _tail(checked: Checked, count: int) -> list[str]:
     return [row for row in checked.tail.splitlines() if row.strip()][-count:]
-
-
-def _facts(result: Result) -> dict[str, object]:
-    return {"id": result.task.id, "verdict": result.verdict, "message": result.message}
 
 
 def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:

@@ -215,7 +215,7 @@ def test_a_message_of_three_hundred_characters_is_whole() -> None:
     just = 300 - len(whole) + 1
     assert len(message(just)) == 300
     assert message(just).endswith("'integer'")
-    assert message(just + 1) == f"'{'x' * (just + 1)}' is not of type 'integer'"[:300] + "…"
+    assert message(just + 1) == f"'{'x' * (just + 1)}' is not of type 'integer'"[:299] + "…"
 
 
 def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:

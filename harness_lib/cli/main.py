@@ -40,21 +40,22 @@ def entry() -> NoReturn:
     for number in (signals.END, signals.HANG_UP):
         signals.raise_once(number, Terminated)
     argv = sys.argv[1:]
-    if lazily.FOR_HOURS.isdisjoint(argv):
-        code = main(argv)
-        standard_streams.drop_unwritten()
-        # Shutting the interpreter down would take about 5 % of the time of a verb.
-        os._exit(code)
-    # The launcher switches it off, but a long run makes garbage.
-    gc.enable()
+    is_short = lazily.FOR_HOURS.isdisjoint(argv)
+    if not is_short:
+        # The launcher switches it off, but a long run makes garbage.
+        gc.enable()
     code = main(argv)
     standard_streams.drop_unwritten()
+    if is_short:
+        # Shutting the interpreter down would take about 5 % of the time of a verb.
+        os._exit(code)
     sys.exit(code)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `argv` (without the program's name) and return the exit code that docs/commands.md lists."""
-    _accept_any_text()
+    # Names may be no valid Unicode.
+    standard_streams.take_any_character("backslashreplace")
     environment.drop_relative(os.environ)
     screen = Screen(json="--json" in argv)
     argv = parser.current(argv, screen.talk)
@@ -114,12 +115,6 @@ def _complete(reply: Reply, ctx: Context) -> Reply:
 def _list_warnings(ctx: Context | None) -> tuple[str, ...]:
     """Return the warnings of the list's transactions so far."""
     return ctx.store.warnings if ctx is not None and "store" in ctx.__dict__ else ()
-
-
-def _accept_any_text() -> None:
-    """Let a stream print names that are not valid Unicode."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _machine_error(error: OSError) -> HarnessError:

@@ -146,7 +146,7 @@ _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version
 def entry() -> NoReturn:
     """Run the command line, and exit with its code."""
     standard_streams.open_closed()
-    standard_streams.take_any_character()
+    standard_streams.take_any_character("replace")
     if not os.environ.get("HOME"):
         # An empty one would mean the root directory.
         os.environ.pop("HOME", None)

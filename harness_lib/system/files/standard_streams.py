@@ -26,11 +26,11 @@ def open_closed() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (for good)
 
 
-def take_any_character() -> None:
-    """Let stdout and stderr print `?` for characters that the encoding of the terminal lacks."""
+def take_any_character(instead: str) -> None:
+    """Let stdout and stderr print what their encoding lacks, as the error handler `instead` replaces it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=instead)
 
 
 def drop_unwritten() -> None:

@@ -142,9 +142,12 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
     branch, claimed = git.branch(), rescue_refs.branch(git, task)
     if branch == claimed:
         return []
+    tip = git.ref(claimed) if claimed else None
+    if tip and git.is_ancestor("HEAD", tip):
+        return []
     claimed_on, current = target_branch.short(claimed), target_branch.short(branch)
     there = current if branch else (git.head() or "")[: outcome.SHORT]
-    if claimed and not git.ref(claimed):
+    if claimed and not tip:
         steps = [typed.git("branch", claimed_on, there)]
     else:
         steps = [*([typed.git("checkout", claimed_on)] if claimed else []), typed.git("merge", there)]

@@ -183,6 +183,16 @@ def test_a_branch_that_was_renamed_meanwhile_is_still_the_branch_of_the_attempt(
         assert project.head == base
 
 
+def test_work_that_the_branch_of_the_attempt_has_is_not_to_be_brought_there(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true")
+    project.git("checkout", "-q", "-b", "other")
+
+    assert "Bring it over" not in str(agent.ok("finish"))
+    assert "another branch" not in agent("status").out
+
+
 def test_work_that_was_completed_after_its_branch_was_deleted_says_how_to_have_the_branch_again(
     project: Project, agent: Agent
 ) -> None:

@@ -50,6 +50,8 @@ def test_a_rescue_is_shown_with_what_was_committed_and_what_was_not(agent: Agent
         assert said["rescue"]["ref"] == REF
         for text in ("| +two", "| +new", "| -to go", "made.txt", "sub/gone.txt"):
             assert text in said["message"]
+        names = [row for row in said["message"].splitlines() if re.search(r" \|  ?\d", row)]
+        assert len({row.index("|") for row in names}) == 1, "one below the other"
         assert said["next"] == f"harness rescue apply {REF}"
     assert "'7'" in agent.fails(2, "rescue", "show", "7")["error"]["message"]
     for action in ("show", "apply", "drop"):

@@ -66,7 +66,7 @@ def origin(git: Git, oid: str) -> str:
 
 def stat(git: Git, old: str, new: str, files: int) -> str:
     """Return `git diff --stat` of at most so many files, and its summary."""
-    return git.text(*_DIFF, f"--stat=100,60,{files}", old, new, "--")
+    return "\n".join(git.lines(*_DIFF, f"--stat=100,60,{files}", old, new, "--"))
 
 
 def diff(git: Git, old: str, new: str) -> list[str]:

@@ -121,9 +121,9 @@ def test_what_it_leaves_behind_is_not_committed(project: Project, agent: Agent) 
     assert project.read("build/out") == "x\n"
 
 
-@pytest.mark.parametrize(("check", "code"), [("kill -SEGV $$", "-11"), ("./tool", "126")])
+@pytest.mark.parametrize(("check", "words"), [("kill -SEGV $$", "signal 11"), ("./tool", "126")])
 def test_one_that_ends_by_a_signal_or_may_not_run_has_failed(
-    project: Project, agent: Agent, check: str, code: str
+    project: Project, agent: Agent, check: str, words: str
 ) -> None:
     """126 is the shell's word for it: the file is there, so this is no missing command."""
     project.commit(files={"tool": "#!/bin/sh\n"})
@@ -131,7 +131,7 @@ def test_one_that_ends_by_a_signal_or_may_not_run_has_failed(
 
     agent.fails(1, "finish")
 
-    assert code in project.task()["error_log"][0]
+    assert words in project.task()["error_log"][0]
 
 
 def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> None:

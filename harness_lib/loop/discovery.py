@@ -67,7 +67,7 @@ def refresh(runtime: Runtime) -> None:
     if runtime.home.is_dir():
         runtime.sources.append(str(runtime.home))
     runtime.table = Table()
-    _add(runtime, PLUGINS, "sources")
+    _add(runtime, _OF_SOURCES, "sources")
     stage = runtime.stage
     try:
         sources = plugins.call(runtime, "sources", {}).get("sources")
@@ -161,3 +161,5 @@ PLUGINS: list[Plugin] = [
     Plugin("providers", "", "claude", BUILT_IN, _Claude()),
     Plugin("providers", "", "openai", BUILT_IN, hosted.OPENAI),
 ]
+# What the stage `sources` needs: the providers say which packs are in use.
+_OF_SOURCES = [plugin for plugin in PLUGINS if plugin.stage == "sources" or plugin.kind == "providers"]

@@ -61,4 +61,5 @@ class TestPassingThrough:
         assert run(launcher, env=shared).code == 9
         assert run(launcher, env=shared).code == 9
         assert listing(checkout) == before
-        assert list(Path(shared["HARNESS_HOME"], "pycache").rglob("main.*.pyc"))
+        for name in ("main", "launcher", "private_env"):
+            assert list(Path(shared["HARNESS_HOME"], "pycache").rglob(f"{name}.*.pyc")), name

@@ -87,7 +87,7 @@ def handle(number: int, handler: Handler) -> None:
     redelivery = _redelivery = _redelivery or _Redelivery()
 
     def noted(got: int, frame: FrameType | None) -> None:
-        redelivery.handled()
+        redelivery.handled.set()
         handler(got, frame)
 
     redelivery.watched.add(number)
@@ -103,7 +103,8 @@ class _Redelivery:
         main = threading.main_thread().ident
         assert main is not None
         self._main = main
-        self._handled = threading.Event()
+        # A handler has run.
+        self.handled = threading.Event()
         # The signals that are sent again.
         self.watched: set[int] = set()
         self._heard, write_end = os.pipe()
@@ -112,17 +113,13 @@ class _Redelivery:
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def handled(self) -> None:
-        """Note that a handler runs."""
-        self._handled.set()
-
     def _watch(self) -> None:
         while numbers := os.read(self._heard, 64):
             if number := next(iter(self.watched.intersection(numbers)), None):
-                self._handled.wait(AGAIN_SECONDS)
+                self.handled.wait(AGAIN_SECONDS)
                 # Asked twice: on a busy machine the handler may run just as the time runs out.
-                if self._handled.is_set():
-                    self._handled.clear()
+                if self.handled.is_set():
+                    self.handled.clear()
                 else:
                     # The repeated signal writes to the pipe too, so that this loop looks again.
                     signal.pthread_kill(self._main, number)

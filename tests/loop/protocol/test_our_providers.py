@@ -105,15 +105,17 @@ def test_a_variant_is_its_protocol_with_another_address_key_and_limit(
 ) -> None:
     server = serve(ANTHROPIC, say("Hello."))
     conf = f"protocol=anthropic\ndescription=Ours\nmodel=m\nurl={server.address}/v1/messages\n"
-    write(home / ".harness/providers/ours.conf", f"{conf}auth_env=OUR_KEY\nmax_tokens=66\n")
+    write(home / ".harness/providers/ours.conf", f"{conf}auth_env=OUR_KEY\nmax_tokens=66\nauth_header=x: y\n")
     if stored:
         write(home / ".harness/.auth.json", '{"ours":[{"type":"api_key","key":"k"}]}', 0o600)
-    env = {"HARNESS_PROVIDER": "ours", "ANTHROPIC_API_KEY": "another"} | ({} if stored else {"OUR_KEY": "k"})
+    env = {"HARNESS_PROVIDER": "ours", "ANTHROPIC_API_KEY": "another", "ANTHROPIC_AUTH_HEADER": "z: another"}
 
-    answer = hs("hello", env=env)
+    answer = hs("hello", env=env | ({} if stored else {"OUR_KEY": "k"}))
 
     assert answer.out == "Hello.\n", answer.err
     assert server.headers[0]["x-api-key"] == "k"
+    # Another host gets no header that is meant for Anthropic's own.
+    assert not {"x", "z"} & {*server.headers[0]}
     assert (server.requests[0]["model"], server.requests[0]["max_tokens"]) == ("m", 66)
 
 

@@ -87,14 +87,14 @@ def _outcome(runtime: Runtime, queue: list[Any]) -> Outcome:
             calls = list(
                 takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue)
             )
-        ready = list(zip(calls, _run_all(runtime, calls), strict=True))
+        ready = list(zip(calls, _run_all(runtime, calls, kind), strict=True))
     runtime.kept["ready"] = answer, ready[1:]
     outcome: Outcome = ready[0][1]
     return outcome
 
 
-def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
-    """Ask the permission hooks about each of `calls`, run what may run, and return the outcomes in order."""
+def _run_all(runtime: Runtime, calls: list[Json], kind: str) -> list[Outcome]:
+    """Ask the permission hooks about `calls` of one `kind`, run what may run, and return their outcomes."""
     verdicts = [decide(runtime, call) for call in calls]
     for call, verdict in zip(calls, verdicts, strict=True):
         if verdict.decision == "allow":
@@ -114,7 +114,7 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
         with confined.within(agreed=verdict.agreed):
             return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
 
-    most = SUBAGENTS if _kind(runtime, calls[0]) == "agent" else _READERS
+    most = SUBAGENTS if kind == "agent" else _READERS
     return run_at_once(runtime, range(len(calls)), work, most)
 
 

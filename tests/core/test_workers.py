@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import for_release
+from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 from tests.verbs.project import own_work_tree as worker
@@ -52,17 +54,20 @@ def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
 
 
 def test_one_worktree_has_one_worker(shared: Project) -> None:
-    a = worker(shared, "a")
+    """The other one that is advised can be made."""
+    a = worker(shared, "worker-2")
     a.ok("claim")
     put(a, "work.txt")
     intruder = shared.agent("intruder", a.cwd)
 
     error = intruder.fails(5, "claim")["error"]
 
-    assert "a works on task-001" in error["message"]
-    assert "git worktree add" in error["hint"]
+    assert "worker-2 works on task-001" in error["message"]
     assert (a.cwd / "work.txt").exists()
     assert shared.task("task-002")["status"] == "pending"
+    command = error["hint"].partition("(")[2].partition(")")[0]
+    sh(a.cwd, *shlex.split(command)[1:])
+    assert (shared.top.parent / "worker-3").is_dir()
 
 
 @pytest.mark.parametrize("mode", ["concurrent", *for_release("exclusive")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
-from tests.verbs.project import LINE, Agent, Project, own_work_tree
+from tests.verbs.project import LINE, Agent, Project
 
 
 @pytest.fixture
@@ -168,20 +167,6 @@ def test_the_marker_comes_back(project: Project, one: Agent) -> None:
     one.ok("claim")
 
     assert project.enable_flag
-
-
-def test_the_work_tree_that_is_advised_can_be_made(make_project: Make) -> None:
-    project = make_project(mode="concurrent")
-    for title in ("One", "Two"):
-        project.agents[0].ok("add", title, "--validate", "true")
-    worker = own_work_tree(project, "worker-2")
-    worker.ok("claim")
-
-    hint = project.agent("other", worker.cwd).fails(5, "claim")["error"]["hint"]
-
-    command = hint.partition("(")[2].partition(")")[0]
-    subprocess.run(command, shell=True, cwd=worker.cwd, check=True, capture_output=True)
-    assert (project.top.parent / "worker-3").is_dir()
 
 
 # -- red first

@@ -16,6 +16,7 @@ _ELSEWHERE = [
 _MERGING = [
     f"tests/runs/test_{name}.py"
     for name in (
+        "clones",
         "held_work",
         "merge_queue_of_a_run",
         "merged_elsewhere",

@@ -142,6 +142,21 @@ def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent
     assert "<<<<<<<" not in project.git("show", "HEAD:tracked.txt")
 
 
+@pytest.mark.parametrize("what", ["a merge", "a rebase", "a cherry-pick", "a revert", "a bisect"])
+def test_no_attempt_begins_beside_it(project: Project, agent: Agent, what: str) -> None:
+    name, start = OPERATIONS[what]
+    _two_sides(project)
+    agent.ok("add", "One", "--validate", "true")
+    _work(project.top)
+    start(project.top)
+    before = _standing(project.top), project.files
+
+    assert name in agent.fails(8, "claim")["error"]["message"]
+
+    assert (_standing(project.top), project.files) == before
+    assert project.task()["status"] == "pending"
+
+
 @pytest.mark.parametrize("what", ["a merge", *for_release("a rebase")])
 def test_recovery_leaves_it_to_the_user_too(project: Project, agent: Agent, what: str) -> None:
     name, start = OPERATIONS[what]

@@ -93,25 +93,6 @@ def test_where_another_program_has_git_locked_nothing_is_changed(
     assert project.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick", "revert", "bisect"])
-def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, operation: str) -> None:
-    project.commit("Two", files={"tracked.txt": "two\n"})
-    project.git("checkout", "-q", "-b", "side", "HEAD^")
-    project.put("tracked.txt", "three\n")
-    side = project.commit("Three")
-    project.git("checkout", "-q", "main")
-    agent.ok("add", "One", "--validate", "true")
-    how = {"revert": ("HEAD^", "--no-edit"), "bisect": ("start",)}.get(operation, (side,))
-    sh(project.top, operation, *how, check=False)
-    before = project.files
-
-    error = agent.fails(8, "claim")["error"]
-
-    assert operation in error["message"]
-    assert project.files == before
-    assert project.task()["status"] == "pending"
-
-
 # -- who calls, and as whom
 
 

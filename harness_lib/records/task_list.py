@@ -1,8 +1,9 @@
 """The task list as a whole, its sessions and its settings: each field once, as in `records/task.py`."""
 
+from collections.abc import Callable, Sequence
 from itertools import compress, count
 from operator import is_not
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, TypeVar, get_args
 
 from harness_lib.records.attempt import NO_EXTRA, Extra
 from harness_lib.records.fields import (
@@ -23,6 +24,8 @@ Mode = Literal["exclusive", "concurrent"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 VERSION = 2
+
+_Made = TypeVar("_Made")
 
 
 class Session(NamedTuple):
@@ -179,3 +182,14 @@ class State(NamedTuple):
             return list(compress(count(), map(is_not, self.tasks, old.tasks)))
         known = set(map(id, old.tasks))
         return [place for place, task in enumerate(self.tasks) if id(task) not in known]
+
+    def each_made(self, make: Callable[[Task], _Made], old: "State", known: Sequence[_Made]) -> list[_Made]:
+        """Return what `make` makes of each task; `known` is what it has made of each of `old`."""
+        # Most lists are large, and differ in a task or two.
+        if len(known) == len(old.tasks) == len(self.tasks):
+            made = list(known)
+            for place in self.changed_since(old):
+                made[place] = make(self.tasks[place])
+            return made
+        by_id = dict(zip(map(id, old.tasks), known, strict=False))
+        return [by_id[id(task)] if id(task) in by_id else make(task) for task in self.tasks]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import count, islice
+from itertools import chain, count, islice
 from operator import attrgetter
 from typing import ClassVar
 
@@ -38,8 +38,8 @@ class Answers(Questions):
     """What `Questions` promises, of one `state` at the moment `now`."""
 
     _indexes: ClassVar[_Indexes | None] = None
-    # The commands of each task of the last list, by `id(task)`; the task is kept, so that no other has it.
-    _commands: ClassVar[dict[int, tuple[Task, tuple[TaskCommands, ...]]]] = {}
+    # The commands of each task of the last list.
+    _commands: ClassVar[tuple[State, list[tuple[TaskCommands, ...]]]] = (State(), [])
 
     def __init__(self, state: State, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
@@ -158,10 +158,9 @@ class Answers(Questions):
 
     def commands(self) -> tuple[TaskCommands, ...]:
         # A worker asks before each attempt, and only a few tasks have changed since.
-        known = Answers._commands
-        fresh = {id(task): known.get(id(task)) or (task, TaskCommands.of(task)) for task in self.state.tasks}
-        Answers._commands = fresh
-        return tuple([row for _, rows in fresh.values() for row in rows])
+        made = self.state.each_made(TaskCommands.of, *Answers._commands)
+        Answers._commands = self.state, made
+        return tuple(chain.from_iterable(made))
 
     def commands_mark(self) -> str:
         return str(sum(map(TaskCommands.number, self.state.tasks)))

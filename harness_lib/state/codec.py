@@ -21,7 +21,6 @@ from harness_lib.errors import ConfigError
 from harness_lib.records.fields import Record
 from harness_lib.state import reading
 from harness_lib.state.reading import (
-    NO_BLOCKS,
     SHOWN,
     Problem,
     Problems,
@@ -30,7 +29,7 @@ from harness_lib.state.reading import (
     encode_shell,
     render,
     shape,
-    task_texts,
+    task_text,
     trusted,
     written,
 )
@@ -38,7 +37,6 @@ from harness_lib.task import State, Task
 from harness_lib.text import first
 
 __all__ = [
-    "NO_BLOCKS",
     "ContractError",
     "UnparseableError",
     "decode",
@@ -51,7 +49,7 @@ __all__ = [
     "record_problems",
     "render",
     "shell_problems",
-    "task_texts",
+    "task_text",
     "written",
 ]
 LISTED = 20

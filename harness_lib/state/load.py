@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,10 +45,6 @@ class Loaded(NamedTuple):
     source: str | None = None
     why: str | None = None
     texts: Sequence[str] = ()
-
-    def reuse(self) -> Mapping[int, str]:
-        """Return what `codec.render` need not write anew: the text of each task of a file that is `ours`."""
-        return dict(zip(map(id, self.state.tasks), self.texts, strict=False))
 
 
 def find(root: Root) -> Loaded:

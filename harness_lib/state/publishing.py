@@ -74,7 +74,8 @@ def publish(
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
     known = load.remembered(root) if is_mirror else old
-    texts = codec.task_texts(state.tasks, known.reuse() if known is not None else codec.NO_BLOCKS)
+    before, kept = (known.state, known.texts) if known is not None else (State(), ())
+    texts = state.each_made(codec.task_text, before, kept)
     data = codec.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
     cache = cache or summary.build(state, now, [])

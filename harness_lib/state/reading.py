@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from json.encoder import encode_basestring
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness_lib import timestamps
@@ -225,9 +224,6 @@ _READERS: Mapping[Form, Reader] = {
 }
 
 
-NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
-
-
 def encode(state: State) -> dict[str, Any]:
     """Return `state` as a JSON document."""
     document = encode_shell(state)
@@ -282,19 +278,14 @@ _OPENING = '\n  "tasks": [\n    '
 _CLOSING = "\n  ]"
 
 
-def task_texts(tasks: Sequence[Task], reuse: Mapping[int, str] = NO_BLOCKS) -> list[str]:
-    """Return the text of each task: each field on a line of its own, its value inline.
-
-    `reuse` maps `id(task)` to its text in the file that it was read from (see `cut`), so that unchanged tasks
-    are not encoded again. The caller keeps those tasks alive, as their ids could be reused.
-    """
-    known = map(reuse.get, map(id, tasks))
-    return [text or _write_object(written(task), "      ") for text, task in zip(known, tasks, strict=True)]
+def task_text(task: Task) -> str:
+    """Return the text of a task: each field on a line of its own, its value inline."""
+    return _write_object(written(task), "      ")
 
 
 def render(state: State, texts: Sequence[str] | None = None) -> str:
     """Return `state` as the text of the file; `texts` are the texts of its tasks if they are known."""
-    texts = task_texts(state.tasks) if texts is None else texts
+    texts = list(map(task_text, state.tasks)) if texts is None else texts
     shell = _write_object(encode_shell(state), "  ") + "\n"
     if not texts:
         return shell

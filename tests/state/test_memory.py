@@ -79,6 +79,27 @@ def test_what_this_process_has_read_or_written_is_not_read_again(
     assert opened == []
 
 
+def test_of_a_change_only_the_changed_task_is_written_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.ask()
+    encoded: list[Task] = []
+    encode = codec.task_text
+
+    def encoding(task: Task) -> str:
+        encoded.append(task)
+        return encode(task)
+
+    monkeypatch.setattr(codec, "task_text", encoding)
+    with store.transaction() as tx:
+        tx.replace(tx.state.tasks[1]._replace(title="New"))
+    with store.transaction() as tx:
+        tx.remove(tx.state.tasks[-1].id)
+
+    assert [task.title for task in encoded] == ["New"]
+    assert store.whole() == codec.decode(codec.parse(store.list_file.read_bytes()))
+
+
 def test_two_lists_are_not_mixed_up(store: Store, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = Store(Root(tmp_path.resolve() / "other"), timeout=10)

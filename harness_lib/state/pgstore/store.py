@@ -311,7 +311,7 @@ class PgStore(Upkeep):
         """Write the change and commit it."""
         if tx.keeps_old:
             with publishing.explained(self.root):
-                text = codec.render(tx.before, codec.task_texts(tx.before.tasks, codec.NO_BLOCKS))
+                text = codec.render(tx.before)
                 atomic.write(self.root.path / tx.keeps_old, text.encode())
         doubt = Doubt(self.root)
         with publishing.explained(self.root):

@@ -279,7 +279,7 @@ def _users_file(top: Path, common_dir: Path) -> Path:
     files = [Path(everywhere)] if everywhere else [own / "config", home / ".gitconfig"]
     files += [common_dir / "config", Path(os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))]
     configured = b"\n".join(map(_read, files))
-    told = tuple(sorted(item for item in os.environ.items() if item[0].startswith("GIT_CONFIG_")))
+    told = tuple(sorted((name, os.environ[name]) for name in os.environ if name.startswith("GIT_CONFIG_")))
     # Asking git would take a process in every verb.
     may_name = _MAY_NAME.search(configured + repr(told).encode())
     asked = _asked_file(top, common_dir, configured, told) if may_name else ""

@@ -256,13 +256,17 @@ class Git(NamedTuple):
                 return None
         return self._answer("rev-parse", "--verify", "--quiet", name)
 
-    def _is_absent(self, branch: str) -> bool:
-        """Return whether the branch certainly does not exist: git packs one before it removes its file."""
-        files = (self.common_dir / "reftable", self.common_dir / branch)
-        if any(map(os.path.lexists, files)) or any(char in branch for char in "^~:@*?[ "):
+    def _is_absent(self, name: str) -> bool:
+        """Return whether the ref, or all below a `name` that ends in `/`, certainly does not exist.
+
+        Git packs one before it removes its file.
+        """
+        files = (self.common_dir / "reftable", self.common_dir / name)
+        if any(map(os.path.lexists, files)) or any(char in name for char in "^~:@*?[ "):
             return False
+        packed = name if name.endswith("/") else f"{name}\n"
         try:
-            return f" {branch}\n".encode("utf-8", "surrogateescape") not in _packed(self.common_dir)
+            return f" {packed}".encode("utf-8", "surrogateescape") not in _packed(self.common_dir)
         except OSError:
             return False
 
@@ -283,6 +287,8 @@ class Git(NamedTuple):
 
     def refs(self, *prefixes: str) -> list[tuple[str, str]]:
         """Return (name, object) of the refs that are one of `prefixes`, or below one, by name."""
+        if prefixes and all(each.endswith("/") and self._is_absent(each) for each in prefixes):
+            return []
         lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
 

@@ -48,12 +48,7 @@ TRIES = 50
 
 
 def merge(
-    ctx: Context,
-    session: Session,
-    task: Task,
-    oid: str,
-    look_at: Sequence[str],
-    done_as: DoneAs | None = None,
+    ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str], done_as: DoneAs | None
 ) -> outcome.Ended:
     """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 

@@ -265,10 +265,7 @@ def open_one(tx: Tx, ctx: Context) -> Session:
 
 
 def is_full(questions: Questions, ctx: Context, at_work: int) -> bool:
-    """Return whether the last session that is allowed ends once `at_work` attempts of it have finished.
-
-    There is at least one.
-    """
+    """Return whether the last session that is allowed ends once its `at_work` attempts have finished."""
     session, most = mine(questions, ctx), questions.settings().max_tasks_per_session
     if session is None or not most or questions.sessions_spent() is None:
         return False

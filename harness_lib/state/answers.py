@@ -81,9 +81,7 @@ class Answers(Questions):
         return tuple(task for task in tasks if task is not None)
 
     def position(self, task_id: str) -> int:
-        place = self._place(task_id)
-        assert place is not None, f"BUG: there is no task {task_id}"
-        return place
+        return self._index().places[task_id]
 
     def why(self, task_id: str) -> Why:
         return selection.why(self.state, task_id, self.now)

@@ -238,7 +238,7 @@ def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Pa
         return ()
     try:
         content = os.fsencode("\n".join((*PATTERNS, *_built(top, git_dir), "")))
-        content += _read(_users_file(top, common_dir))
+        content += read(_users_file(top, common_dir))
         # Named by its content, as another work tree may write another one at the same time.
         path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
         if not path.exists():
@@ -264,7 +264,7 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
 def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
     # Asking git takes a process. In an index a name may lack the prefix of the one before.
-    if CRATE[1:6].encode() not in _read(git_dir / "index"):
+    if CRATE[1:6].encode() not in read(git_dir / "index"):
         return []
     asked = ("ls-files", "-z", "--", f":(top,glob)**/{CRATE}")
     paths = decode(call(asked, top, env={"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}).stdout)
@@ -278,7 +278,7 @@ def _users_file(top: Path, common_dir: Path) -> Path:
     everywhere = os.environ.get("GIT_CONFIG_GLOBAL")
     files = [Path(everywhere)] if everywhere else [own / "config", home / ".gitconfig"]
     files += [common_dir / "config", Path(os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))]
-    configured = b"\n".join(map(_read, files))
+    configured = b"\n".join(map(read, files))
     told = tuple(sorted((name, os.environ[name]) for name in os.environ if name.startswith("GIT_CONFIG_")))
     # Asking git would take a process in every verb.
     may_name = _MAY_NAME.search(configured + repr(told).encode())
@@ -292,7 +292,8 @@ def _asked_file(top: Path, common_dir: Path, _configured: bytes, _told: object) 
     return os.fsdecode(call(question, top, env={"GIT_DIR": str(common_dir)}).stdout).rstrip("\n")
 
 
-def _read(path: Path) -> bytes:
+def read(path: Path) -> bytes:
+    """Return the content of a file of git; nothing if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
+from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git
 
 # Git may prune what another git is making, so harness makes and prunes one at a time.
@@ -55,11 +56,7 @@ def is_hidden(git: Git, branch: str) -> bool:
 
 def is_bare(git: Git) -> bool:
     """Return whether core.bare is set, so that git ignores the main checkout."""
-    try:
-        settings = (git.common_dir / "config").read_bytes()
-    except OSError:
-        settings = b""
-    return _is_bare_by(git, settings)
+    return _is_bare_by(git, calls.read(git.common_dir / "config"))
 
 
 @lru_cache(maxsize=8)

@@ -181,7 +181,8 @@ def may_be_input(changed: Mapping[str, Change]) -> bool:
 
 @cache
 def _of_any_runner() -> re.Pattern[str]:
-    globs = (glob for runner in input_files.RUNNERS.values() for glob in (*runner.config, *runner.tests))
+    runners = input_files.RUNNERS.values()
+    globs = " ".join(f"{runner.config} {runner.tests}" for runner in runners).split()
     return _pattern(dict.fromkeys(f"**/{glob.removeprefix('**/')}" for glob in globs))
 
 

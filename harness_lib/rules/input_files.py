@@ -15,6 +15,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness_lib.text import words_of
+
 AUTO = "auto"
 # In the place of globs: the check inputs of the task are not guarded.
 NONE = "none"
@@ -28,71 +30,57 @@ _SECTION = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]+\s*(?:#.*)?$")
 _PYTHON_SECTIONS = re.compile(r"(tool[.:])?(pytest|coverage|tox|testenv|mypy|ruff|hatch|poe|unittest)\b")
 _CARGO_SECTIONS = re.compile(r"(lib|test|bench|profile|patch|replace)\b")
 _NODE_KEYS = ("scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "babel", "eslintConfig", "type")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
 # Programs that inspect or compile files: their arguments are the work, not check inputs.
-_LOOKERS = frozenset(
-    _words(
-        "grep egrep fgrep rg ag test [ [[ cat head tail wc diff cmp ls stat file find sed awk jq tee touch "
-        "echo printf cd mkdir rm cp mv ln curl wget export set "
-        "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac"
-    )
+_LOOKERS = words_of(
+    "grep egrep fgrep rg ag test [ [[ cat head tail wc diff cmp ls stat file find sed awk jq tee touch "
+    "echo printf cd mkdir rm cp mv ln curl wget export set "
+    "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac"
 )
 
 
-_TEST_DIRECTORIES = frozenset(
-    _words(
-        "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
-        "test testdata tests"
-    )
+_TEST_DIRECTORIES = words_of(
+    "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
+    "test testdata tests"
 )
 
 
 class Runner(NamedTuple):
-    """The settings files of a test runner, and the names of its tests; git's globs."""
+    """The settings files of a test runner, and the names of its tests: git's globs, with blanks between."""
 
-    config: tuple[str, ...]
-    tests: tuple[str, ...] = ()
+    config: str
+    tests: str = ""
 
 
 _PYTEST = Runner(
-    _words(
-        "**/conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml pytest.py pytest/** _pytest/** "
-        + _PYTHON
-    ),
-    _words("**/test_*.py **/*_test.py"),
+    "**/conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml pytest.py pytest/** _pytest/** "
+    f"{_PYTHON}",
+    "**/test_*.py **/*_test.py",
 )
 
 
-_UNITTEST = Runner(_words(f"unittest.py unittest/** {_PYTHON}"), _words("**/test*.py"))
+_UNITTEST = Runner(f"unittest.py unittest/** {_PYTHON}", "**/test*.py")
 
 
 _SCRIPTED = Runner(
-    _words(
-        f"{_NODE} jest.config.* vitest.config.* vitest.workspace.* vite.config.* .mocharc.* ava.config.* "
-        "playwright.config.* cypress.config.* babel.config.* tsconfig*.json deno.json*"
-    ),
-    _words("**/*.test.* **/*.spec.* **/__tests__/**"),
+    f"{_NODE} jest.config.* vitest.config.* vitest.workspace.* vite.config.* .mocharc.* ava.config.* "
+    "playwright.config.* cypress.config.* babel.config.* tsconfig*.json deno.json*",
+    "**/*.test.* **/*.spec.* **/__tests__/**",
 )
 
 
-_MAKE = Runner(_words("Makefile makefile GNUmakefile"))
+_MAKE = Runner("Makefile makefile GNUmakefile")
 
 
-_GO = Runner(_words("go.mod go.work"), _words("**/*_test.go"))
+_GO = Runner("go.mod go.work", "**/*_test.go")
 
 
-_CARGO = Runner(_words("Cargo.toml .cargo/config.toml .config/nextest.toml"), _words("tests/**"))
+_CARGO = Runner("Cargo.toml .cargo/config.toml .config/nextest.toml", "tests/**")
 
 
-_RUBY = Runner(_words(".rspec Rakefile spec/spec_helper.rb spec/rails_helper.rb"), _words("spec/** test/**"))
+_RUBY = Runner(".rspec Rakefile spec/spec_helper.rb spec/rails_helper.rb", "spec/** test/**")
 
 
-_JAVA = Runner(_words("pom.xml .mvn/** build.gradle build.gradle.kts settings.gradle settings.gradle.kts"))
+_JAVA = Runner("pom.xml .mvn/** build.gradle build.gradle.kts settings.gradle settings.gradle.kts")
 
 
 RUNNERS: Mapping[str, Runner] = MappingProxyType(
@@ -100,20 +88,20 @@ RUNNERS: Mapping[str, Runner] = MappingProxyType(
         **dict.fromkeys(("pytest", "py.test", "tox", "nox", "coverage", "hatch"), _PYTEST),
         "unittest": _UNITTEST,
         **dict.fromkeys(
-            _words("jest vitest mocha ava playwright cypress npm pnpm yarn bun npx tsc eslint deno"),
+            words_of("jest vitest mocha ava playwright cypress npm pnpm yarn bun npx tsc eslint deno"),
             _SCRIPTED,
         ),
         "make": _MAKE,
         "gmake": _MAKE,
-        "just": Runner(_words("justfile Justfile .justfile")),
-        "task": Runner(_words("Taskfile.yml Taskfile.yaml")),
+        "just": Runner("justfile Justfile .justfile"),
+        "task": Runner("Taskfile.yml Taskfile.yaml"),
         "go": _GO,
         "cargo": _CARGO,
         **dict.fromkeys(("rspec", "rake", "minitest"), _RUBY),
         **dict.fromkeys(("mvn", "mvnw", "gradle", "gradlew"), _JAVA),
-        "phpunit": Runner(_words("phpunit.xml phpunit.xml.dist"), _words("**/*Test.php")),
-        "mypy": Runner(_words("mypy.ini .mypy.ini pyproject.toml setup.cfg")),
-        "ruff": Runner(_words("ruff.toml .ruff.toml pyproject.toml")),
+        "phpunit": Runner("phpunit.xml phpunit.xml.dist", "**/*Test.php"),
+        "mypy": Runner("mypy.ini .mypy.ini pyproject.toml setup.cfg"),
+        "ruff": Runner("ruff.toml .ruff.toml pyproject.toml"),
     }
 )
 
@@ -154,8 +142,8 @@ def _of_words(words: list[str], *, is_work: bool) -> InputFiles:
     runners = [RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS]
     return InputFiles(
         () if is_work else tuple(path for word in own if (path := _path(word))),
-        tuple(glob for runner in runners for glob in runner.config),
-        tuple(glob for runner in runners for glob in runner.tests),
+        tuple(glob for runner in runners for glob in runner.config.split()),
+        tuple(glob for runner in runners for glob in runner.tests.split()),
         tuple(word for word in words if _is_program(word, words)),
     )
 

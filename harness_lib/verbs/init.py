@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -178,17 +179,18 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     git.exclude(private if gitignore else [*names, *private])
     if not gitignore:
         return ".git/info/exclude"
-    file = git.top / ".gitignore"
+    file = git.top / status.RULES
     if file.is_symlink():
         raise roots.refused(file)
-    old = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
-    missing = [name for name in (*names, *status.offered_rules(git)) if name not in old.splitlines()]
+    # As bytes: lines of the user may end with a carriage return.
+    old = file.read_bytes() if file.exists() else b""
+    wanted = map(os.fsencode, (*names, *status.offered_rules(git)))
+    missing = [name for name in wanted if name not in old.splitlines()]
     if missing:
-        glue = "" if not old or old.endswith("\n") else "\n"
-        text = old + glue + "\n".join(missing) + "\n"
+        glue = b"" if not old or old.endswith(b"\n") else b"\n"
         bits = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644
-        atomic.write(file, text.encode(errors="surrogateescape"), mode=bits)
-    return ".gitignore"
+        atomic.write(file, old + glue + b"\n".join(missing) + b"\n", mode=bits)
+    return status.RULES
 
 
 def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:
@@ -197,6 +199,8 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
     if not made:
         total = questions.counts().total
         message = f"{root.path} has a task list already ({counted(total, 'task')}); it was left as it is."
+        if ignored_in == status.RULES:
+            message += f"\ngit ignores the harness files ({status.RULES})."
         if mode and mode != questions.settings().concurrency_mode:
             kept = questions.settings().concurrency_mode
             warnings.append(f"The list stays {kept}; to change it: {typed.harness('edit', '--mode', mode)}")

@@ -103,14 +103,15 @@ def test_outside_of_git_nothing_is_made_unless_with_git(bare: Project, tmp_path:
 
 
 def test_gitignore_is_added_to_and_nothing_in_it_is_lost(bare: Project) -> None:
-    bare.put(".gitignore", b"build/\n*.caf\xe9")
+    bare.put(".gitignore", b"build/\r\n*.caf\xe9")
     agent = bare.agent()
 
-    agent.ok("init", "--gitignore")
+    agent.ok("init")
+    assert "git ignores the harness files (.gitignore)" in agent.ok("init", "--gitignore")["message"]
     agent.ok("init", "--gitignore")
 
     text = (bare.top / ".gitignore").read_bytes()
-    assert text.startswith(b"build/\n*.caf\xe9\n/harness-tasks.json\n")
+    assert text.startswith(b"build/\r\n*.caf\xe9\n/harness-tasks.json\n")
     assert text.count(b"/harness-tasks.json\n") == 1
     assert bare.git("status", "--porcelain") == "?? .gitignore"
 

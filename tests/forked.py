@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tests import fork_relay
+from tests.waiting import PATIENCE
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # What is imported before a program is forked that has one of these words in it; `*`: all the modules there.
@@ -110,7 +111,12 @@ class Forked(subprocess.Popen[str]):
 
 
 def run(
-    module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str = "", timeout: float = 90
+    module: str,
+    args: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: str = "",
+    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m MODULE ARGS` and return what it printed, both streams as UTF-8, and its exit code."""
     if _is_usual(env):
@@ -154,7 +160,12 @@ def _module(name: str) -> str:
 
 
 def run_hs(
-    args: Sequence[str], *, program: str = HS, stdin: str | int = "", timeout: float = 90, **options: Any
+    args: Sequence[str],
+    *,
+    program: str = HS,
+    stdin: str | int = "",
+    timeout: float = PATIENCE,
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Do as `subprocess.run` with captured output does; `stdin` is what it reads, or a descriptor."""
     pipe = subprocess.PIPE

@@ -62,6 +62,8 @@ def test_a_turn_that_is_kept_is_waited_for_and_one_that_is_left_is_free(world: W
     assert shared is not None
     mine = taken(first)
     mine.begin()
+    # Nobody has taken it since it had ended: it is taken again.
+    mine.leave()
     mine.keep()
 
     assert [branch for branch, _ in shared.turns()] == [MAIN]

@@ -29,14 +29,12 @@ NAMED = 5
 class Taken(NamedTuple):
     """The result of one try: a task, or a reason to stop, or neither if another worker was faster.
 
-    `questions` are about the list that a task was taken from. `told`: why this machine takes none of those
-    that another one may.
+    `told`: why this machine takes none of those that another one may.
     """
 
     task: Task | None = None
     stop: StopReason | None = None
     resumed: bool = False
-    questions: Questions | None = None
     told: str = ""
 
 
@@ -49,7 +47,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     ownership.refuse_late(ctx, questions)
     held = questions.held_by(ctx.owner.worker)
     if held:
-        return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
+        return Taken(_again(ctx, held, task_id), resumed=True)
     here = choose(ctx, questions, task_id)
     chosen = here.task
     if chosen is None:
@@ -62,6 +60,8 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
         held_out.load(ctx, chosen)
         gate = baseline.gate_for(ctx, chosen, surveyed)
     baseline.note(ctx)
+    # A database then uses its connection for the change.
+    del questions
     taken = _claim(ctx, task_id, here, surveyed, gate)
     if taken.task is None:
         return taken
@@ -92,7 +92,7 @@ def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, 
                 return Taken()
             gate = cheap
         _record(tx, ctx, current, task, surveyed, gate)
-        return Taken(tx.task(task.id), questions=tx)
+        return Taken(tx.task(task.id))
 
 
 def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseline, gate: Gate) -> None:

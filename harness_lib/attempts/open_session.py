@@ -41,10 +41,13 @@ def reply(ctx: Context) -> Reply:
     """
     questions = ctx.store.ask_to_change()
     ownership.refuse_late(ctx, questions)
+    live = sessions.mine(questions, ctx)
+    goes_on = live is not None and is_open(live, questions, ctx) and live.halt is None
+    # A database then uses its connection for what follows.
+    del questions
     history = ctx.store.log_tail(LOG_LINES)
     facts = GitFacts(ctx.git.recent(COMMITS), ctx.git.diff_stat(), ctx.git.stash_list())
-    live = sessions.mine(questions, ctx)
-    if live and is_open(live, questions, ctx) and live.halt is None:
+    if goes_on:
         merged = _merged_by_others(ctx)
         opened = prove(ctx, go_on(ctx))
         return _reply(ctx, opened._replace(recovered=(*merged, *opened.recovered)), history, facts)
@@ -84,14 +87,19 @@ def has_unclaimed(questions: Questions) -> bool:
     return not questions.concurrent and any(task.claimed_by is None for task in questions.in_progress())
 
 
-def _comes_back(ctx: Context) -> bool:
-    """Return whether the caller's session was interrupted, and the same conversation calls again."""
+def _caller(ctx: Context) -> tuple[bool, bool]:
+    """Return whether the same conversation calls again in its interrupted session, and whether it is known.
+
+    It is known if the work under its name is its own, and its takeover was not left half done.
+    """
     questions = ctx.store.ask()
     session = sessions.mine(questions, ctx)
-    if session is None or session.halt or session.number > questions.session_count:
-        return False
-    sessions.refuse_other(questions, ctx)
-    return sessions.is_callers(session, ctx)
+    is_whole = session is None or session.number <= questions.session_count
+    if session is not None and is_whole and not session.halt:
+        sessions.refuse_other(questions, ctx)
+        if sessions.is_callers(session, ctx):
+            return True, True
+    return False, is_whole and sessions.comes_back(questions, ctx)
 
 
 def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
@@ -120,14 +128,14 @@ def _merged_by_others(ctx: Context) -> tuple[str, ...]:
 
 
 def _open(ctx: Context) -> Opened:
-    if _comes_back(ctx):
+    goes_on, is_known = _caller(ctx)
+    if goes_on:
         return go_on(ctx)
-    again = _is_no_new_agent(ctx)
     session, stop, warnings = _take(ctx)
     if session is None:
         return Opened(None, stop, warnings=warnings)
     warnings += rescue_refs.sweep(ctx)
-    report = reconcile.reclaim_interrupted(ctx, session, fresh=not again)
+    report = reconcile.reclaim_interrupted(ctx, session, fresh=not is_known)
     if report.stop:
         with ctx.store.transaction("tasks") as tx:
             tx.count_session(session.number)
@@ -173,14 +181,6 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
         sessions.close(tx, current)
     sessions.disable_hooks_when_finished(tx, ctx.store)
     return stop
-
-
-def _is_no_new_agent(ctx: Context) -> bool:
-    """Return whether the work under the caller's name is its own, and its takeover was not left half done."""
-    questions = ctx.store.ask()
-    session = sessions.mine(questions, ctx)
-    whole = session is None or session.number <= questions.session_count
-    return whole and sessions.comes_back(questions, ctx)
 
 
 def _sweep(ctx: Context) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     if facts.stashes:
         lines.append(f"stashes: {len(facts.stashes)} (git stash list)")
     more, command = _next(ctx, questions, held, upcoming)
-    doubts = [doubt] if (doubt := trust.doubt(ctx)) else []
+    doubts = [doubt] if (doubt := trust.doubt(ctx, questions)) else []
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
     return Reply(
         "start",
@@ -282,7 +282,7 @@ def _next(
     """Return what the caller does next, in lines and as a command."""
     if held:
         lines = ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
-        return lines, ownership.finish_command(ctx, held)
+        return lines, ownership.finish_command(ctx, held, questions=questions)
     if upcoming:
         return [f"next task: {upcoming.id} {quoting.title(upcoming)}"], "harness claim"
     return ["no task can be claimed right now; others hold the rest"], rechecked.answer("waiting").next

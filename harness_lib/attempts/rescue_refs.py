@@ -261,10 +261,11 @@ def _temporary_files(ctx: Context) -> None:
 
 
 def _copies(ctx: Context) -> None:
-    in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate}
+    old = list(_old_copies(ctx))
+    in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate} if old else ()
     # Held even if there is nothing to remove: this also clears the locks of a killed git.
     with locks.hold(ctx.git):
-        for ref, oid in _old_copies(ctx):
+        for ref, oid in old:
             if oid not in in_use:
                 ctx.git.delete_ref(ref, oid)
 

@@ -28,23 +28,26 @@ class HeldTask(NamedTuple):
     task: Task
 
 
-def finish_command(ctx: Context, task: Task, session: Session | None = None) -> str | None:
+def finish_command(
+    ctx: Context, task: Task, session: Session | None = None, questions: Questions | None = None
+) -> str | None:
     """Return the command that ends the work on `task`, or gives it what it cannot end without.
 
     That is a check, or the trust of the user, who looks at the list's commands first.
     None for an agent whose supervisor does that. `session`: the caller's, where it is known.
+    `questions`: a look that was taken since this command has changed the list, if there is one.
     """
     if ctx.env.get(SUPERVISED):
         return None
     if not check_of(task).is_given and not decides_on_caller(ctx, task):
         return typed.give_check(task.id)
-    session = session or sessions.mine(ctx.store.ask(), ctx)
+    session = session or sessions.mine(questions or ctx.store.ask(), ctx)
     if session is None:
-        return sessions.STATUS if sessions.are_used_up(ctx.store.ask(), ctx) else sessions.START
+        return sessions.STATUS if sessions.are_used_up(questions or ctx.store.ask(), ctx) else sessions.START
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     if check_of(task).is_given:
-        return "harness check" if trust.doubt(ctx) else finish
+        return "harness check" if trust.doubt(ctx, questions) else finish
     # It halts the session, so that an agent may stop until the user has acted; a second time it does no more.
     return "harness stop" if session.halt else finish
 
@@ -53,7 +56,7 @@ def next_command(ctx: Context, questions: Questions) -> str | None:
     """Return what the caller types next: what ends the task that it holds, else `harness start`."""
     held = questions.held_by(ctx.owner.worker)
     if held is not None and (session := sessions.mine(questions, ctx)) is not None:
-        return finish_command(ctx, held, session)
+        return finish_command(ctx, held, session, questions)
     return sessions.unless_held(questions, ctx, sessions.START)
 
 

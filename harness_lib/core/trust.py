@@ -226,14 +226,14 @@ def require(ctx: Context, questions: Questions) -> None:
         )
 
 
-def doubt(ctx: Context) -> str | None:
+def doubt(ctx: Context, questions: Questions | None = None) -> str | None:
     """Return why nothing of this list will run and who can change that; None if this user has trusted it.
 
     It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
     """
     try:
         entry = _noted(ctx.git.common_dir, ctx.root.path)
-        if entry is not None and (not entry.get("only") or is_trusted(ctx, ctx.store.ask())):
+        if entry is not None and (not entry.get("only") or is_trusted(ctx, questions or ctx.store.ask())):
             return None
     except EnvSetupError:
         # No repository any more: what asks for one says so.

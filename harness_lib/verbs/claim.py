@@ -13,6 +13,7 @@ from harness_lib.core.held_out import Here
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RemoteAwayError
 from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state.api import Questions
 from harness_lib.task import Session, Task
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
@@ -69,6 +70,8 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             return rechecked.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
         if sessions.must_check(questions := ctx.store.ask(), ctx):
             return rechecked.final_check("claim", questions, session, opened.recovered)
+        # A database then uses its connection for what follows.
+        del questions
         taken = claim.take(ctx, session, task_id)
         if taken.stop == "waiting" and ctx.store.ask().expired():
             # Its lease ran out after this session was opened.
@@ -97,9 +100,13 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     questions = ctx.store.ask_to_change()
     sessions.refuse_other(questions, ctx)
     session = sessions.mine(questions, ctx)
-    if session is None or not open_session.is_open(session, questions, ctx):
+    is_open = session is not None and open_session.is_open(session, questions, ctx)
+    is_unclaimed = open_session.has_unclaimed(questions)
+    # As in `_claim`.
+    del questions
+    if session is None or not is_open:
         opened = open_session.open_session(ctx)
-    elif open_session.has_unclaimed(questions):
+    elif is_unclaimed:
         opened = open_session.go_on(ctx)
     else:
         return open_session.prove(ctx, before._replace(session=session), waits=waits)
@@ -108,19 +115,20 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
-    brief = task_brief.render(task, ctx, taken.questions)
+    questions = ctx.store.ask()
+    brief = task_brief.render(task, ctx, questions)
     if not taken.resumed and task.handback is not None:
         brief = "\n".join(filter(None, (brief, _put_back(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
-    doubts = [doubt] if (doubt := trust.doubt(ctx)) else []
-    if not taken.resumed and (passes := _passes_already(ctx, task)):
+    doubts = [doubt] if (doubt := trust.doubt(ctx, questions)) else []
+    if not taken.resumed and (passes := _passes_already(questions, task)):
         doubts.append(passes)
     return Reply(
         "claim",
         "\n".join(lines),
         session=session.number,
         task=task,
-        next=ownership.finish_command(ctx, task, session),
+        next=ownership.finish_command(ctx, task, session, questions),
         warnings=(*opened.warnings, *doubts),
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
     )
@@ -134,9 +142,9 @@ def _put_back(ctx: Context, task: Task) -> str:
         return f"that work could not be fetched. {error.message}"
 
 
-def _passes_already(ctx: Context, task: Task) -> str:
+def _passes_already(questions: Questions, task: Task) -> str:
     """Return a note if the check of `task` is known to pass already. Does not run it."""
-    known = None if task.validation.red_first else ctx.store.ask().passed(task)
+    known = None if task.validation.red_first else questions.passed(task)
     if known is None:
         return ""
     return (

@@ -79,6 +79,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
+        # A database then uses its connection for what follows.
+        del questions
         if args.already_done and not evaluation.checked.passed:
             return _not_done_already(ctx, held, evaluation.checked)
         if args.already_done:

@@ -11,9 +11,9 @@ import pytest
 
 from harness_lib.core import trust
 from harness_lib.core.context import Context
-from harness_lib.state.pgstore import mirror
+from harness_lib.state.pgstore import connecting, mirror
 from harness_lib.task import Task, Validation
-from harness_lib.verbs import claim
+from harness_lib.verbs import checkpoint, claim, finish, start
 from tests.machines.world import World
 
 Counted = dict[str, int]
@@ -21,8 +21,15 @@ Counted = dict[str, int]
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """Return how many statements were sent, and how many rows have come."""
-    found = {"statements": 0, "rows": 0}
+    """Return how many statements were sent, how many rows have come, and how many connections were made."""
+    found = {"statements": 0, "rows": 0, "connections": 0}
+    connect = connecting.connect
+
+    def connecting_counted(*args: Any) -> Any:
+        found["connections"] += 1
+        return connect(*args)
+
+    monkeypatch.setattr(connecting, "connect", connecting_counted)
 
     def count(name: str, how: Callable[[Any], int], what: str) -> None:
         do = getattr(psycopg.Cursor, name)
@@ -79,3 +86,24 @@ def test_a_claim_costs_the_same_in_a_longer_list(
     short = cost("second")
     add(one.context("adds"), 20, 200)
     assert cost("third") == short
+
+
+def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Counted) -> None:
+    """A look that is held while another one, or a change, begins would take a second connection."""
+    one = world.machine("one")
+    add(one.context("adds"), 1, 10)
+
+    def cost(verb: Any, **args: Any) -> tuple[int, int]:
+        # As in a process of its own.
+        ctx = one.context("chat")
+        counted.update(dict.fromkeys(counted, 0))
+        verb.answer(ctx, Namespace(**args), None)
+        return counted["statements"], counted["connections"]
+
+    assert [
+        cost(start),
+        cost(claim, id=None, dry_run=False, wait=0.0),
+        cost(checkpoint, step="1/2", text="half", id=None),
+        # Its check fails.
+        cost(finish, id=None, already_done=False, merge=None, merge_command=None),
+    ] == [(73, 1), (41, 1), (24, 1), (44, 1)]

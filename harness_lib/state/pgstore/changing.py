@@ -107,6 +107,11 @@ class RowsTx(RowsAnswers, api.Tx):
         return self._conn
 
     @property
+    def version(self) -> Version:
+        """The list as it was when the change began; only `pgstore` uses it."""
+        return self._version
+
+    @property
     def total(self) -> int:
         """How many tasks the list had when the change began."""
         return self._version.total

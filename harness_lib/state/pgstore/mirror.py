@@ -84,6 +84,13 @@ class Mirror:
         except (OSError, HarnessError):
             return []
 
+    def has(self, version: Version) -> bool:
+        """Return whether the files are those of `version`, and nobody has edited them."""
+        link = self._link_to(version)
+        if link is None or link.moving or (link.mirrored, link.op) != (version.number, version.op):
+            return False
+        return summary.read(self._root) is not None
+
     def write(self, asked: Followed) -> list[str]:
         """Bring the files up to `asked`, under the lock of this machine; return warnings.
 

@@ -327,9 +327,11 @@ class PgStore(Upkeep):
         doubt.forget()
 
     def _follow(self, tx: RowsTx) -> list[str]:
-        """Bring the files of this machine up to the change that was made; return warnings."""
+        """Bring the files of this machine up to the list after the change; return warnings."""
         conn = tx.connection
         try:
+            if not (tx.changed or tx.lines) and self._mirror.has(tx.version):
+                return []
             if conn.closed:
                 return self._mirror.write(self.look())
             reads = mirror.has_tasks(tx.total)

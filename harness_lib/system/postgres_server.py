@@ -56,9 +56,13 @@ def running() -> Iterator[Server]:
 
     def call(name: str, *argv: str) -> None:
         command = [*as_user, str(programs / name), "-D", str(directory / "data"), *argv]
+        said, log = directory / f"{name}.log", directory / "log"
         # The server outlives this command: it must hold no pipe of ours.
-        if child.start(command, env=os.environ, cwd=directory).wait(SECONDS):
-            raise EnvSetupError(f"PostgreSQL does not start: {name} failed.", f"See: {directory / 'log'}")
+        with said.open("wb") as output:
+            failed = child.start(command, env=os.environ, cwd=directory, output=output).wait(SECONDS)
+        if failed:
+            where = log if log.exists() else said
+            raise EnvSetupError(f"PostgreSQL does not start: {name} failed.", f"See: {where}")
 
     call("initdb", "-A", "trust", "-U", "harness", "--no-sync")
     place = f"-c listen_addresses='' -c unix_socket_directories={directory}"

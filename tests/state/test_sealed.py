@@ -33,7 +33,7 @@ OF_THEIR_OWN = {
     ("verbs/graph.py", "drawing"),
     ("verbs/import_.py", "plan"),
     ("verbs/import_.py", "read.plan"),
-    ("verbs/trust.py", "command"),
+    ("verbs/trust.py", "each"),
     ("verbs/trust.py", "self"),
 }
 

@@ -208,7 +208,7 @@ def _with_options(reply: Reply, args: Namespace) -> Reply:
     for name in (*settings.KEYS, "agent-arg", "target", "html"):
         value = getattr(args, name.replace("-", "_"))
         for each in value if isinstance(value, list) else () if value is None else (value,):
-            text = str(each).removesuffix(".0")
+            text = str(each).removesuffix(".0") if isinstance(each, float) else str(each)
             words += [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
     flags = {"--review": args.review, "--skip-green": args.skip_green, "--no-precheck": not args.precheck}
     words += [flag for flag, is_typed in flags.items() if is_typed]

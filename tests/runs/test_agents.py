@@ -66,7 +66,7 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
         workshop.file_task(name)
 
     agent = f"echo '{DEAR}'; echo done > one"
-    typed = ("--max-cost", "1", "--protect", "a/**", "--protect=-b", "--network", "none", "--no-precheck")
+    typed = ("--max-cost", "1", "--protect", "a/1.0", "--protect=-b", "--network", "none", "--no-precheck")
     said = workshop.run(*typed, "--json", agent=agent)
 
     answer = json.loads(said.stdout.splitlines()[-1])

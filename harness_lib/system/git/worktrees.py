@@ -56,12 +56,12 @@ def is_hidden(git: Git, branch: str) -> bool:
 
 def is_bare(git: Git) -> bool:
     """Return whether core.bare is set, so that git ignores the main checkout."""
-    return _is_bare_by(git, calls.read(git.common_dir / "config"))
+    return _is_bare_by(git, *(calls.read(git.common_dir / name) for name in ("config", "config.worktree")))
 
 
 @lru_cache(maxsize=8)
-def _is_bare_by(git: Git, _settings: bytes) -> bool:
-    # A run asks for each merge: git is asked again when the file has changed.
+def _is_bare_by(git: Git, *_settings: bytes) -> bool:
+    # A run asks for each merge: git is asked again when one of its files has changed.
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
     return git.run(*args, check=False).stdout.strip() == b"true"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import clone_files, status, trees
+from harness_lib.system.git import clone_files, status, trees, worktrees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git, GitError, clean_env
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
@@ -157,6 +157,15 @@ def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) ->
     assert Git.open(world.top) == world.git
     (world.top / "sub").mkdir()
     assert Git.open(world.top / "sub") == world.git
+
+
+@pytest.mark.parametrize("settings", ["--local", "--worktree"])
+def test_core_bare_is_seen_whenever_it_is_set(world: World, settings: str) -> None:
+    sh(world.top, "config", "extensions.worktreeConfig", "true")
+
+    for value in ("false", "true", "false"):
+        sh(world.top, "config", settings, "core.bare", value)
+        assert worktrees.is_bare(world.git) is (value == "true")
 
 
 @pytest.mark.parametrize("place", ["a bare repository", "the git directory", "a place beside a bare one"])

@@ -46,9 +46,10 @@ def refuse_namesake(ctx: Context, questions: Questions) -> None:
     if held is None or held.machine in (None, here) or recovery.expired(held, questions.now):
         return
     raise RefusedError(
-        f"{held.id} is in progress on {held.machine}, where a worker has your name: {ctx.owner.worker}.",
+        f"{held.id} is in progress on {held.machine}, under your name: {ctx.owner.worker}.",
         "Give the worker of each machine a name of its own (HARNESS_WORKER_ID), and each machine one that "
-        "stays (HARNESS_MACHINE).",
+        f"stays (HARNESS_MACHINE). If it was your own command that was cut off while it took {held.id} over "
+        f"from there, type it again when that claim ends: {held.lease_expires_at}.",
     )
 
 

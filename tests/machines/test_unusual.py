@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from harness_lib.rules import transitions
 from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
@@ -140,11 +141,37 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
     for verb in ("start", "claim", "finish"):
         said = two(verb, **name)
         assert said.code == 8, said.text
-        assert f"{task} is in progress on one, where a worker has your name: me." in said.text
+        assert f"{task} is in progress on one, under your name: me." in said.text
 
     put(one.top / "a", "done\n")
     one.ok("finish", **name)
     world.each_once(task)
+
+
+def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> None:
+    """What it takes over is in progress on the other machine until that is recorded."""
+    one, two = world.machine("one"), world.machine("two")
+    task = one.add("Make a", "grep -q done a")
+    world.trust()
+    one.ok("claim", HARNESS_WORKER_ID="gone")
+
+    def cut_off(lease_seconds: int) -> str | None:
+        with two.context("me").store.transaction("tasks") as tx:
+            held = tx.task(task)
+            assert held is not None
+            taken = transitions.resume(
+                held, worker="me", now=tx.now, worktree=held.worktree, lease_seconds=lease_seconds
+            )
+            tx.replace(taken)
+        return taken.lease_expires_at
+
+    end = cut_off(600)
+    said = two("claim", HARNESS_WORKER_ID="me")
+    assert (said.code, f"type it again when that claim ends: {end}." in said.text) == (8, True)
+
+    cut_off(0)
+    two.ok("claim", HARNESS_WORKER_ID="me")
+    assert two.statuses_now == {task: "in_progress"}
 
 
 @pytest.mark.release

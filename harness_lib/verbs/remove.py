@@ -64,6 +64,6 @@ def _require_unneeded(questions: Questions, task: Task) -> None:
     if needing:
         wait = typed.harness("edit", needing[0], rest="--depends-on 'ID,ID'")
         raise RefusedError(
-            f"{some(needing, NAMED)} depend on {task.id}.",
+            f"{some(needing, NAMED)} {'depends' if len(needing) == 1 else 'depend'} on {task.id}.",
             f"Let them wait for something else first ({wait}), or remove them before it.",
         )

@@ -12,7 +12,7 @@ from tests.system.git.gitrepo import commit_all, sh
 from tests.verbs.project import Agent, Project, begin
 
 
-@pytest.mark.parametrize("how", ["amend", *for_release("reset", "orphan")])
+@pytest.mark.parametrize("how", ["amend", "orphan", *for_release("reset")])
 def test_what_no_longer_builds_on_its_base_is_not_committed(project: Project, agent: Agent, how: str) -> None:
     project.commit("First of mine", files={"first": "x\n"})
     project.put("second")

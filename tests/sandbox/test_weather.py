@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import engines, sandbox
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
@@ -162,3 +163,14 @@ def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_
         assert run.wait() == 0, workshop.printed
     assert workshop.printed.count("task-001 attempt 1: Try") == 2
     assert (workshop.statuses(), workshop.task(task)["attempts"]) == ({task: "completed"}, 0)
+
+
+def test_bubblewrap_is_taken_from_no_place_that_was_made_writable_but_from_any_where_all_is(
+    tmp_path: Path,
+) -> None:
+    env = {"PATH": str(put(tmp_path / "bin" / "bwrap", "", executable=True).parent)}
+    grants = engines.Grants(str(tmp_path), ("/",), (), (), (), str(tmp_path))
+
+    assert engines.command("bubblewrap", "true", grants, env, closed=False)[0] == f"{env['PATH']}/bwrap"
+    with pytest.raises(EnvSetupError, match="not on the PATH"):
+        engines.command("bubblewrap", "true", grants._replace(writable=(env["PATH"],)), env, closed=False)

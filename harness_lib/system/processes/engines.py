@@ -74,7 +74,8 @@ def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bo
 
 def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:
     """Return the path of bwrap, but of none that commands may have written. Raises EnvSetupError."""
-    written = [os.path.realpath(path) for path in grants.writable]
+    # Where all may be written, no place is safer than another.
+    written = [path for each in grants.writable if (path := os.path.realpath(each)) != os.sep]
     entries = environment.absolute(env.get("PATH", os.defpath)).split(os.pathsep)
     safe = (each for each in entries if not is_within(os.path.realpath(each), *written))
     found = environment.find("bwrap", os.pathsep.join(safe))

@@ -206,3 +206,11 @@ def test_work_that_was_completed_after_its_branch_was_deleted_says_how_to_have_t
     assert command == "git branch main other"
     project.git(*command.split()[1:])
     assert project.git("rev-parse", "main") == project.head
+
+
+def test_commits_that_leave_every_file_as_it_was_are_kept(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.git("commit", "-q", "--allow-empty", "-m", "What I have tried")
+    theirs = project.head
+
+    assert theirs in project.git("rev-list", agent.fails(1, "finish")["rescue"])

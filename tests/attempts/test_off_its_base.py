@@ -214,3 +214,19 @@ def test_commits_that_leave_every_file_as_it_was_are_kept(project: Project, agen
     theirs = project.head
 
     assert theirs in project.git("rev-list", agent.fails(1, "finish")["rescue"])
+
+
+def test_a_branch_that_had_the_name_of_the_attempts_branch_before_it_is_left_alone(
+    project: Project, agent: Agent
+) -> None:
+    project.git("branch", "-m", "main", "old")
+    project.git("checkout", "-q", "-b", "main")
+    begin(agent)
+    project.git("checkout", "-q", "old")
+    project.git("branch", "-D", "main")
+    theirs = project.commit("Of the old one", files={"old": "x\n"})
+
+    agent.fails(1, "finish")
+
+    assert project.git("rev-parse", "old") == theirs
+    assert project.git("symbolic-ref", "HEAD") == "refs/heads/main"

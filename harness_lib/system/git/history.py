@@ -23,6 +23,8 @@ PUT_BACK = "harness: put back"
 MERGED = "harness: merge"
 # The message of git when it renames a branch that is checked out: `refs/heads/OLD to refs/heads/NEW` follows.
 RENAMED = "Branch: renamed "
+# And when it goes to another branch: `OLD to NEW` follows.
+CHECKED_OUT = "checkout: moving from "
 READ_BYTES = 65536
 
 
@@ -142,13 +144,16 @@ def last_of_checkout(git: Git, branch: str) -> str | None:
 def present_name(git: Git, branch: str) -> str:
     """Return the name of HEAD's branch if that is `branch` renamed, by the record of this work tree.
 
-    `branch` itself if it still exists, or went in another way.
+    `branch` itself if it still exists, went in another way, or was checked out after it was renamed: then it
+    was made anew, and HEAD's branch is an older one.
     """
     here = git.branch()
     if here in (None, branch) or git.ref(branch):
         return branch
-    name = here
+    name, gone_to = here, f" to {branch.removeprefix('refs/heads/')}"
     for step in _steps(git):
+        if step.why.startswith(CHECKED_OUT) and step.why.endswith(gone_to):
+            return branch
         old, _, new = step.why.removeprefix(RENAMED).partition(" to ")
         if new == name:
             name = old

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -174,17 +175,23 @@ def is_linked(directory: Path) -> bool:
     return directory.is_symlink() or directory.parent.is_symlink()
 
 
-def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str, *words: str) -> Reply:
-    """Leave a letter for the runner, because the list cannot be written from here (`refused`).
+def leave(
+    ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str | None, *words: str
+) -> Reply:
+    """Leave a letter for the runner, because the list cannot be written, or read, from here (`refused`).
 
-    Raises `refused` if the agent is not supervised, or a letter cannot be written either.
+    `task_id` None: the task of the agent. Raises `refused` if the agent is not supervised, or a letter cannot
+    be written either.
     """
-    directory = directory_of(ctx)
-    if not ctx.env.get(ownership.SUPERVISED) or directory is None:
+    directory, supervised = directory_of(ctx), ctx.env.get(ownership.SUPERVISED)
+    if not supervised or directory is None:
         raise refused
     if is_linked(directory):
         raise refused
-    task = ownership.require_task(ctx.store.ask(), task_id)
+    task_id, task = task_id or supervised, None
+    # Landlock knows files, and each change of the list makes another one: then the run looks for the task.
+    with suppress(EnvSetupError):
+        task = ownership.require_task(ctx.store.ask(), task_id)
     # Sorted by the time of writing.
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
@@ -192,4 +199,5 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
         atomic.write(directory / name, letter.encode(), durable=False, make=True)
     except OSError:
         raise refused from None
-    return Reply(verb, f"{verb} for {task.id}: left for the run, which records it.", task=task)
+    name = task.id if task else task_id
+    return Reply(verb, f"{verb} for {name}: left for the run, which records it.", task=task)

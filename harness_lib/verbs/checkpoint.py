@@ -27,11 +27,13 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Record `step`, "M/N", with the content of the work tree, and renew the lease. None: the held task."""
     done, total = numbers = inbox.parse(args.step)
     description = quoting.one_line(args.text, inbox.DESCRIPTION_LENGTH)
-    held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
+    name = args.id
     try:
+        held = ownership.require_settled(ctx.store.ask_to_change(), name, ctx)
+        name = held.task.id
         task = inbox.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
-        return proposals.leave(ctx, error, "checkpoint", held.task.id, args.step, description)
+        return proposals.leave(ctx, error, "checkpoint", name, args.step, description)
     return Reply(
         "checkpoint",
         f"{done}/{total} recorded.",

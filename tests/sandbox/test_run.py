@@ -14,7 +14,7 @@ from harness_lib.system.processes import engines
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 
 def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
@@ -216,3 +216,31 @@ def test_docker_is_said_to_be_out_of_reach(workshop: Workshop, home: Path) -> No
         said = workshop("run", "--agent-command", "true", "--dry-run", "--sandbox", "auto").text
         if "bubblewrap" in said:
             assert f"tests may be skipped for it; to allow it: harness run --allow-write {path}" in said
+
+
+def test_what_an_agent_reports_arrives_although_the_list_has_changed_since_it_began(
+    each_engine: str, workshop: Workshop, home: Path
+) -> None:
+    """Landlock knows files, and each change of the list makes another one."""
+    (home / ".cache").mkdir()
+    put(workshop.top / ".gitignore", ".env\n")
+    put(workshop.top / ".env", "a secret\n")
+    commit_all(workshop.top, "Ignore")
+    harness = f"{shlex.quote(sys.executable)} -m harness_lib"
+    words = ["checkpoint task-001 1/2 half", 'note task-001 "port 80 is taken"', "checkpoint 2/2 whole"]
+    typed = "; ".join(f"{harness} {each} >> said 2>&1; echo $? >> codes" for each in words)
+    proposed = f"{harness} add Later --validate true >> said 2>&1; echo $? >> codes"
+    other = f"until grep -q 'Completed .task-002' {workshop.top}/harness-progress.txt; do sleep 0.05; done"
+    task = workshop.add(
+        "Report", "test -f codes", do=f"sh touch ~/.cache/a; {other}; {typed}; {proposed}; true"
+    )
+    began = "until test -e ~/.cache/a; do sleep 0.05; done"
+    workshop.add("Another", "test -f other", do=f"sh {began}; echo x > other")
+
+    workshop.ends(0, "-j", "2", "--sandbox", each_engine)
+
+    assert sh(workshop.top, "show", "main:codes").split() == ["0"] * 4, sh(workshop.top, "show", "main:said")
+    done = workshop.task(task)
+    assert [each["description"] for each in done["checkpoints"]] == ["half", "whole"]
+    assert done["notes"] == ["port 80 is taken"]
+    assert "Later" in workshop.harness("add", "--proposed").stdout

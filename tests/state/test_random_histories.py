@@ -349,6 +349,7 @@ TestHistories = Histories.TestCase
 
 
 @pytest.mark.release
+@pytest.mark.timeout(1800)
 class TestManyHistories(Histories.TestCase):  # type: ignore[misc,valid-type]
     """As above, with hundreds of them, and others each time."""
 

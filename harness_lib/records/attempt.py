@@ -24,21 +24,19 @@ from harness_lib.records.fields import (
 )
 
 Outcome = Literal["completed", "failed", "pending"]
+RolledBack = Literal["failed", "pending"]
+GitStep = Literal["commit", "rollback", "merge"]
 Category = Literal[
     "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
 ]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Excuse = Literal["not_reproducible", "elsewhere", "held_out"]
-EXCUSES: tuple[Excuse, ...] = get_args(Excuse)
 # Why work that has passed its check went back to an agent all the same.
 SentBack = Literal["judges", "vacuous"]
 # How a task was completed, where that is not as usual.
 DoneAs = Literal["already_done", "flaky"]
-DONE_AS: tuple[DoneAs, ...] = get_args(DoneAs)
-SENT_BACK: tuple[SentBack, ...] = get_args(SentBack)
 # Where a run brings finished work, other than into the branch of the user.
 Merge = Literal["branch", "pull-request"]
-MERGES: tuple[Merge, ...] = get_args(Merge)
 
 Extra = Mapping[str, object]
 NO_EXTRA: Extra = MappingProxyType({})
@@ -94,21 +92,17 @@ class Intent(NamedTuple):
     moves from `head` to `commit`; `rollback`: the work goes to `rescue` and the work tree back to `base`.
     """
 
-    action: Annotated[
-        Literal["commit", "rollback", "merge"],
-        About(choice("commit", "rollback", "merge"), "Which step.", required=True, always=True),
-    ]
+    action: Annotated[GitStep, About(choice(GitStep), "Which step.", required=True, always=True)]
     at: Annotated[str, About(MOMENT, "When it began.", required=True, always=True)]
     base: Annotated[str | None, About(REVISION, "Where the attempt began.")] = None
     head: Annotated[str | None, About(REVISION, "HEAD when the step began.")] = None
     commit: Annotated[str | None, About(REVISION, "The commit that the step moves to.")] = None
     ref: Annotated[str | None, About(REVISION, "What is moved from `head` to `commit`; absent: HEAD.")] = None
     rescue: Annotated[str | None, About(REVISION, "The commit that keeps the attempt's work.")] = None
-    category: Annotated[Category | None, About(choice(*CATEGORIES), "Of which kind the failure is.")] = None
+    category: Annotated[Category | None, About(choice(Category), "Of which kind the failure is.")] = None
     message: Annotated[str | None, About(STRING, "What went wrong.")] = None
     outcome: Annotated[
-        Literal["failed", "pending"],
-        About(choice("failed", "pending"), "What the task becomes afterwards.", null=False, always=True),
+        RolledBack, About(choice(RolledBack), "What the task becomes afterwards.", null=False, always=True)
     ] = "failed"
     extra: Extra = NO_EXTRA
 
@@ -132,14 +126,14 @@ class Handback(NamedTuple):
     cause: Annotated[
         SentBack | None,
         About(
-            choice(*SENT_BACK),
+            choice(SentBack),
             "Why work that had passed its check went back. `judges`: it changed files that a check depends "
             "on. `vacuous`: its new tests pass without it.",
         ),
     ] = None
     merge: Annotated[
         Merge | None,
-        About(choice(*MERGES), "Where its run would have brought it, if not into the user's branch."),
+        About(choice(Merge), "Where its run would have brought it, if not into the user's branch."),
     ] = None
     extra: Extra = NO_EXTRA
 
@@ -174,10 +168,7 @@ class Attempt(NamedTuple):
     fence: Annotated[int, About(integer(), "Which claim it was.", null=False, always=True)] = 0
     outcome: Annotated[
         Outcome | None,
-        About(
-            choice("completed", "failed", "pending"),
-            "How it has ended; `pending`: handed back. Null while it goes on.",
-        ),
+        About(choice(Outcome), "How it has ended; `pending`: handed back. Null while it goes on."),
     ] = None
     started_at: Annotated[str | None, About(MOMENT, "When it was claimed.")] = None
     ended_at: Annotated[str | None, About(MOMENT, "When it was over.")] = None
@@ -211,7 +202,7 @@ class Recheck(NamedTuple):
     excuse: Annotated[
         Excuse | None,
         About(
-            choice(*EXCUSES),
+            choice(Excuse),
             "Why a failure does not make the task red. `not_reproducible`: the check passes in place at the "
             "same commit. `elsewhere`: the commit of the task is not in the history of this one.",
         ),

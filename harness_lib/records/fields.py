@@ -6,7 +6,7 @@ and the writer, `given.py` the options of the command line, `docs/fields.py` the
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 LARGEST = 2**53 - 1
 LONGEST_TIMEOUT = 366 * 24 * 3600
@@ -111,9 +111,9 @@ def integer(least: int = 0, most: int = LARGEST) -> Kind:
     return Kind("integer", least, most)
 
 
-def choice(*words: str) -> Kind:
-    """Return the kind of one of a few words."""
-    return Kind("choice", words=words)
+def choice(literal: object) -> Kind:
+    """Return the kind of one of the words of a `Literal`."""
+    return Kind("choice", words=get_args(literal))
 
 
 def listed(kind: Kind) -> Kind:

@@ -7,9 +7,7 @@ The fields are in the order in which they are written into the file.
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from harness_lib.records.attempt import (
-    DONE_AS,
     NO_EXTRA,
-    SENT_BACK,
     Attempt,
     Checkpoint,
     DoneAs,
@@ -228,7 +226,7 @@ class Task(NamedTuple):
     status: Annotated[
         Status,
         About(
-            choice(*STATUSES),
+            choice(Status),
             "`in_progress` is transient: found at the start of a session it means an interrupted one.",
             required=True,
             always=True,
@@ -237,7 +235,7 @@ class Task(NamedTuple):
     priority: Annotated[
         Priority,
         About(
-            choice(*PRIORITIES),
+            choice(Priority),
             "P0 goes first.",
             null=False,
             always=True,
@@ -334,7 +332,7 @@ class Task(NamedTuple):
     halt: Annotated[str | None, About(STRING, "Reason the task is blocked on a human.")] = None
     halt_kind: Annotated[
         HaltKind | None,
-        About(choice(*HALT_KINDS), "What a human must do before it continues; absent: what the halt says."),
+        About(choice(HaltKind), "What a human must do before it continues; absent: what the halt says."),
     ] = None
     proof: Annotated[
         str | None,
@@ -377,7 +375,7 @@ class Task(NamedTuple):
     outcome: Annotated[
         DoneAs | None,
         About(
-            choice(*DONE_AS),
+            choice(DoneAs),
             "How it was completed. `already_done`: its check passed before any work, and nothing was "
             "changed. `flaky`: its check failed and passed on the same content. Absent: as usual.",
         ),
@@ -391,7 +389,7 @@ class Task(NamedTuple):
     sent_back: Annotated[
         tuple[SentBack, ...],
         About(
-            listed(choice(*SENT_BACK)),
+            listed(choice(SentBack)),
             "Why its work went back to an agent at no cost, each reason once.",
         ),
     ] = ()

@@ -18,7 +18,7 @@ from harness_lib.records.fields import (
     listed,
     record,
 )
-from harness_lib.records.task import HALT_KINDS, HaltKind, Task
+from harness_lib.records.task import HaltKind, Task
 
 Mode = Literal["exclusive", "concurrent"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -52,7 +52,7 @@ class Session(NamedTuple):
         str | None, About(STRING, "Why the session stands still until the user has acted.", always=True)
     ] = None
     halt_kind: Annotated[
-        HaltKind | None, About(choice(*HALT_KINDS), "What must be seen to before the session goes on.")
+        HaltKind | None, About(choice(HaltKind), "What must be seen to before the session goes on.")
     ] = None
     final_check: Annotated[
         bool,
@@ -71,7 +71,7 @@ class SessionConfig(NamedTuple):
     concurrency_mode: Annotated[
         Mode,
         About(
-            choice(*MODES),
+            choice(Mode),
             "`concurrent`: several workers, each in a worktree of its own.",
             null=False,
             always=True,

@@ -1,7 +1,6 @@
 """Decide what to do with a task that an earlier session left in progress, and how long a claim holds.
 
-`TABLE` is the decision matrix of docs/protocol.md, "Context Window Recovery Protocol", row by row; `plan`
-reads it and nothing else.
+`plan` is the decision matrix of docs/protocol.md, "Context Window Recovery Protocol".
 What the matrix would undo because its check fails is no failed attempt here: nobody has handed it in, so it
 goes on. `interrupted` counts how often in a row that came to nothing.
 
@@ -61,72 +60,30 @@ class Plan(NamedTuple):
     ending: Ending = Ending.FAILED
 
 
-class Row(NamedTuple):
-    """One row of the matrix; None means that this question does not matter."""
-
-    uncommitted: bool
-    task_commits: bool
-    checkpoints: bool | None
-    reflects: bool | None
-    plan: Plan
-
-
-TABLE: tuple[Row, ...] = (
-    Row(
-        uncommitted=False,
-        task_commits=False,
-        checkpoints=False,
-        reflects=None,
-        plan=Plan("fail", "No progress detected", "SESSION_TIMEOUT", "mark failed"),
-    ),
-    Row(
-        uncommitted=False,
-        task_commits=False,
-        checkpoints=True,
-        reflects=True,
-        plan=Plan("resume", "files reflect checkpoint progress", None, "resume from last step"),
-    ),
-    Row(
-        uncommitted=False,
-        task_commits=False,
-        checkpoints=True,
-        reflects=False,
-        plan=Plan(
-            "fail", "files do not reflect the checkpoints: work was lost", "SESSION_TIMEOUT", "mark failed"
-        ),
-    ),
-    Row(
-        uncommitted=False,
-        task_commits=True,
-        checkpoints=None,
-        reflects=None,
-        plan=Plan("validate", "task commits found", None, "run validation"),
-    ),
-    Row(
-        uncommitted=True,
-        task_commits=False,
-        checkpoints=None,
-        reflects=None,
-        plan=Plan("validate", "uncommitted changes found", None, "run validation with uncommitted changes"),
-    ),
-    Row(
-        uncommitted=True,
-        task_commits=True,
-        checkpoints=None,
-        reflects=None,
-        plan=Plan(
-            "validate", "uncommitted changes and task commits found", None, "run validation with everything"
-        ),
-    ),
-)
-
-
 def plan(facts: Facts) -> Plan:
-    """Return what to do with the attempt; every combination of facts has exactly one answer."""
-    for row in TABLE:
-        if _fits(row, facts):
-            return _priced(row.plan, facts)
-    raise AssertionError(f"BUG: the recovery matrix has no row for {facts}.")
+    """Return what to do with the attempt; the order of the questions is that of the rows of the matrix."""
+    match facts.uncommitted, facts.task_commits:
+        case True, True:
+            why = "uncommitted changes and task commits found"
+            return Plan("validate", why, words="run validation with everything")
+        case True, False:
+            return Plan(
+                "validate", "uncommitted changes found", words="run validation with uncommitted changes"
+            )
+        case False, True:
+            return Plan("validate", "task commits found", words="run validation")
+    if not facts.checkpoints:
+        return _failed("No progress detected", facts)
+    if facts.reflects:
+        return Plan("resume", "files reflect checkpoint progress", words="resume from last step")
+    return _failed("files do not reflect the checkpoints: work was lost", facts)
+
+
+def _failed(why: str, facts: Facts) -> Plan:
+    if facts.base_exists:
+        return Plan("fail", why, "SESSION_TIMEOUT", "mark failed")
+    ending = attempts.without_base(Ending.FAILED)
+    return Plan("fail", f"{why}; base commit is gone", "SESSION_TIMEOUT", "mark failed", ending)
 
 
 def interrupted(task: Task, tree: str) -> Interruption:
@@ -153,24 +110,6 @@ def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, liv
     if not concurrent:
         return not live_owner_holds
     return expired(task, now) or (works_for(task.claimed_by, worker) and not live_owner_holds)
-
-
-def _fits(row: Row, facts: Facts) -> bool:
-    pairs = (
-        (row.uncommitted, facts.uncommitted),
-        (row.task_commits, facts.task_commits),
-        (row.checkpoints, facts.checkpoints),
-        (row.reflects, facts.reflects),
-    )
-    return all(expected is None or expected == fact for expected, fact in pairs)
-
-
-def _priced(plan: Plan, facts: Facts) -> Plan:
-    if plan.action != "fail" or facts.base_exists:
-        return plan
-    return plan._replace(
-        reason=f"{plan.reason}; base commit is gone", ending=attempts.without_base(plan.ending)
-    )
 
 
 def problem(task: Task) -> str | None:

@@ -279,9 +279,8 @@ def test_the_five_rows_of_the_seed(letters: str, action: str, reason: str) -> No
     assert without == (lost if action == "fail" else plan)
 
 
-def test_every_combination_of_facts_has_exactly_one_row_and_work_that_stands_is_validated() -> None:
+def test_every_combination_of_facts_has_a_plan_and_work_that_stands_is_validated() -> None:
     for facts in EVERY:
-        assert sum(recovery._fits(row, facts) for row in recovery.TABLE) == 1
         plan = recovery.plan(facts)
         assert plan.words
         assert (plan.action == "validate") == (facts.uncommitted or facts.task_commits)

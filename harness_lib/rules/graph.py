@@ -63,16 +63,21 @@ def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
 
 
 def longest_chain(tasks: Iterable[Task]) -> int:
-    """Return the length of the longest chain of `tasks` in which each depends on the one before it.
+    """Return the length of the longest chain of `tasks` in which each depends on the one before it."""
+    return max(depths(tasks).values(), default=-1) + 1
+
+
+def depths(tasks: Iterable[Task]) -> dict[str, int]:
+    """Return for each of `tasks` how many of them come before it, one after another.
 
     A cycle, which a task in progress may still break, counts as if it were cut once.
     """
     known = {task.id: task.depends_on for task in tasks}
     edges = {task_id: [other for other in others if other in known] for task_id, others in known.items()}
-    length: dict[str, int] = {}
+    depth: dict[str, int] = {}
     for task_id in _postorder(edges):
-        length[task_id] = 1 + max((length.get(other, 0) for other in edges[task_id]), default=0)
-    return max(length.values(), default=0)
+        depth[task_id] = max((depth.get(other, -1) + 1 for other in edges[task_id]), default=0)
+    return depth
 
 
 def describe(cycle: tuple[str, ...]) -> str:

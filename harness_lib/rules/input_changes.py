@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
@@ -217,16 +218,9 @@ def is_named_for_change(path: str, words: str) -> bool:
 
 def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
     """Return how many lines of a check input were removed or changed, plus how many new ones skip a test."""
-    left: dict[str, int] = {}
-    for line in new:
-        left[line] = left.get(line, 0) + 1
-    lost = 0
-    for line in old:
-        if left.get(line):
-            left[line] -= 1
-        elif line.strip():
-            lost += 1
-    return lost + sum(count for line, count in left.items() if re.search(_SKIPS, line))
+    before, after = Counter(old), Counter(new)
+    lost = sum(count for line, count in (before - after).items() if line.strip())
+    return lost + sum(count for line, count in (after - before).items() if re.search(_SKIPS, line))
 
 
 def _has_written_all(changed: Mapping[str, Change], named: Iterable[str]) -> bool:

@@ -177,14 +177,9 @@ def seconds(env_value: str | None) -> int:
     return int(text)
 
 
-def expires(now: datetime, lease_seconds: int) -> str:
-    """Return the time at which a lease taken or renewed `now` ends."""
-    return timestamps.later(now, lease_seconds)
-
-
 def end(now: datetime, lease_seconds: int | None) -> str | None:
-    """Return the new `lease_expires_at`; None (exclusive mode) is a claim without a lease."""
-    return None if lease_seconds is None else expires(now, lease_seconds)
+    """Return when a lease taken or renewed `now` ends; None (exclusive mode) is a claim without a lease."""
+    return None if lease_seconds is None else timestamps.later(now, lease_seconds)
 
 
 def expired(task: Task, now: datetime) -> bool:

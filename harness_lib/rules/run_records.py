@@ -6,9 +6,9 @@ end, which the record of a killed run lacks. What cannot be read is skipped, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from harness_lib.rules import events
 from harness_lib.text import cut
@@ -239,24 +239,20 @@ def _fits(record: object, fields: Mapping[str, object]) -> bool:
 @cache
 def _types(kind: Any) -> dict[str, tuple[type, ...]]:
     """Return the classes of the values of each field of `kind`."""
-    return {name: _classes(hint) for name, hint in get_type_hints(kind).items()}
+    return {name: tuple(_classes(hint)) for name, hint in get_type_hints(kind).items()}
 
 
-def _classes(hint: Any) -> tuple[type, ...]:
-    parts: Sequence[Any] = getattr(hint, "__args__", ()) if not isinstance(hint, type) else ()
-    origin = getattr(hint, "__origin__", None)
-    if origin is tuple:
-        return (tuple,)
-    if parts:
-        # A choice of words (Literal) or of types (X | None).
-        return tuple(
-            {each for part in parts for each in (_classes(part) if _is_type(part) else (type(part),))}
-        )
-    return (int, float) if hint is float else (hint,)
-
-
-def _is_type(part: object) -> bool:
-    return isinstance(part, type) or hasattr(part, "__args__")
+def _classes(hint: Any) -> Iterator[type]:
+    """Yield the classes of what `hint` allows: of a choice of words or types those of each."""
+    if get_origin(hint) is tuple:
+        yield tuple
+    elif parts := get_args(hint):
+        for part in parts:
+            yield from _classes(part)
+    elif hint is float:
+        yield from (int, float)
+    else:
+        yield hint if isinstance(hint, type) else type(hint)
 
 
 def window(runs: Sequence[Ran], since: float | None) -> tuple[tuple[Ran, ...], float]:

@@ -7,11 +7,11 @@ command surely is that runner and would surely print it: all else may be quiet f
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from harness_lib.rules import vacuous
 from harness_lib.text import cut
 
 LIMIT = 2000
@@ -184,7 +184,6 @@ _PROGRAMS = {
     "go": _GO,
     "cargo": _CARGO,
 }
-_OPERATORS = frozenset("();<>|&\n")
 
 
 def missing_report(runners: Sequence[Runner], lines: Sequence[str], settings: str) -> str | None:
@@ -205,20 +204,19 @@ def started_by(command: str) -> list[Runner]:
     plain = re.sub(r"\s2>&1(?=\s|$)", " ", command.strip())
     if "`" in plain or "$" in plain:
         return []
-    lexer = shlex.shlex(plain, posix=True, punctuation_chars="();<>|&\n")
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    commands: list[list[str]] = [[]]
     try:
-        for word in lexer:
-            if word == "&&":
-                commands.append([])
-            elif word and set(word) <= _OPERATORS:
-                return []
-            else:
-                commands[-1].append(word)
+        words = vacuous.shell_words(plain)
     except ValueError:
-        # An unclosed quote: the shell will report it.
+        # The shell will report it.
         return []
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == "&&":
+            commands.append([])
+        elif word and set(word) <= vacuous.OPERATORS:
+            return []
+        else:
+            commands[-1].append(word)
     return [runner for words in commands if (runner := _of(words)) is not None]
 
 

@@ -112,7 +112,7 @@ def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
     arrows.check("renew", task)
     if task.lease_expires_at is None or lease_seconds is None:
         return task
-    return task._replace(lease_expires_at=recovery.expires(now, lease_seconds))
+    return task._replace(lease_expires_at=recovery.end(now, lease_seconds))
 
 
 # E

@@ -9,7 +9,7 @@ from collections.abc import Callable
 # Programs that end with 0 whatever their arguments are.
 _ALWAYS = frozenset(["true", ":", "echo", "printf"])
 _PAGERS = frozenset(["cat", "tee", "tail", "head", "sed", "tr", "cut", "sort", "uniq", "wc", "column"])
-_OPERATORS = frozenset("();<>|&\n")
+OPERATORS = frozenset("();<>|&\n")
 _GREP = 3
 
 
@@ -19,7 +19,7 @@ def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: Fal
     `has` tells whether a file of the project contains a text already.
     """
     try:
-        words = _words(command)
+        words = shell_words(command)
     except ValueError:
         # An unclosed quote: the shell will report it.
         return None
@@ -38,7 +38,8 @@ def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: Fal
     return None
 
 
-def _words(command: str) -> list[str]:
+def shell_words(command: str) -> list[str]:
+    """Return the words and operators of `command`. Raises ValueError for an unclosed quote."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
@@ -53,7 +54,7 @@ def _last(words: list[str]) -> tuple[list[str], str | None]:
     """
     while words and set(words[-1]) <= frozenset(";\n"):
         words = words[:-1]
-    places = [n for n, word in enumerate(words) if set(word) <= _OPERATORS]
+    places = [n for n, word in enumerate(words) if set(word) <= OPERATORS]
     if not places:
         return words, None
     operator, last = words[places[-1]], words[places[-1] + 1 :]

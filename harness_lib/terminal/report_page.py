@@ -20,6 +20,7 @@ from harness_lib.attempts import check
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
+from harness_lib.rules import graph
 from harness_lib.rules.events import Ended, Event, Notice
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.run_state import RunState
@@ -249,7 +250,7 @@ class _Graph(NamedTuple):
 
 def _graph(tasks: Sequence[Task], hows: Mapping[str, str]) -> _Graph:
     """Return the tasks in columns, each to the right of all that it depends on."""
-    columns = _columns(tasks)
+    columns = graph.depths(tasks)
     filled: dict[int, int] = {}
     places: dict[str, tuple[int, int]] = {}
     nodes = []
@@ -267,20 +268,6 @@ def _graph(tasks: Sequence[Task], hows: Mapping[str, str]) -> _Graph:
     ]
     width = (max(filled, default=0) + 1) * COLUMN
     return _Graph(width, max(filled.values(), default=1) * ROW + 4, nodes, "".join(edges))
-
-
-def _columns(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return the column of each task; the tasks of a cycle stay where the cycle was met."""
-    columns = {task.id: 0 for task in tasks}
-    for _ in tasks:
-        changed = False
-        for task in tasks:
-            deepest = max((columns[name] + 1 for name in task.depends_on if name in columns), default=0)
-            if columns[task.id] < deepest < len(tasks):
-                columns[task.id], changed = deepest, True
-        if not changed:
-            break
-    return columns
 
 
 # -- each task

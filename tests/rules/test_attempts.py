@@ -123,9 +123,9 @@ def test_expired(lease: str | None, expired: bool) -> None:
 
 
 def test_a_lease_just_taken_stands_for_exactly_its_length() -> None:
-    assert recovery.expires(NOW, 60) == "2025-07-01T10:01:00Z"
+    assert recovery.end(NOW, 60) == "2025-07-01T10:01:00Z"
     assert recovery.end(NOW, None) is None
-    assert recovery.expires(NOW, recovery.LONGEST_SECONDS) == "2026-07-01T10:00:00Z"
+    assert recovery.end(NOW, recovery.LONGEST_SECONDS) == "2026-07-01T10:00:00Z"
 
 
 def test_a_claim_is_mine_while_it_names_me() -> None:

@@ -91,10 +91,11 @@ class HostFile(NamedTuple):
             return self._rendered(document, by_hand)
 
     def shown(self) -> bytes | None:
-        """Return the content as `json` would write it, so that a diff shows only our entries."""
+        """Return the content as `json` would write it in lines, so that a diff shows only our entries."""
         if self.data is None or self.host.form == "toml" or json_entries.loss(self.text):
             return self.data
-        return self._encoded(json_entries.rendered(json_entries.parsed(self.text), self.text))
+        form = self.text if "\n" in self.text.strip() else ""
+        return self._encoded(json_entries.rendered(json_entries.parsed(self.text), form))
 
     def _rendered(self, document: json_entries.Document, by_hand: str) -> bytes:
         """Return `document` as the new content. Raises RefusedError: something would be lost."""
@@ -253,31 +254,10 @@ def lines(path: Path, old: bytes | None, new: bytes | None) -> list[str]:
     """
     before, after = _lines(old), _lines(new)
     one, two = (str(path) if data is not None else os.devnull for data in (old, new))
-    if len(before) == len(after) == 1:
-        rows = [f"--- {one}", f"+++ {two}", *_within(before[0], after[0])]
-    else:
-        rows = list(difflib.unified_diff(before, after, one, two, n=0, lineterm=""))
-    shown = [_harmless(row) for row in rows[:ROWS]]
+    rows = list(difflib.unified_diff(before, after, one, two, n=0, lineterm=""))
+    shown = [harmless(cut(row, WIDTH), keep="\t") for row in rows[:ROWS]]
     return [*shown, f"… {len(rows) - ROWS} more lines"] if len(rows) > ROWS else shown
 
 
 def _lines(data: bytes | None) -> list[_Line]:
     return [_Line(line) for line in (data or b"").decode("utf-8-sig", "replace").splitlines()]
-
-
-def _within(old: str, new: str) -> list[str]:
-    """Return the difference in a file that is one line."""
-    start = _alike(old, new)
-    end = _alike(old[start:][::-1], new[start:][::-1])
-    rows = (f"{sign}…{text[start : len(text) - end]}…" for sign, text in (("-", old), ("+", new)))
-    return ["@@ -1 +1 @@", *(row for row in rows if len(row) > len("-……"))]
-
-
-def _alike(old: str, new: str) -> int:
-    """Return the length of the common prefix."""
-    pairs = zip(old, new, strict=False)
-    return next((n for n, (one, two) in enumerate(pairs) if one != two), min(len(old), len(new)))
-
-
-def _harmless(row: str) -> str:
-    return harmless(cut(row, WIDTH), keep="\t")

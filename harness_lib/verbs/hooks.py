@@ -178,7 +178,7 @@ def _carry_out(
     if changed == file.data:
         lines = [f"Nothing had to be changed. {done}", *filter(None, [then])]
         return _reply("\n".join(lines), warnings=warnings, extra=extra)
-    shown = files.lines(file.path, file.shown(), changed)
+    shown = files.lines(file.path, file.shown(), HostFile(file.host, file.path, changed).shown())
     extra["diff"] = shown
     if dry_run:
         lines = [*shown, "Nothing was written: --dry-run."]

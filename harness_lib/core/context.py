@@ -134,7 +134,7 @@ class Context:
         return root
 
     def _no_list(self) -> UsageError:
-        none = f"No {roots.STATE_FILE} in {self.cwd} or above it"
+        none = f"No {find_root.STATE_FILE} in {self.cwd} or above it"
         foreign = roots.of_another_user(self.cwd)
         if foreign is not None:
             return UsageError(
@@ -237,7 +237,7 @@ class Context:
         """
         if self._inside is None:
             return ()
-        names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT, roots.SETTINGS))
+        names = dict.fromkeys((*self.root.standing_names(), find_root.INIT_SCRIPT, find_root.SETTINGS))
         return tuple(str(self._inside / name) for name in names)
 
     def capture(self) -> str:
@@ -254,7 +254,7 @@ class Context:
 
         Like that one it is never committed and never rolled back.
         """
-        return None if self._inside is None else self.git.top / self._inside / roots.PRIVATE_DIR
+        return None if self._inside is None else self.git.top / self._inside / find_root.PRIVATE_DIR
 
     @cached_property
     def _inside(self) -> Path | None:

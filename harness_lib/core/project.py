@@ -22,7 +22,7 @@ from harness_lib.system import os_errors
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
-from harness_lib.system.place import roots
+from harness_lib.system.place import find_root, roots
 from harness_lib.system.processes import environment, owner, runner, sandbox
 from harness_lib.task import Status, Task
 from harness_lib.text import some
@@ -61,7 +61,7 @@ def offer_ignored(git: Git) -> str | None:
 
 def own_names(root: roots.Root, git: Git) -> tuple[list[str], list[str]]:
     """Return the files of harness for an ignore file, and those of its private directory."""
-    own = tuple(name for name in root.harness_names() if name != roots.PRIVATE_DIR)
+    own = tuple(name for name in root.harness_names() if name != find_root.PRIVATE_DIR)
     return _relative(root, git, own), _relative(root, git, root.private_patterns())
 
 

@@ -20,7 +20,7 @@ from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
 from harness_lib.system.files import atomic
-from harness_lib.system.place import roots
+from harness_lib.system.place import find_root
 from harness_lib.system.processes import sandbox
 from harness_lib.system.processes.sandbox import NETWORKS
 
@@ -86,13 +86,13 @@ def user_file(env: Mapping[str, str]) -> Path:
     """Return the path of the user's file, whether it exists or not."""
     base = env.get("XDG_CONFIG_HOME", "")
     directory = Path(base) if base.startswith("/") else Path("~/.config").expanduser()
-    return directory / "harness" / roots.SETTINGS
+    return directory / "harness" / find_root.SETTINGS
 
 
 def project_file(ctx: Context) -> Path | None:
     """Return the path of the project's file, whether it exists or not; None in no project."""
     try:
-        return ctx.root.path / roots.SETTINGS
+        return ctx.root.path / find_root.SETTINGS
     except UsageError:
         return None
 

@@ -14,30 +14,6 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.system.files import directories, nofollow
 from harness_lib.system.place import find_root
-from harness_lib.system.place.find_root import (
-    BACKUP_FILE,
-    ENABLE_FLAG,
-    INIT_SCRIPT,
-    LOG_FILE,
-    PRIVATE_DIR,
-    SETTINGS,
-    STATE_FILE,
-)
-
-__all__ = [
-    "BACKUP_FILE",
-    "ENABLE_FLAG",
-    "INIT_SCRIPT",
-    "LOG_FILE",
-    "PRIVATE_DIR",
-    "SETTINGS",
-    "STATE_FILE",
-    "Root",
-    "elsewhere",
-    "find",
-    "remember",
-    "require_direct",
-]
 
 
 class Root:
@@ -54,16 +30,16 @@ class Root:
     def __init__(self, path: Path) -> None:
         self.path = path
         # The list, and the list before the last change, as the protocol keeps it.
-        self.state = path / STATE_FILE
-        self.backup = path / BACKUP_FILE
+        self.state = path / find_root.STATE_FILE
+        self.backup = path / find_root.BACKUP_FILE
         # The append-only log.
-        self.log = path / LOG_FILE
+        self.log = path / find_root.LOG_FILE
         # The enable flag; without it every hook does nothing.
-        self.enable_flag = path / ENABLE_FLAG
+        self.enable_flag = path / find_root.ENABLE_FLAG
         # Set-up and health check of the environment; optional.
-        self.init_script = path / INIT_SCRIPT
+        self.init_script = path / find_root.INIT_SCRIPT
         # All below may be deleted at any time.
-        self.private = path / PRIVATE_DIR
+        self.private = path / find_root.PRIVATE_DIR
         # The file that a state change locks; never removed.
         self.lock_file = self.private / "state.lock"
         # The status cache, which hooks read instead of the list.
@@ -84,22 +60,22 @@ class Root:
         The init script and the settings are not among them: a project may commit both.
         """
         return (
-            STATE_FILE,
-            BACKUP_FILE,
-            f"{STATE_FILE}.tmp",
-            f"{STATE_FILE}.broken-*",
-            f"{STATE_FILE}.old-*",
-            f"{STATE_FILE}.edited-*",
-            f".{STATE_FILE}.*.tmp",
-            f".{BACKUP_FILE}.*.tmp",
-            LOG_FILE,
-            ENABLE_FLAG,
-            PRIVATE_DIR,
+            find_root.STATE_FILE,
+            find_root.BACKUP_FILE,
+            f"{find_root.STATE_FILE}.tmp",
+            f"{find_root.STATE_FILE}.broken-*",
+            f"{find_root.STATE_FILE}.old-*",
+            f"{find_root.STATE_FILE}.edited-*",
+            f".{find_root.STATE_FILE}.*.tmp",
+            f".{find_root.BACKUP_FILE}.*.tmp",
+            find_root.LOG_FILE,
+            find_root.ENABLE_FLAG,
+            find_root.PRIVATE_DIR,
         )
 
     def private_patterns(self) -> tuple[str, ...]:
         """Return patterns of git's ignore files for what is private in `.harness/`."""
-        return tuple(f"{PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
+        return tuple(f"{find_root.PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
 
     def private_paths(self) -> tuple[Path, ...]:
         """Return the paths of what is private in `.harness/`, whether they exist or not."""
@@ -148,7 +124,7 @@ def of_another_user(cwd: Path) -> Path | None:
 
 def has_list(directory: Path) -> bool:
     """Return whether `directory` has a list."""
-    return (directory / STATE_FILE).exists()
+    return (directory / find_root.STATE_FILE).exists()
 
 
 def require_direct(root: Root) -> None:

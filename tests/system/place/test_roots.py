@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness_lib.system.files import atomic
-from harness_lib.system.place import roots, session_notes
+from harness_lib.system.place import find_root, roots, session_notes
 
 if TYPE_CHECKING:
     from tests.conftest import Git, MakeRepo
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def make_root(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    (path / roots.STATE_FILE).write_text("{}", encoding="utf-8")
+    (path / find_root.STATE_FILE).write_text("{}", encoding="utf-8")
     return path.resolve()
 
 
@@ -79,7 +79,7 @@ def test_paths_are_resolved(tmp_path: Path) -> None:
 
 def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
     """So that it can be restored; an empty folder is nothing to restore from."""
-    generations = tmp_path / roots.PRIVATE_DIR / "generations"
+    generations = tmp_path / find_root.PRIVATE_DIR / "generations"
     generations.mkdir(parents=True)
     assert root_of(tmp_path) is None
 
@@ -160,7 +160,7 @@ class TestLinkedWorktree:
 
     def test_a_note_that_leads_nowhere_is_no_root(self, main: Path, linked: Path) -> None:
         roots.remember(main, main / ".git")
-        (main / roots.STATE_FILE).unlink()
+        (main / find_root.STATE_FILE).unlink()
 
         assert root_of(linked) is None
 
@@ -190,10 +190,14 @@ class TestLinkedWorktree:
 def test_our_names_do_not_include_what_a_project_may_commit(tmp_path: Path) -> None:
     names = roots.Root(tmp_path).harness_names()
 
-    assert {roots.STATE_FILE, roots.BACKUP_FILE, roots.LOG_FILE, roots.ENABLE_FLAG, roots.PRIVATE_DIR} < set(
-        names
-    )
-    assert roots.INIT_SCRIPT not in names
+    assert {
+        find_root.STATE_FILE,
+        find_root.BACKUP_FILE,
+        find_root.LOG_FILE,
+        find_root.ENABLE_FLAG,
+        find_root.PRIVATE_DIR,
+    } < set(names)
+    assert find_root.INIT_SCRIPT not in names
 
 
 # -- notes about agent sessions are few and small, and none of them stays for ever

@@ -138,8 +138,10 @@ def _notes(file: Path) -> dict[str, object]:
     return notes if isinstance(notes, dict) else {}
 
 
-_HINT = "See them: harness check. If you trust them, type: harness trust"
-_AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
+def _hint(ctx: Context) -> str:
+    if owner.in_agent(ctx.env):
+        return "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
+    return "See them: harness check. If you trust them, type: harness trust"
 
 
 def runs_of(ctx: Context, commands: Sequence[TaskCommands]) -> Runs:
@@ -197,7 +199,7 @@ def require_own(ctx: Context, task: Task) -> None:
     if not knows(ctx, task):
         raise RefusedError(
             f"The commands of {task.id} have not been trusted on this machine, so they do not run.",
-            _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
+            _hint(ctx),
         )
 
 
@@ -222,7 +224,7 @@ def require(ctx: Context, questions: Questions) -> None:
         said = _moved(ctx) or f"{_untrusted(ctx, questions)} on this machine"
         raise RefusedError(
             f"{said}, so nothing of this list runs.",
-            _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
+            _hint(ctx),
         )
 
 
@@ -238,9 +240,8 @@ def doubt(ctx: Context, questions: Questions | None = None) -> str | None:
     except EnvSetupError:
         # No repository any more: what asks for one says so.
         return None
-    hint = _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT
     said = _moved(ctx) or f"The commands in {ctx.store.list_file} have not been trusted on this machine"
-    return f"{said}, so harness finish will be refused. {hint}"
+    return f"{said}, so harness finish will be refused. {_hint(ctx)}"
 
 
 def _moved(ctx: Context) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness_lib import sha256
 from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
-from harness_lib.hookinstall import entries, json_entries
+from harness_lib.hookinstall import entries
 from harness_lib.system.files import atomic
 from harness_lib.system.place import data_home
 from harness_lib.text import cut, harmless
@@ -54,8 +54,8 @@ class HostFile(NamedTuple):
             return []
         with _named(self.path):
             if self.host.form == "toml":
-                return [("Stop", command) for command in json_entries.commands(self.text)]
-            return list(json_entries.handlers(json_entries.parsed(self.text)))
+                return [("Stop", command) for command in entries.toml_commands(self.text)]
+            return list(entries.handlers(entries.parsed(self.text)))
 
     def ours(self) -> list[tuple[str, Path]]:
         """Return (event, script) of every hook of harness. Raises ConfigError."""
@@ -67,9 +67,9 @@ class HostFile(NamedTuple):
         by_event = entries.by_event(self.host)
         with _named(self.path):
             if self.host.form == "toml":
-                return self._encoded(json_entries.install_toml(self.text, by_event))
-            document = json_entries.parsed(self.text)
-            json_entries.install(document, by_event, self.host.root)
+                return self._encoded(entries.install_toml(self.text, by_event))
+            document = entries.parsed(self.text)
+            entries.install(document, by_event, self.host.root)
             ours = {**self.host.root, "hooks": {event: [entry] for event, entry in by_event.items()}}
             lines = json.dumps(ours, indent=2, ensure_ascii=False)
             return self._rendered(document, f"Add these entries to it yourself:\n{lines}")
@@ -84,28 +84,28 @@ class HostFile(NamedTuple):
                 return data
         with _named(self.path):
             if self.host.form == "toml":
-                return self._encoded(json_entries.uninstall_toml(self.text))
-            document = json_entries.parsed(self.text)
-            json_entries.uninstall(document)
+                return self._encoded(entries.uninstall_toml(self.text))
+            document = entries.parsed(self.text)
+            entries.uninstall(document)
             by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
             return self._rendered(document, by_hand)
 
     def shown(self) -> bytes | None:
         """Return the content as `json` would write it in lines, so that a diff shows only our entries."""
-        if self.data is None or self.host.form == "toml" or json_entries.loss(self.text):
+        if self.data is None or self.host.form == "toml" or entries.loss(self.text):
             return self.data
         form = self.text if "\n" in self.text.strip() else ""
-        return self._encoded(json_entries.rendered(json_entries.parsed(self.text), form))
+        return self._encoded(entries.rendered(entries.parsed(self.text), form))
 
-    def _rendered(self, document: json_entries.Document, by_hand: str) -> bytes:
+    def _rendered(self, document: entries.Document, by_hand: str) -> bytes:
         """Return `document` as the new content. Raises RefusedError: something would be lost."""
-        if self.data is not None and document == json_entries.parsed(self.text):
+        if self.data is not None and document == entries.parsed(self.text):
             return self.data
-        loss = json_entries.loss(self.text)
+        loss = entries.loss(self.text)
         if loss:
             message = f"{self.path} has {loss}, which would be lost. Nothing was written."
             raise RefusedError(message, by_hand)
-        return self._encoded(json_entries.rendered(document, self.text))
+        return self._encoded(entries.rendered(document, self.text))
 
     def _encoded(self, text: str) -> bytes:
         mark = codecs.BOM_UTF8 if (self.data or b"").startswith(codecs.BOM_UTF8) else b""

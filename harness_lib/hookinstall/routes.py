@@ -13,7 +13,7 @@ from harness_lib.agents.adapter import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError
-from harness_lib.hookinstall import entries, files, json_entries
+from harness_lib.hookinstall import entries, files
 
 PLUGIN = "harness"
 # Claude Code's name for a plugin that it found as a skill folder.
@@ -194,7 +194,7 @@ def loaders(ctx: Context) -> tuple[list[str], list[str]]:
 def _loaded(data: bytes | None) -> Mapping[str, object]:
     """Return a settings file as far as we can read it; its host decides whether it is valid."""
     try:
-        return json_entries.parsed((data or b"{}").decode("utf-8-sig"))
+        return entries.parsed((data or b"{}").decode("utf-8-sig"))
     except (ConfigError, UnicodeDecodeError):
         return {}
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_lib.agents import claude
-from harness_lib.hookinstall import json_entries
+from harness_lib.hookinstall import entries
 from harness_lib.hookinstall.entries import command
 from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place, put
 from tests.terminal.pseudo_terminal import answered
@@ -97,8 +97,8 @@ def test_foreign_entries_stand_where_they_stood_and_come_back(agent: Agent, home
         installed = json.loads(file.read_text("utf-8"))
         assert list(installed)[:3] == list(settings)
         assert (installed["theme"], installed["env"]) == (settings["theme"], settings["env"])
-        for event, entries in FOREIGN[name].items():
-            assert installed["hooks"][event][: len(entries)] == entries
+        for event, theirs in FOREIGN[name].items():
+            assert installed["hooks"][event][: len(theirs)] == theirs
         (kept,) = file.parent.glob("*.bak-harness")
         assert kept.read_bytes() == before
         assert {stat.S_IMODE(path.stat().st_mode) for path in (file, kept)} == {0o600}
@@ -208,15 +208,15 @@ HOOKS_OF_OTHERS = st.dictionaries(st.sampled_from(["Stop", "AfterAgent", "x"]), 
 )
 def test_no_setting_is_lost_whatever_it_is(value: dict[str, Any], hooks: Any, indent: Any) -> None:
     text = json.dumps({**value, "hooks": hooks}, indent=indent)
-    before = json_entries.parsed(text)
+    before = entries.parsed(text)
     assert before == json.loads(text)
-    changed = json_entries.parsed(text)
+    changed = entries.parsed(text)
     entry: dict[str, object] = {"hooks": [{"command": OURS}]}
-    json_entries.install(changed, {"Ours": entry}, {})
-    assert [typed for _, typed in json_entries.handlers(changed)].count(OURS) == 1
-    assert json_entries.rendered(before, text) == text
-    again = json_entries.parsed(json_entries.rendered(changed, text))
-    json_entries.uninstall(again)
+    entries.install(changed, {"Ours": entry}, {})
+    assert [typed for _, typed in entries.handlers(changed)].count(OURS) == 1
+    assert entries.rendered(before, text) == text
+    again = entries.parsed(entries.rendered(changed, text))
+    entries.uninstall(again)
     # An empty member that was there before goes with ours.
     assert again == {key: each for key, each in before.items() if key != "hooks" or each}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.agents import claude
-from harness_lib.hookinstall import entries, json_entries
+from harness_lib.hookinstall import entries
 from tests.hookinstall.hookfiles import agent, commands, place, put
 from tests.verbs.project import Agent
 
@@ -89,7 +89,7 @@ def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, hom
 
 def test_an_entry_whose_hooks_are_no_list_is_a_handler_itself() -> None:
     document = {"hooks": {"stop": [{"command": "theirs", "hooks": {}}]}}
-    assert list(json_entries.handlers(document)) == [("stop", "theirs")]
+    assert list(entries.handlers(document)) == [("stop", "theirs")]
 
 
 RING = entries.command(Path("/x/hooks/harness-stop.py"), claude.HOOKS).partition("; ")[2]

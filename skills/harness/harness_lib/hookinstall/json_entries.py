@@ -1,1 +1,0 @@
-../../../../harness_lib/hookinstall/json_entries.py

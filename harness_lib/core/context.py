@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -212,21 +213,11 @@ class Context:
 
     def at(self, git: Git) -> Context:
         """Return a view of this context from another work tree of the same repository."""
-        store = self.store
-        view = Context(
-            env=self.env,
-            cwd=git.top,
-            clock=self.clock,
-            say=self.say,
-            busy=self.busy,
-            at_terminal=self.at_terminal,
-            target=self.target,
-            merging=self.merging,
-            protect=self.protect,
-        )
-        known = {"root": self.root, "store": store, "owner": self.owner, "git": git, "git_at_cwd": git}
-        view.__dict__.update(known)
-        view._origin = self
+        known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
+        view = copy(self)
+        for name in ("main", "_inside", "list_is_tracked"):
+            view.__dict__.pop(name, None)
+        view.__dict__.update(known, cwd=git.top, _origin=self)
         return view
 
     @property

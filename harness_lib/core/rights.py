@@ -7,8 +7,9 @@ both is not stopped, and the log shows what it did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from harness_lib import typed
 from harness_lib.core import add_tasks, ownership, sessions, trust
@@ -18,7 +19,7 @@ from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.processes import owner
-from harness_lib.task import Mode, Session, SessionConfig, Task
+from harness_lib.task import Session, SessionConfig, Task
 
 # The verbs that an agent of `harness run` may type; the others are for the runner or a user. They read or
 # report; `add` proposes; hooks type `beat` for it.
@@ -28,6 +29,7 @@ FOR_SUPERVISED = frozenset(
         *("status", "show", "log", "report", "graph", "check", "doctor", "rescue", "validate", "budget"),
     )
 )
+_LIMITS = ("max_tasks_per_session", "max_sessions")
 
 
 def require_admitted(ctx: Context, verb: str) -> None:
@@ -124,59 +126,37 @@ def lift_halt(tx: Tx, session: Session) -> None:
     tx.replace_session(session._replace(halt=None, halt_kind=None))
 
 
-def edit_settings(
-    ctx: Context,
-    *,
-    mode: Mode | None = None,
-    max_tasks_per_session: int | None = None,
-    max_sessions: int | None = None,
-    final_check: bool | None = None,
-) -> Reply:
-    """Change the settings that are given; limits of 0 are no limits.
+def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
+    """Change the settings of the list by their names; limits of 0 are no limits.
 
     Raises UsageError (a negative limit), HeldError or RefusedError where the mode cannot change now,
     RefusedError inside an agent that would be given more.
     """
+    for number in (changes[name] for name in _LIMITS if name in changes):
+        if number < 0:
+            raise UsageError(f"{number} is no limit.", "Use a number of 0 or more; 0 means no limit.")
     with change(ctx) as tx:
         old = tx.settings()
-        new = old._replace(
-            concurrency_mode=mode or old.concurrency_mode,
-            max_tasks_per_session=_new_limit(max_tasks_per_session, old.max_tasks_per_session),
-            max_sessions=_new_limit(max_sessions, old.max_sessions),
-            final_check=old.final_check if final_check is None else final_check,
-        )
-        story = _describe_changes(old, new)
-        if not story:
+        new = old._replace(**changes)
+        changed = [name for name in changes if getattr(new, name) != getattr(old, name)]
+        if not changed:
             return Reply("edit", "The list has these settings already.", next="harness status")
-        if _is_more(new.max_sessions, old.max_sessions) or _is_more(
-            new.max_tasks_per_session, old.max_tasks_per_session
-        ):
+        if any(_is_more(getattr(new, name), getattr(old, name)) for name in _LIMITS):
             require_user(ctx, "How much may be done here", typed.harness("edit", rest="…"))
-        if new.concurrency_mode != old.concurrency_mode:
+        if "concurrency_mode" in changed:
             _require_quiet(tx, ctx)
         tx.configure(new)
         _lift_limits(tx)
         _let_go(tx, new)
+        story = "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
         log(tx, ctx, f"edited {story}")
         then = sessions.unless_held(tx, ctx, "harness start")
     return Reply("edit", f"the list is edited: {story}", next=then, warnings=tuple(tx.warnings))
 
 
-def _new_limit(new: int | None, old: int) -> int:
-    if new is not None and new < 0:
-        raise UsageError(f"{new} is no limit.", "Use a number of 0 or more; 0 means no limit.")
-    return old if new is None else new
-
-
 def _is_more(new: int, old: int) -> bool:
     """Return whether the limit `new` allows more than `old`; 0 means no limit."""
     return old != 0 and (new == 0 or new > old)
-
-
-def _describe_changes(old: SessionConfig, new: SessionConfig) -> str:
-    names = ("concurrency_mode", "max_tasks_per_session", "max_sessions", "final_check")
-    changed = (name for name in names if getattr(old, name) != getattr(new, name))
-    return "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
 
 
 def _require_quiet(questions: Questions, ctx: Context) -> None:

@@ -36,8 +36,6 @@ _LOOKERS = words_of(
     "echo printf cd mkdir rm cp mv ln curl wget export set "
     "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac"
 )
-
-
 _TEST_DIRECTORIES = words_of(
     "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
     "test testdata tests"
@@ -56,33 +54,17 @@ _PYTEST = Runner(
     f"{_PYTHON}",
     "**/test_*.py **/*_test.py",
 )
-
-
 _UNITTEST = Runner(f"unittest.py unittest/** {_PYTHON}", "**/test*.py")
-
-
 _SCRIPTED = Runner(
     f"{_NODE} jest.config.* vitest.config.* vitest.workspace.* vite.config.* .mocharc.* ava.config.* "
     "playwright.config.* cypress.config.* babel.config.* tsconfig*.json deno.json*",
     "**/*.test.* **/*.spec.* **/__tests__/**",
 )
-
-
 _MAKE = Runner("Makefile makefile GNUmakefile")
-
-
 _GO = Runner("go.mod go.work", "**/*_test.go")
-
-
 _CARGO = Runner("Cargo.toml .cargo/config.toml .config/nextest.toml", "tests/**")
-
-
 _RUBY = Runner(".rspec Rakefile spec/spec_helper.rb spec/rails_helper.rb", "spec/** test/**")
-
-
 _JAVA = Runner("pom.xml .mvn/** build.gradle build.gradle.kts settings.gradle settings.gradle.kts")
-
-
 RUNNERS: Mapping[str, Runner] = MappingProxyType(
     {
         **dict.fromkeys(("pytest", "py.test", "tox", "nox", "coverage", "hatch"), _PYTEST),

@@ -22,7 +22,10 @@ LIMITS = (
 
 def amount(text: str) -> float:
     """Return `text` as a number of 0 or more; argparse says what is wrong with any other."""
-    number = _number(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no number") from None
     if not 0 <= number < math.inf:
         raise ArgumentTypeError(f"{text!r} is no number of 0 or more")
     return number
@@ -42,13 +45,6 @@ def more_than_nothing(text: str) -> float:
     if number == 0:
         raise ArgumentTypeError(f"{text!r} is no number above 0")
     return number
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no number") from None
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -55,8 +55,13 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness edit`."""
     changes = options.typed_task(args)
-    whole = (args.mode, args.max_tasks_per_session, args.max_sessions, args.final_check)
-    of_list = any(value is not None for value in whole)
+    whole = {
+        "concurrency_mode": args.mode,
+        "max_tasks_per_session": args.max_tasks_per_session,
+        "max_sessions": args.max_sessions,
+        "final_check": args.final_check,
+    }
+    of_list = {name: value for name, value in whole.items() if value is not None}
     if args.id is None and changes:
         raise UsageError("The id of the task is missing.", "Name it: harness edit task-001 …")
     if args.id is not None and of_list:
@@ -68,13 +73,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return run(
             ctx, args.id, held_out.typed_with(ctx, changes, old, typed.harness("edit", old.id, rest="…"))
         )
-    return rights.edit_settings(
-        ctx,
-        mode=args.mode,
-        max_tasks_per_session=args.max_tasks_per_session,
-        max_sessions=args.max_sessions,
-        final_check=args.final_check,
-    )
+    return rights.edit_settings(ctx, of_list)
 
 
 def run(ctx: Context, task_id: str, changes: Changes) -> Reply:

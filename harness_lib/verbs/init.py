@@ -109,7 +109,7 @@ def run(
     settings = SessionConfig(concurrency_mode=mode or "exclusive", final_check=final_check)
     made = _make_files(list_ctx, git, settings)
     if not final_check and list_ctx.store.ask().settings().final_check:
-        rights.edit_settings(list_ctx, final_check=False)
+        rights.edit_settings(list_ctx, {"final_check": False})
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
         made.append(root.init_script.name)

@@ -16,8 +16,6 @@ _ITEM = re.compile(
     r"\**(?:Task )?(?P<key>\d+(?:\.\d+)+|\d+(?=[.):]))[.):]?\**\s*[:\u2013\u2014-]?\s+(?P<rest>.*\S)",
     re.DOTALL,
 )
-
-
 _MANUAL = re.compile(r"\W*manual(?:ly)?\b(?:\)|\s+(?:test|verif|check|smoke|qa)|:)", re.IGNORECASE)
 
 

@@ -50,14 +50,7 @@ def is_live(session: Session, questions: Questions, ctx: Context) -> bool:
 
 
 def _record(session: Session, ahead: float = 0.0) -> owner.Record:
-    return owner.Record(
-        host=session.host,
-        boot_id=session.boot_id or "",
-        pid=session.pid or 0,
-        pid_started=session.pid_started or "",
-        agent_session_id=session.agent_session_id or "",
-        started=owner.moment(session.started_at, ahead),
-    )
+    return owner.Record.of(session._asdict(), ahead)
 
 
 def _was_cleared(session: Session, ctx: Context) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from harness_lib.hookio.context import Answer, HookContext
     from harness_lib.state.summary_shape import OpenSession, Summary
-    from harness_lib.system.processes.owner import Owner, Record
+    from harness_lib.system.processes.owner import Owner
 
     class Foreign(TypedDict):
         """What was found out about an edited list; `stamp` is that of the list."""
@@ -207,20 +207,7 @@ def living(context: HookContext, root: str, session_id: str) -> list[OpenSession
         return []
     others = [each for each in context.cache["sessions"] or () if each not in context.mine]
     now, ahead = time.time(), context.cache["ahead"]
-    return [each for each in others if owner.may_live(root, _record(each, ahead), session_id, now)]
-
-
-def _record(session: OpenSession, ahead: float) -> Record:
-    from harness_lib.system.processes import owner  # noqa: PLC0415 (see `living`)
-
-    return owner.Record(
-        host=str(session.get("host") or ""),
-        boot_id=str(session.get("boot_id") or ""),
-        pid=int(session.get("pid") or 0),
-        pid_started=str(session.get("pid_started") or ""),
-        agent_session_id=str(session.get("agent_session_id") or ""),
-        started=owner.moment(session.get("started_at"), ahead),
-    )
+    return [each for each in others if owner.may_live(root, owner.Record.of(each, ahead), session_id, now)]
 
 
 def workers(sessions: Sequence[OpenSession], session_id: str, env: Mapping[str, str]) -> list[str]:

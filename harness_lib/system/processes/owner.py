@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness_lib import sha256
 from harness_lib.system.place import session_notes
@@ -273,6 +273,24 @@ class Record(NamedTuple):
     agent_session_id: str
     started: float
 
+    @classmethod
+    def of(cls, session: Mapping[str, Any], ahead: float = 0.0) -> Record:
+        """Return what `session`, a session of the list, says of its agent.
+
+        `ahead`: how many seconds the clock that has dated it is ahead of this machine's.
+        """
+        from harness_lib import timestamps  # noqa: PLC0415 (a hook seldom asks for it)
+
+        began = session.get("started_at")
+        return cls(
+            host=str(session.get("host") or ""),
+            boot_id=str(session.get("boot_id") or ""),
+            pid=int(session.get("pid") or 0),
+            pid_started=str(session.get("pid_started") or ""),
+            agent_session_id=str(session.get("agent_session_id") or ""),
+            started=timestamps.parse(began).timestamp() - ahead if began else 0.0,
+        )
+
 
 def has_ended(root: str, record: Record, caller: str) -> bool:
     """Return whether a hook has noted that the agent session is over, though its process may still live.
@@ -319,13 +337,3 @@ def _last_sign(root: str, record: Record) -> float:
         session_notes.written(session_notes.path(root, "beats", who)),
     )
     return max([record.started, *(sign for sign in signs if sign is not None)])
-
-
-def moment(stamp: str | None, ahead: float) -> float:
-    """Return an ISO timestamp in seconds since the epoch by the clock of this machine, 0 for None.
-
-    `ahead`: how many seconds the clock that it is of is ahead of that one.
-    """
-    from harness_lib import timestamps  # noqa: PLC0415 (likewise)
-
-    return timestamps.parse(stamp).timestamp() - ahead if stamp else 0.0

@@ -236,23 +236,15 @@ def _open(after: list[list[int]], items: Sequence[tuple[Read, PlannedTask]], num
 
 def _notes(found: Sequence[Read]) -> Iterator[str]:
     """Yield a sentence for each kind of thing in the plans that may not be intended."""
-    twice = [
-        f"{task.key.rpartition('(')[0]} ({_place(found, read, task)})"
-        for read in found
-        for task in read.plan.tasks
-        if re.search(r"\(\d+\)\Z", task.key)
-    ]
-    away = [
-        _place(found, read, task)
-        for read in found
-        for task in read.plan.tasks
-        if not task.done and _ELSEWHERE.match(task.check or "")
-    ]
+    placed = [(_place(found, read, task), task) for read in found for task in read.plan.tasks]
+    away = [place for place, task in placed if not task.done and _ELSEWHERE.match(task.check or "")]
     if away:
         yield (
             f"Checks that leave the work tree: {some(away, _NAMED)}. "
             "Agents work in a tree of their own, so give these tasks a check without that directory."
         )
+    again = ((re.fullmatch(r"(.*)\(\d+\)", task.key), place) for place, task in placed)
+    twice = [f"{key[1]} ({place})" for key, place in again if key]
     if twice:
         yield f"Several tasks of a plan have the same number, and each is one: {some(twice, _NAMED)}."
     strays = [

@@ -47,7 +47,7 @@ def claim(
     `lease_seconds` None (exclusive mode) makes a claim without a lease.
     """
     arrows.check("claim", task)
-    return task._replace(
+    return _undone(task)._replace(
         status="in_progress",
         claimed_by=worker,
         claimed_at=timestamps.render(now),
@@ -56,20 +56,11 @@ def claim(
         fence=task.fence + 1,
         started_at_commit=base,
         gate=gate,
-        intent=None,
         checkpoints=(),
-        completed_at=None,
-        completed_commit=None,
-        failed_at=None,
-        halt=None,
-        halt_kind=None,
         touched=(),
-        look_at=(),
         outcome=None,
         attempted_by=_attempted_by(task, worker),
         **_carried(task),
-        unproven=False,
-        recheck=None,
     )
 
 
@@ -245,16 +236,13 @@ def reset(task: Task) -> Task:
     arrows.check("reset", task)
     asked = Halt("HUMAN", task.halt or "") if task.halt_kind == "HUMAN" else None
     errors = tuple(text for text in task.error_log if attempts.category_of(text) != "DEPENDENCY")
-    return _unclaimed(task)._replace(
+    return _undone(task)._replace(
         status="pending",
         halt=asked and asked.words,
         halt_kind=asked and asked.kind,
         attempts=0,
         error_log=errors,
         checkpoints=(),
-        completed_at=None,
-        completed_commit=None,
-        failed_at=None,
         handback=None,
         accepted=(),
         sent_back=(),
@@ -336,9 +324,7 @@ def doubt(task: Task) -> Task:
     Its earlier attempts and errors stay.
     """
     arrows.check("doubt", task)
-    return _unclaimed(task)._replace(
-        status="pending", completed_at=None, completed_commit=None, failed_at=None
-    )
+    return _undone(task)._replace(status="pending")
 
 
 # R
@@ -373,6 +359,10 @@ def _completed(task: Task, now: datetime, commit: str | None) -> Task:
         failed_at=None,
         handback=None,
     )
+
+
+def _undone(task: Task) -> Task:
+    return _unclaimed(task)._replace(completed_at=None, completed_commit=None, failed_at=None)
 
 
 def _unclaimed(task: Task) -> Task:

@@ -147,19 +147,9 @@ def _draw(stream: TextIO, text: str, style: str = "") -> None:
 
 
 def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dict[str, object]:
-    return {
-        "ok": False,
-        "verb": verb,
-        "exit": int(problem.exit_code),
-        "session": None,
-        "task": None,
-        "stop": None,
-        "next": None,
-        "message": problem.message,
-        "error": {"kind": problem.kind, "message": problem.message, "hint": problem.hint},
-        "warnings": list(warnings),
-        **problem.extra,
-    }
+    said = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
+    extra = {"error": said, **problem.extra}
+    return Reply(verb, problem.message, problem.exit_code, warnings=warnings, extra=extra).document()
 
 
 def _dump(document: object) -> str:

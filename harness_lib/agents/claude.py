@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents import adapter, stream
 
 if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
 # The kinds of error that the client reports; for any other kind, the text of the error decides.
-_KINDS: dict[str, troubles.Kind] = {
+_KINDS: dict[str, stream.Kind] = {
     "authentication_failed": "login",
     "oauth_org_not_allowed": "login",
     "billing_error": "login",
@@ -99,7 +99,7 @@ def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     event = stream.event(line)
     if event is None:
         fatal = any(words in line for words in _FATAL)
-        return stream.troubled(stream.stray(report, line), troubles.trouble(line, now) if fatal else None)
+        return stream.troubled(stream.stray(report, line), stream.trouble(line, now) if fatal else None)
     kind = event.get("type")
     if kind == "assistant":
         return _assistant(report, event, now)
@@ -175,9 +175,9 @@ def _error(report: adapter.Report, words: str, event: Mapping[str, object], now:
     report = stream.noted(report, words)
     status = stream.number(event, "api_error_status")
     kind = _KINDS.get(stream.text(event, "error"))
-    known = troubles.of_kind(kind, words, now, None) if kind else troubles.trouble(words, now, status)
+    known = stream.of_kind(kind, words, now, None) if kind else stream.trouble(words, now, status)
     if event.get("api_error") == "usage_limit_reached":
-        known = troubles.of_kind("limit", words, now, resets.moment(words, now))
+        known = stream.of_kind("limit", words, now, resets.moment(words, now))
     return stream.troubled(report, _to_the_second(report.trouble, known))
 
 
@@ -196,7 +196,7 @@ def _rate_limit(report: adapter.Report, event: Mapping[str, object], now: dateti
         return report
     until = resets.at_epoch(stream.number(info, "resetsAt"), now)
     words = f"usage limit ({stream.text(info, 'rateLimitType') or 'unnamed'}) reached"
-    return stream.troubled(report, troubles.of_kind("limit", words, now, until))
+    return stream.troubled(report, stream.of_kind("limit", words, now, until))
 
 
 def _retry(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
@@ -205,4 +205,4 @@ def _retry(report: adapter.Report, event: Mapping[str, object], now: datetime) -
     refused = _KINDS.get(error) == "login" and attempt >= _PATIENCE
     status = int(stream.number(event, "error_status"))
     words = f"API error {status or ''} ({error}), retry {attempt}"
-    return stream.troubled(report, troubles.of_kind("login" if refused else "transient", words, now, None))
+    return stream.troubled(report, stream.of_kind("login" if refused else "transient", words, now, None))

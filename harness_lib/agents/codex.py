@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
-from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents import adapter, stream
 
 if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
@@ -120,5 +120,5 @@ def _error(report: adapter.Report, words: str, now: datetime) -> adapter.Report:
     retrying = words.startswith(_RETRYING)
     return stream.troubled(
         stream.noted(report, words),
-        troubles.of_kind("transient", words, now, None) if retrying else troubles.trouble(words, now),
+        stream.of_kind("transient", words, now, None) if retrying else stream.trouble(words, now),
     )

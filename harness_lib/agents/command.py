@@ -26,7 +26,7 @@ from datetime import datetime
 
 from harness_lib.agents import registry, resets, stream
 from harness_lib.agents.adapter import Adapter, Launch, Report
-from harness_lib.agents.troubles import Kind, of_kind
+from harness_lib.agents.stream import Kind, of_kind
 from harness_lib.errors import UsageError
 
 _KEYS = frozenset({"action", "tokens", "cost_usd", "said", "limit_resets_at", "transient", "login"})

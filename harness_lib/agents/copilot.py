@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents import adapter, stream
 
 if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) 
 def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     event = stream.event(line)
     if event is None:
-        problem = troubles.trouble(line, now) if line.startswith("Error: No authentication") else None
+        problem = stream.trouble(line, now) if line.startswith("Error: No authentication") else None
         return stream.troubled(stream.stray(report, line), problem)
     kind, data = event.get("type"), stream.get(event, "data")
     if kind == "assistant.message":
@@ -107,14 +107,12 @@ def _wrong(report: adapter.Report, kind: str, data: object, now: datetime) -> ad
     if kind == "model.call_failure":
         # It tries again by itself; the last failure comes as `session.error`.
         words = f"{int(stream.number(data, 'statusCode')) or ''} {stream.text(data, 'errorMessage')}"
-        problem = troubles.trouble(words, now, stream.number(data, "statusCode"))
+        problem = stream.trouble(words, now, stream.number(data, "statusCode"))
         patient = problem is not None and problem.kind == "login"
-        return stream.troubled(
-            report, troubles.of_kind("transient", words, now, None) if patient else problem
-        )
+        return stream.troubled(report, stream.of_kind("transient", words, now, None) if patient else problem)
     if kind == "session.error":
         words = stream.text(data, "message")
         return stream.troubled(
-            stream.noted(report, words), troubles.trouble(words, now, stream.number(data, "statusCode"))
+            stream.noted(report, words), stream.trouble(words, now, stream.number(data, "statusCode"))
         )
     return report

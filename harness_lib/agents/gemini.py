@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents import adapter, stream
 
 if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
@@ -93,7 +93,7 @@ def _result(report: adapter.Report, event: object, now: datetime) -> adapter.Rep
     report = stream.spent(report, stream.number(event, "stats", "total_tokens"))
     if stream.get(event, "status") == "error":
         words = stream.text(event, "error", "message")
-        return stream.troubled(stream.noted(report, words), troubles.trouble(words, now))
+        return stream.troubled(stream.noted(report, words), stream.trouble(words, now))
     return report._replace(trouble=None)
 
 
@@ -101,5 +101,5 @@ def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     if not _TOLD.search(line[:500]):
         return stream.stray(report, line)
     # It tries again by itself, so at worst the run waits.
-    problem = troubles.trouble(line, now) or troubles.of_kind("transient", line, now, None)
+    problem = stream.trouble(line, now) or stream.of_kind("transient", line, now, None)
     return stream.troubled(report, problem)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents import adapter, stream
 
 if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def _error(report: adapter.Report, error: object, now: datetime) -> adapter.Repo
     wait = stream.text(headers, "retry-after")[:20]
     body = stream.text(error, "data", "responseBody")[:2000]
     status = stream.number(error, "data", "statusCode")
-    problem = troubles.trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, status)
+    problem = stream.trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, status)
     report = stream.noted(report, words)
     return stream.troubled(report, problem._replace(message=report.last) if problem else None)
 
@@ -83,8 +83,6 @@ def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     if not match:
         return stream.stray(report, line)
     # It tries again by itself; the final failure comes as an event.
-    seen = troubles.trouble(match["text"], now)
+    seen = stream.trouble(match["text"], now)
     patient = seen is None or seen.kind == "login"
-    return stream.troubled(
-        report, troubles.of_kind("transient", match["text"], now, None) if patient else seen
-    )
+    return stream.troubled(report, stream.of_kind("transient", match["text"], now, None) if patient else seen)

@@ -30,7 +30,6 @@ SHARED = frozenset(
 RUN = frozenset(
     {
         "harness_lib.agents.stream",
-        "harness_lib.agents.troubles",
         "harness_lib.attempts.merge_queue",
         "harness_lib.attempts.publish",
         "harness_lib.attempts.pull_request",

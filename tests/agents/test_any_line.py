@@ -12,7 +12,7 @@ from harness_lib.agents import stream
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.agents.command import adapter as command
 from harness_lib.agents.registry import ADAPTERS
-from harness_lib.agents.troubles import MESSAGE
+from harness_lib.agents.stream import MESSAGE
 from tests.agents.heard import NOW, STREAMS
 
 EVERY = [*ADAPTERS.values(), command("agent")]

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness_lib.agents.troubles import MESSAGE, trouble
+from harness_lib.agents.stream import MESSAGE, trouble
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)
 

@@ -37,10 +37,14 @@ class Read(NamedTuple):
 
 
 def plan_name(ctx: Context, path: Path) -> str:
-    """Return the name of the plan at `path` as a source of tasks: from the top of the work tree."""
-    whole = path.parent.resolve() / path.name
+    """Return the name of the plan at `path` as a source of tasks: from the top of the work tree.
+
+    A link has the name of its file, unless only the link is in the work tree.
+    """
     top = ctx.git.top.resolve()
-    return whole.relative_to(top).as_posix() if whole.is_relative_to(top) else str(whole)
+    names = (path.resolve(), path.parent.resolve() / path.name)
+    inside = (each.relative_to(top).as_posix() for each in names if each.is_relative_to(top))
+    return next(inside, str(names[0]))
 
 
 def recognised(text: str, name: str, form: str | None = None) -> Read | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -55,7 +56,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         raise UsageError(
             f"{args.tick} is no plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
         )
-    imported = [task for task in ctx.store.ask().search() if task.source and task.source.plan == name]
+    questions = ctx.store.ask()
+    imported = [task for task in questions.search() if task.source and task.source.plan == name]
     tasks = {task.source.key: task for task in imported if task.source}
     if not tasks:
         raise UsageError(
@@ -72,9 +74,18 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return Reply(
         "export",
         f"{args.tick}: {len(done)} of {counted(len(planned_tasks), 'task')} completed, {boxes}.",
-        next="harness status",
+        next=(None if questions.in_progress() else _commit(ctx, path.resolve())) or "harness status",
         extra={"ticked": count, "completed": len(done)},
     )
+
+
+def _commit(ctx: Context, path: Path) -> str | None:
+    """Return the command that commits the plan at `path`, as the next claim needs it; None if it is."""
+    top = ctx.git.top.resolve()
+    if not path.is_relative_to(top) or path.relative_to(top).as_posix() not in ctx.changes().tracked:
+        return None
+    words = ("-m", f"Tick what is done in {path.name}", "--", os.path.relpath(path, ctx.cwd.resolve()))
+    return typed.git("commit", *words)
 
 
 def _items(text: str) -> list[PlannedTask]:

@@ -210,7 +210,13 @@ def sources(ctx: Context, word: str) -> list[Source]:
     found = (each for kind in ("md", "markdown", "json") for each in path.rglob(f"*.{kind}"))
     inside = sorted((each.relative_to(path) for each in found if each.is_file()), key=_key)
     kept = [name for name in inside if not _PASSED_OVER.intersection(name.parts)]
-    return [_file(ctx, path / name, str(Path(word) / name)) for name in kept]
+    plain = {(path / name).resolve() for name in kept if not (path / name).is_symlink()}
+    # A link beside its plan is no other plan.
+    return [
+        _file(ctx, path / name, str(Path(word) / name))
+        for name in kept
+        if not (path / name).is_symlink() or (path / name).resolve() not in plain
+    ]
 
 
 # Changes of OpenSpec that are done, and what other programs keep.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Harness
+from tests.conftest import Git, Harness
 from tests.system.git.gitrepo import put as put_at
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent, Project
@@ -347,6 +348,19 @@ def test_a_check_list_of_ours_is_imported_again_and_ticked_like_a_plan(
     assert (project.top / file).read_text().startswith("- [x] One\n  - check: test -f a.txt\n- [ ] Group\n")
 
 
+def test_a_link_is_the_plan_that_it_leads_to(project: Project, agent: Agent, tmp_path: Path) -> None:
+    """A link out of the work tree keeps its own name, which is the same on every machine."""
+    put(project, "docs/plan.md", PLAN)
+    (project.top / "docs/newest.md").symlink_to("plan.md")
+    (project.top / "far.md").symlink_to(put_at(tmp_path / "elsewhere.md", PLAN))
+    assert agent.ok("import", "docs", "--yes", **SCRIPT)["added"] == 2
+    assert agent.ok("import", "docs/newest.md", "--yes", **SCRIPT)["added"] == 0
+
+    assert agent.ok("import", "far.md", "--yes", **SCRIPT)["added"] == 2
+
+    assert [task["source"]["plan"] for task in tasks(project)] == ["docs/plan.md"] * 2 + ["far.md"] * 2
+
+
 def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Project, agent: Agent) -> None:
     code = "```md\r\n- [ ] code\r\n```\r\n"
     text = "\ufeff" + PLAN.replace("Expected: PASS\n", "Expected: PASS\n\n" + code).replace("\n", "\r\n")
@@ -363,6 +377,30 @@ def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Pr
     assert ticked == wanted.replace(b"- [ ] **Step 2: Commit", b"- [x] **Step 2: Commit")
     assert agent.ok("export", "--tick", file)["ticked"] == 0
     assert agent.ok("import", file, "--yes", **SCRIPT)["added"] == 0
+
+
+def test_a_plan_that_was_ticked_is_committed_by_the_next_command(
+    project: Project, agent: Agent, git: Git
+) -> None:
+    """A claim refuses while a tracked file is changed; the commit waits while a task is in progress."""
+    link = project.top / "link.md"
+    link.symlink_to("docs/it's plan.md")
+    file = put(project, "docs/it's plan.md", PLAN)
+    git("add", "-A", cwd=project.top)
+    git("commit", "-qm", "plan", cwd=project.top)
+    agent.ok("import", file, "--yes", **SCRIPT)
+    agent.ok("edit", "task-002", "--validate", "test -f why.md")
+    agent.works({"a.txt": "hello\n"})
+
+    following = agent.ok("export", "--tick", "link.md")["next"]
+
+    assert following == """git commit -m 'Tick what is done in it'"'"'s plan.md' -- 'docs/it'"'"'s plan.md'"""
+    assert agent.fails(8, "claim")["error"]["kind"] == "REFUSED"
+    subprocess.run(following, shell=True, cwd=project.top, check=True, stdout=subprocess.DEVNULL)
+    assert agent.ok("export", "--tick", file)["next"] == "harness status"
+    agent.ok("claim")
+    put(project, file, PLAN)
+    assert agent.ok("export", "--tick", file)["next"] == "harness status"
 
 
 def test_what_cannot_be_ticked_is_said(project: Project, agent: Agent) -> None:

@@ -61,8 +61,7 @@ def main(argv: Sequence[str]) -> int:
     argv = parser.current(argv, screen.talk)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
     ctx: Context | None = None
-    # The reader closed the pipe, as in `log -f | head`: that is not an error.
-    code = Exit.DONE
+    reply: Reply | None = None
     try:
         args = parser.parse(argv)
         ctx = _context(screen)
@@ -73,24 +72,20 @@ def main(argv: Sequence[str]) -> int:
             reply = rights.without_refused(args.command.answer(ctx, args, screen))
         else:
             reply = args.command.answer(ctx, args, screen)
-        code = reply.exit
         return render.reply(_complete(reply, ctx), screen)
     except HarnessError as error:
         problem = error
     except BrokenPipeError:
-        return int(code)
+        # The reader closed the pipe, as in `log -f | head`: that is not an error.
+        return int(reply.exit if reply else Exit.DONE)
     except OSError as error:
-        problem = _machine_error(error)
+        problem = _unsaid(verb, error) if reply else _machine_error(error)
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signals.INTERRUPT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of harness is reported, not shown as a traceback
         problem = _bug_error()
-    try:
-        return render.error(problem, verb, screen, _list_warnings(ctx))
-    except OSError:
-        # The message cannot be printed; the exit code still tells the kind.
-        return int(problem.exit_code)
+    return render.error(problem, verb, screen, _list_warnings(ctx))
 
 
 def _context(screen: Screen) -> Context:
@@ -121,6 +116,15 @@ def _machine_error(error: OSError) -> HarnessError:
     return EnvSetupError(
         f"{os_errors.describe(error)} What was recorded before stays as it was.",
         f"{os_errors.cure(error)}; then type the same command again.",
+    )
+
+
+def _unsaid(verb: str, error: OSError) -> HarnessError:
+    """Return the error of a verb that did its work and cannot print what it has to answer."""
+    look = "; see what was done: harness status" if _root() else ""
+    return EnvSetupError(
+        f"harness {verb} was carried out; only its answer could not be printed. {os_errors.describe(error)}",
+        f"{os_errors.cure(error)}, or print it elsewhere{look}",
     )
 
 

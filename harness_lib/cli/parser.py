@@ -19,6 +19,8 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from harness_lib.core.context import Context
     from harness_lib.terminal.render import Screen
 
@@ -111,6 +113,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See: {self.prog} --help")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse swallows the error of a help that cannot be written, or leaves it to the interpreter's end.
+        print(message, end="", file=file, flush=True)
 
 
 class _Program(_Parser):

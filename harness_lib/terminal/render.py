@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 from harness_lib import typed
@@ -39,8 +40,9 @@ class Screen:
         print(_safe(text), file=self.out, flush=True)
 
     def talk(self, text: str) -> None:
-        """Write a line about what is going on."""
-        print(f"harness: {_safe(text)}", file=self.err, flush=True)
+        """Write a line about what is going on; what cannot be written stops no work."""
+        with suppress(OSError):
+            print(f"harness: {_safe(text)}", file=self.err, flush=True)
 
     def busy(self, text: str) -> None:
         """Write a line about what takes long, to the user who waits for it."""
@@ -89,8 +91,15 @@ def reply(outcome: Reply, screen: Screen) -> int:
 def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str, ...] = ()) -> int:
     """Show why `verb` failed, what it had to warn about before, and what to do; return the exit code."""
     if screen.json:
-        screen.data(_dump(_failure(problem, verb, warnings)))
-        return int(problem.exit_code)
+        try:
+            screen.data(_dump(_failure(problem, verb, warnings)))
+        except BrokenPipeError:
+            return int(problem.exit_code)
+        except OSError:
+            # Stderr may still be read.
+            pass
+        else:
+            return int(problem.exit_code)
     _warn(warnings, screen)
     _talk(screen, f"{problem.kind}: {problem.message}", BAD)
     if problem.hint:
@@ -117,7 +126,8 @@ def _data(screen: Screen, text: str, style: str) -> None:
 
 def _talk(screen: Screen, text: str, style: str = "") -> None:
     if screen.err.isatty():
-        _draw(screen.err, f"harness: {_typeable(text, _COMMAND)}", style)
+        with suppress(OSError):
+            _draw(screen.err, f"harness: {_typeable(text, _COMMAND)}", style)
     else:
         screen.talk(_typeable(text, _FOR_THE_USER))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,13 @@ def watching_run(ctx: Context, screen: Screen) -> Iterator[Watch]:
             yield watch
     else:
         show = _json_line if screen.json else _line
-        yield lambda event, _board: show(screen, event)
+
+        def watch_lines(event: Event, _state: RunState) -> None:
+            # A full disk or a reader that is gone ends no run: its record and `harness status` have it all.
+            with suppress(OSError):
+                show(screen, event)
+
+        yield watch_lines
 
 
 def _can_move(screen: Screen) -> bool:

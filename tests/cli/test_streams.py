@@ -66,6 +66,34 @@ def test_the_exit_code_tells_of_a_full_stdout_and_of_no_full_stderr(filled: Proj
     assert (done.returncode, done.stderr) == (Exit.ENV_SETUP, said)
 
 
+@FULL
+def test_an_answer_that_cannot_be_printed_is_told_from_work_that_was_not_done(filled: Project) -> None:
+    for verb, more in (("add", "A"), ("add", "B --json"), ("note", "task-001 'the cache is cold'")):
+        done = typed(filled, f"{verb} {more} >/dev/full")
+        assert done.returncode == Exit.ENV_SETUP
+        assert f"harness {verb} was carried out; only its answer could not be printed" in done.stderr
+        assert done.stderr.endswith("; see what was done: harness status\n")
+    assert [task["title"] for task in filled.state["tasks"]][3:] == ["A", "B"]
+
+
+@FULL
+def test_a_help_that_cannot_be_printed_is_a_failure_with_a_message(filled: Project) -> None:
+    for words in ("--help", "run --help", "--version", "help add"):
+        done = typed(filled, f"{words} >/dev/full")
+        assert (done.returncode, "No space left" in done.stderr) == (Exit.ENV_SETUP, True)
+        assert "Exception ignored" not in done.stderr
+    assert read_by_nobody(filled, "run", "--help") == (Exit.DONE, b"")
+
+
+@FULL
+def test_a_full_stderr_stops_no_work(filled: Project) -> None:
+    """The warning that a task has no check cannot be printed; the answer can."""
+    done = typed(filled, "add A 2>/dev/full")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (Exit.DONE, "added task-004 [P1]: A")
+    done = typed(filled, "nonsense --json >/dev/full")
+    assert (done.returncode, "There is no verb" in done.stderr) == (Exit.USAGE, True)
+
+
 def test_a_reader_that_is_gone_changes_no_exit_code(filled: Project) -> None:
     """`harness status | head -1`: nobody complains; `harness finish | head -1` says what the check said."""
     assert read_by_nobody(filled, "status") == (Exit.DONE, b"")

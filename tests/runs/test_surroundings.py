@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.conftest import CHECKOUT, for_release
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import COMMAND, HARNESS, Workshop
 from tests.system.git.gitrepo import commit_all, put, sh
+from tests.waiting import PATIENCE
 
 HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-checkout", "reference-transaction", "post-merge")
 
@@ -44,6 +46,27 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
     assert f"harness rescue show {kept.removeprefix('refs/harness/rescue/')}" in said.stdout + said.stderr
     assert sh(workshop.top, "show", f"{kept}:.harness/tools/theirs") == "done"
     workshop.done_is_done()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
+@pytest.mark.parametrize("where", ["full", "unread"])
+def test_a_run_ends_with_its_work_although_nobody_can_read_how_it_goes(
+    workshop: Workshop, where: str
+) -> None:
+    """As in `harness run | head -1`, or where its output goes to a disk that is full."""
+    workshop.file_task("one")
+    workshop.file_task("two", "--depends-on", "task-001")
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = ("run", "--agent-command", COMMAND, "--no-final-check")
+    with os.fdopen(writing, "w") as unread, Path("/dev/full").open("w") as full:
+        out = full if where == "full" else unread
+        run = forked.start(HARNESS, argv, workshop.top, workshop.env, out, out)
+        workshop.runs.append(run)
+        code = run.wait(PATIENCE)
+
+    assert set(workshop.statuses().values()) == {"completed"}
+    assert code == (7 if where == "full" else 0)
 
 
 @pytest.mark.release

@@ -62,8 +62,16 @@ def _require_idle(task: Task) -> None:
 def _require_unneeded(questions: Questions, task: Task) -> None:
     needing = questions.dependents(task.id)
     if needing:
-        wait = typed.harness("edit", needing[0], rest="--depends-on 'ID,ID'")
+        let_go = " && ".join(_let_go(each, task.id) for each in questions.tasks(needing[:NAMED]))
         raise RefusedError(
             f"{some(needing, NAMED)} {'depends' if len(needing) == 1 else 'depend'} on {task.id}.",
-            f"Let them wait for something else first ({wait}), or remove them before it.",
+            f"First let nothing depend on it: {let_go}",
         )
+
+
+def _let_go(task: Task, gone: str) -> str:
+    """Return the command after which `task` no longer depends on `gone`; a completed one cannot be edited."""
+    if task.status == "completed":
+        return typed.harness("remove", task.id)
+    others = ",".join(each for each in task.depends_on if each != gone)
+    return typed.harness("edit", task.id, "--depends-on", others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from tests.verbs.project import Agent, Project, lose
@@ -147,6 +149,23 @@ def test_what_others_wait_for_is_not_removed_and_they_are_named(project: Project
     assert "task-002" in message
     assert "and 2 more" in message
     assert project.task("task-001")
+
+
+def test_the_hint_of_a_removal_can_be_typed_until_it_works(project: Project, agent: Agent) -> None:
+    add(agent, "First")
+    agent.works({"a.txt": "hello\n"})
+    add(agent, "Done", "task-001")
+    agent.works({"b.txt": "hello\n"})
+    add(agent, "Other")
+    add(agent, "Waits", "task-001", "task-003")
+    add(agent, "Waits for it alone", "task-001")
+
+    hint = agent.fails(8, "remove", "task-001")["error"]["hint"]
+    for command in hint.partition(": ")[2].split(" && "):
+        agent.ok(*shlex.split(command)[1:])
+    agent.ok("remove", "task-001")
+
+    assert [task["depends_on"] for task in project.state["tasks"]] == [[], ["task-003"], []]
 
 
 def test_the_rescued_work_of_a_removed_task_stays(project: Project, agent: Agent) -> None:

@@ -24,7 +24,7 @@ class Mutant:
 
     `body`: a hash of the broken function, by which its fate is known again. `fate`: one of FATES, or "".
     `lines`: where the statement stands unbroken in the file with the mutants; none for a head of a function.
-    `key`: its name in a sample. `killer`: the test that has noticed it.
+    `key`: its name in samples and comparisons. `killer`: the test that has noticed it.
     """
 
     name: str
@@ -113,14 +113,37 @@ def memory(room: str, typed: argparse.Namespace) -> Path:
 
 def sample(mutants: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
     """Return `size` of `mutants`: the same ones when files or other lines of their functions have changed."""
+    return sorted(named(mutants), key=lambda each: hashlib.sha256(f"{seed} {each.key}".encode()).digest())[
+        :size
+    ]
+
+
+def named(mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Return `mutants` with their keys."""
     seen: Counter[str] = Counter()
-    named = []
+    found = []
     for each in mutants:
         function = _dotted(each.name).removeprefix(f"{each.name.rpartition('.')[0]}.")
         key = f"{function}: {each.was} => {each.became}"
         seen[key] += 1
-        named.append(replace(each, key=key if seen[key] == 1 else f"{key} ({seen[key]})"))
-    return sorted(named, key=lambda each: hashlib.sha256(f"{seed} {each.key}".encode()).digest())[:size]
+        found.append(replace(each, key=key if seen[key] == 1 else f"{key} ({seen[key]})"))
+    return found
+
+
+def fates(document: object) -> dict[str, dict[str, str]]:
+    """Return what came of the mutants of each room, by their keys, from what --save wrote or a memory.
+
+    Raises ValueError if `document` is neither.
+    """
+    if isinstance(document, dict):
+        return document
+    if not isinstance(document, list) or not all(isinstance(each, dict) for each in document):
+        raise ValueError("it is neither what --save wrote nor a file of mutants/")
+    found: dict[str, dict[str, str]] = {}
+    for each in (Mutant(**each) for each in document):
+        if each.fate:
+            found.setdefault(each.name.split(".")[1], {})[each.key] = each.fate
+    return found
 
 
 def known(file: Path) -> list[Mutant]:

@@ -22,6 +22,13 @@ BAR = 0.9
 def main(argv: list[str]) -> int:
     """Print a line for each room that was tried, and what was killed before and is not now."""
     typed = mutants.options(argv)
+    before: dict[str, dict[str, str]] = {}
+    if typed.before:
+        try:
+            before = mutants.fates(json.loads(typed.before.read_bytes()))
+        except (OSError, TypeError, ValueError) as error:
+            print(f"--before {typed.before}: {error}", file=sys.stderr)
+            return 2
     reasons = Reasons.read()
     new: dict[str, list[dict[str, str]]] = {}
     fates: dict[str, dict[str, str]] = {}
@@ -41,7 +48,7 @@ def main(argv: list[str]) -> int:
         killed = f"{n['killed']} killed ({n['killed'] / len(tried):.1%})"
         print(f"{room}: {len(tried)} tried, {killed}, {n['timed out']} did not end, {explained}")
     if typed.before:
-        bad = _lost(json.loads(typed.before.read_bytes()), fates) or bad
+        bad = _lost(before, fates) or bad
     if typed.save:
         typed.save.write_text(json.dumps(fates, indent=2, ensure_ascii=False), encoding="utf-8")
     if typed.new:

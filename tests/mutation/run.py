@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         env = {**os.environ, "MUTANTS": str(memory), "MUTANT_UNDER_TEST": "stats"}
         if typed.sample is None:
             dead = {_key(each) for each in mutants.known(memory) if each.fate == "killed"}
-            made = [_again(each, dead) for each in made]
+            made = [_again(each, dead) for each in mutants.named(made)]
         else:
             killers = {each.key: each.killer for each in mutants.known(memory)}
             made = mutants.sample(made, typed.sample, typed.seed)

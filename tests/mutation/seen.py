@@ -37,6 +37,8 @@ def begin() -> None:
     config()
     os.chdir(here)
     set_mutant_under_test("stats")
+    # What a fork starts, as `harness demo` does, is a bare interpreter, which would look for them elsewhere.
+    os.environ.pop("MUTANT_UNDER_TEST", None)
     state()._stats = _Written(Path(os.environ[FILE]))
 
 

@@ -46,10 +46,11 @@ def settle_in(home: Path) -> None:
     data.mkdir(mode=0o700, parents=True)
     for place in ("system/install", "loop"):
         pins = CHECKOUT / "harness_lib" / place / "requirements.txt"
-        env = private_env.environment(data, pins)
+        recipe = private_env.recipe(pins)
+        env = private_env.environment(data, recipe)
         env.mkdir()
         (env / private_env.PACKAGES).symlink_to(Path(spec.origin).parents[1])
-        (env / private_env.READY).write_text(private_env.recipe(pins), encoding="utf-8")
+        (env / private_env.READY).write_text(recipe, encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse swallows the error of a help that cannot be written, or leaves it to the interpreter's end.
-        print(message, end="", file=file, flush=True)
+        print(message, end="", file=file)
+        sys.stdout.flush()
 
 
 class _Program(_Parser):

@@ -33,7 +33,7 @@ def trap(tmp_path: Path) -> tuple[Project, dict[str, str]]:
             (place / name).write_text(f"#!/bin/sh\necho $0 >> {tmp_path}/PWNED\nexit 1\n", encoding="utf-8")
             (place / name).chmod(0o755)
     data = tmp_path / "home-of-harness"
-    env = private_env.environment(data)
+    env = private_env.environment(data, private_env.recipe())
     env.mkdir(parents=True)
     data.chmod(0o700)
     (env / private_env.PACKAGES).symlink_to(site_packages())

@@ -87,7 +87,7 @@ def shared(for_all: Path) -> dict[str, str]:
                 done = run(CHECKOUT / "bin" / program, word, env={"HARNESS_HOME": str(kept)})
                 assert done.code == 0, done.err
             for data, needed in (
-                (home, kept.glob(private_env.environment(kept).name)),
+                (home, kept.glob(private_env.environment(kept, private_env.recipe()).name)),
                 (home / "harness", kept.glob("env-*")),
             ):
                 data.mkdir(mode=0o700)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.launcher.launching import REAL_ENVIRON, run
@@ -36,6 +37,18 @@ class TestPassingThrough:
         out, _ = process.communicate(timeout=280)
         # A version manager may stand between sh and Python, but as an exec as well.
         assert json.loads(out)["pid"] == process.pid
+
+    def test_its_pins_are_read_once(self, shared: dict[str, str]) -> None:
+        code = (
+            "import os, sys; opened = []\n"
+            "sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == 'open' else None)\n"
+            "from harness_lib.system.install import launcher, private_env; launcher.enter(os.environ, '')\n"
+            "print(opened.count(str(private_env.REQUIREMENTS)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **shared}, capture_output=True, check=True
+        )
+        assert done.stdout == b"1\n"
 
     def test_the_path_has_no_project(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
         hostile = tmp_path / "hostile"

@@ -47,7 +47,7 @@ _UNREACHED = (
 _FULL = re.compile(rf"\b(?:Errno|os error) (?:{errno.ENOSPC}|{errno.EDQUOT})\b")
 
 
-def try_once(data: Path, env: Path, launcher: str, requirements: Path) -> None:
+def try_once(data: Path, env: Path, launcher: str, recipe: str) -> None:
     """Make `env` as `make` does, but ask the registry once only, and not again for an hour if that fails.
 
     Raises EnvSetupError.
@@ -58,7 +58,7 @@ def try_once(data: Path, env: Path, launcher: str, requirements: Path) -> None:
         since = f"{age // 60:.0f} minutes ago"
         raise EnvSetupError(f"It could not be fetched {since}; to try again: rm {typed.word(failed)}")
     try:
-        make(data, env, launcher, requirements, more=_ONCE)
+        make(data, env, launcher, recipe, more=_ONCE)
     except EnvSetupError:
         with suppress(OSError):
             failed.touch()
@@ -66,10 +66,8 @@ def try_once(data: Path, env: Path, launcher: str, requirements: Path) -> None:
     failed.unlink(missing_ok=True)
 
 
-def make(
-    data: Path, env: Path, launcher: str, requirements: Path, more: Mapping[str, str] = NO_SETTINGS
-) -> None:
-    """Make `env` in `data` from the pins in `requirements`, or wait for the process that is making it.
+def make(data: Path, env: Path, launcher: str, recipe: str, more: Mapping[str, str] = NO_SETTINGS) -> None:
+    """Make `env` in `data` by `recipe`, or wait for the process that is making it.
 
     `more` are settings for the installer, in its environment.
     Raises EnvSetupError: no installer, no registry in reach, or the directory cannot be used.
@@ -78,10 +76,10 @@ def make(
         _make_private(data)
         with _alone(data):
             # The previous holder of the lock may have made it.
-            if not private_env.is_ready(env, requirements):
+            if not private_env.is_ready(env, recipe):
                 _say("preparing its own Python environment (once) ...")
                 _remove_leftovers(data)
-                _build(data, env, launcher, private_env.recipe(requirements), more)
+                _build(data, env, launcher, recipe, more)
     except OSError as error:
         message = f"The Python environment of harness cannot be made in {data}: {error}."
         raise EnvSetupError(message, "Make room or permission there, or set HARNESS_HOME.") from error

@@ -84,13 +84,14 @@ def _fetched(
     `once`: do not ask the registry again for an hour if that fails. Raises EnvSetupError.
     """
     data = private_env.data_directory(environ)
-    env = private_env.environment(data, requirements)
-    if not (data_home.is_safe(str(data)) and private_env.is_ready(env, requirements)):
+    wanted = private_env.recipe(requirements)
+    env = private_env.environment(data, wanted)
+    if not (data_home.is_safe(str(data)) and private_env.is_ready(env, wanted)):
         # Imported here: it costs every run tens of milliseconds that only the first one needs.
         from harness_lib.system.install import build  # noqa: PLC0415
 
         make = build.try_once if once else build.make
-        make(data, env, launcher, requirements)
+        make(data, env, launcher, wanted)
     return env
 
 
@@ -111,8 +112,8 @@ def has_packages(environ: Mapping[str, str]) -> bool:
     """Return whether the packages of `hs` are in the data directory or installed with this package."""
     if not _is_bare():
         return True
-    data = private_env.data_directory(environ)
-    return private_env.is_ready(private_env.environment(data, _OF_HS), _OF_HS)
+    data, wanted = private_env.data_directory(environ), private_env.recipe(_OF_HS)
+    return private_env.is_ready(private_env.environment(data, wanted), wanted)
 
 
 def _packages(dependencies: tuple[str, ...]) -> list[str]:

@@ -61,18 +61,18 @@ def recipe(requirements: Path = REQUIREMENTS) -> str:
     return f"{python}\n{requirements.read_text(encoding='utf-8')}"
 
 
-def environment(data: Path, requirements: Path = REQUIREMENTS) -> Path:
-    """Return the directory in `data` for the recipe of this Python; it need not exist.
+def environment(data: Path, wanted: str) -> Path:
+    """Return the directory in `data` for the recipe `wanted`; it need not exist.
 
     Its name holds a checksum, not a proof: `is_ready` compares the whole recipe.
     """
-    return data / f"env-{zlib.crc32(recipe(requirements).encode()):08x}"
+    return data / f"env-{zlib.crc32(wanted.encode()):08x}"
 
 
-def is_ready(env: Path, requirements: Path = REQUIREMENTS) -> bool:
-    """Return whether `env` was finished, by the recipe of this Python."""
+def is_ready(env: Path, wanted: str) -> bool:
+    """Return whether `env` was finished, by the recipe `wanted`."""
     try:
-        return (env / READY).read_text(encoding="utf-8") == recipe(requirements)
+        return (env / READY).read_text(encoding="utf-8") == wanted
     except (OSError, UnicodeDecodeError):
         # An unreadable one counts as missing: making it reports the problem.
         return False

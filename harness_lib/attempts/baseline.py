@@ -49,9 +49,10 @@ class Baseline(NamedTuple):
     conversion: str | None = None
 
 
-def survey(ctx: Context) -> Baseline:
+def survey(ctx: Context, settings: clones.Settings | None = None) -> Baseline:
     """Return the baseline of an attempt that begins now.
 
+    `settings`: those of git, from whoever has just seen that no file is changed.
     Raises RefusedError where changes stand that no task made, EnvSetupError where there is no commit yet.
     Untracked files never refuse.
     """
@@ -61,7 +62,7 @@ def survey(ctx: Context) -> Baseline:
     if base is None:
         raise target_branch.error(git, git.branch())
     commit.require_none(git, "harness claim")
-    changes = ctx.changes()
+    changes = ctx.changes() if settings is None else status.Changes()
     if changes.tracked:
         raise RefusedError(
             f"{_are(changes.tracked)} changed in {git.top}, and no task made the change; "
@@ -69,7 +70,8 @@ def survey(ctx: Context) -> Baseline:
             _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    return Baseline(base, git.branch(), before, unprotected, ctx.target, contents.recorded(git))
+    conversion = contents.recorded(git.settings() if settings is None else settings)
+    return Baseline(base, git.branch(), before, unprotected, ctx.target, conversion)
 
 
 def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:

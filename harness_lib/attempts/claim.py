@@ -20,6 +20,7 @@ from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
+from harness_lib.system.git import clones
 from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
 
@@ -38,9 +39,12 @@ class Taken(NamedTuple):
     told: str = ""
 
 
-def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
+def take(
+    ctx: Context, session: Session, task_id: str | None = None, settings: clones.Settings | None = None
+) -> Taken:
     """Claim `task_id`, or the next task in the protocol's order; return the one that this worker holds.
 
+    `settings` as in `baseline.survey`.
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
     questions = ctx.store.ask()
@@ -55,7 +59,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
             chat.begin(ctx)
-        surveyed = baseline.survey(ctx)
+        surveyed = baseline.survey(ctx, settings)
         baseline.require_dependencies(ctx, questions, chosen)
         held_out.load(ctx, chosen)
         gate = baseline.gate_for(ctx, chosen, surveyed)

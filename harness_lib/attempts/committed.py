@@ -174,7 +174,7 @@ def _set_up(ctx: Context, place: worker_worktrees.Place, commit: str) -> Context
     if git is None:
         ready.unlink(missing_ok=True)
         clones.remove(ctx.git, path)
-        git = worker_worktrees.checkout_clean(ctx, path, commit)[0]
+        git = worker_worktrees.checkout_clean(ctx, path, commit).git
         atomic.write(made, commit.encode(), durable=False)
     view = ctx.at(git)
     if not ready.exists():

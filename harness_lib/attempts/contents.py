@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import vacuous
 from harness_lib.system.files import nofollow
-from harness_lib.system.git import checkout, history, locks, status, trees
+from harness_lib.system.git import checkout, clones, history, locks, status, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -146,9 +146,9 @@ class Converted(NamedTuple):
     ref: str = ""
 
 
-def recorded(git: Git) -> str:
-    """Return the settings that convert files, as a claim records them."""
-    return json.dumps(checkout.conversion_settings(git), sort_keys=True)
+def recorded(settings: clones.Settings) -> str:
+    """Return those of git's `settings` that convert files, as a claim records them."""
+    return json.dumps(checkout.conversions(settings), sort_keys=True)
 
 
 def find(ctx: Context, task: Task, tree: str) -> Converted:
@@ -157,7 +157,7 @@ def find(ctx: Context, task: Task, tree: str) -> Converted:
     if then is None:
         return Converted()
     wanted = json.loads(then)
-    now = checkout.conversion_settings(git)
+    now = checkout.conversions(git.settings())
     settings = tuple(sorted(key for key in {*wanted, *now} if wanted.get(key) != now.get(key)))
     if not settings:
         return Converted()

@@ -27,7 +27,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import clones, history
+from harness_lib.system.git import clones, history, snapshot
 from harness_lib.task import Category, DoneAs, Task
 from harness_lib.text import some
 
@@ -83,11 +83,11 @@ def evaluate(
     check.require_check(ctx, questions, task)
     # In this order: a commit made between the two calls is then seen as a move of HEAD, and not undone.
     head = ctx.git.head()
-    tree = ctx.capture()
+    tree, lacks_some = snapshot.taken(ctx.git, ctx.excluded_paths)
     against = None
     if task.target is not None:
         clones.hold_on(ctx.git, tree)
-        against = pending_merges.find(ctx, task.target, task, tree)
+        against = pending_merges.find(ctx, task.target, task, tree, lacks_some=lacks_some)
     converted = contents.find(ctx, task, tree)
     if converted.files:
         return _converted(ctx, task, converted)

@@ -261,6 +261,8 @@ def _try(
             break
         else:
             return requeue.because_of_check(ctx, session, task, move.tip, failed)
+    if batch.tip != move.tip:
+        move = target_branch.unless_blocked(ctx, target, move)
     moving = pending_merges.begin(ctx, batch, move.ref)
     try:
         mine.move(target, move, batch.tip)

@@ -134,16 +134,17 @@ class Blockers(NamedTuple):
     marked: tuple[str, ...] = ()
 
 
-def find(ctx: Context, target: str, task: Task, tree: str) -> Blockers | None:
+def find(ctx: Context, target: str, task: Task, tree: str, *, lacks_some: bool) -> Blockers | None:
     """Return what blocks the merge of `tree`, just captured from the work tree, into `target`; None: nothing.
 
+    `lacks_some` as in `snapshot.Taken`: a repository without a commit may be among what it lacks.
     Called before the check runs: files that the check makes are not merged.
     """
     git = ctx.git
     before = git.tree_of(git.commit_called(task.started_at_commit) or "HEAD")
     links_before, links = submodules.links(git, before), submodules.links(git, tree)
     repositories = {
-        *submodules.untracked(git),
+        *(submodules.untracked(git) if lacks_some else ()),
         *(path for path in links if links[path] != links_before.get(path)),
     }
     new = {path for path in repositories if path not in links_before}

@@ -80,7 +80,7 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
     trust.require(ctx, ctx.store.ask())
     clones.remove(ctx.git, path)
     try:
-        view = ctx.at(worker_worktrees.checkout_clean(ctx, path, commit)[0])
+        view = ctx.at(worker_worktrees.checkout_clean(ctx, path, commit).git)
         worker_worktrees.set_up(view)
         yield view
     finally:

@@ -89,7 +89,10 @@ def tip(git: Git, target: str) -> str:
 
 
 def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
-    """Return what the next merge moves; `aside`: not the target, because its checkout is not free."""
+    """Return what the next merge moves; `aside`: not the target, because its checkout is not free.
+
+    Whether it is free is asked by `unless_blocked`, once there is something to move.
+    """
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
     if waits and target_tip and git.is_ancestor(waits, target_tip):
@@ -97,11 +100,21 @@ def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
         _forget(git, ours, waits)
         waits = None
     base = tip(git, target)
-    if waits:
-        return Move(ours, base, waits)
-    if aside or not _checkout_is_free(ctx, target, base, base):
-        return Move(ours, base, "")
+    if waits or aside:
+        return Move(ours, base, waits or "")
     return Move(target, base, base)
+
+
+def unless_blocked(ctx: Context, target: str, move: Move) -> Move:
+    """Return `move`, or that of the waiting branch if the checkout of the target may not be updated."""
+    if move.ref != target:
+        return move
+    checkout = _holder(ctx, target)
+    if checkout is None:
+        is_free = not worktrees.is_hidden(ctx.git, target)
+    else:
+        is_free = _is_free(checkout, move.tip, move.tip)
+    return move if is_free else Move(waiting(target), move.tip, "")
 
 
 def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
@@ -219,12 +232,6 @@ def _forget(git: Git, ours: str, waits: str) -> None:
     """
     with locks.hold(git), suppress(GitError):
         git.delete_ref(ours, waits)
-
-
-def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
-    """Return whether nobody has `target` checked out, or the checkout may be updated."""
-    checkout = _holder(ctx, target)
-    return not worktrees.is_hidden(ctx.git, target) if checkout is None else _is_free(checkout, old, new)
 
 
 def _holder(ctx: Context, target: str) -> Context | None:

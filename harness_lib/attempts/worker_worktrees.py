@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness_lib.attempts import check, rescue_refs
 from harness_lib.core import project
@@ -143,13 +143,24 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
         reaper.end_all(place.path)
 
 
-def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
-    """Return the work tree at `path`, clean at `commit`, and whether it was newly made."""
+class Clean(NamedTuple):
+    """A work tree without changes, and whether it was newly made.
+
+    `settings` are git's settings for it; None if files were written since it was looked at.
+    """
+
+    git: Git
+    is_new: bool
+    settings: clones.Settings | None = None
+
+
+def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
+    """Return the work tree at `path`, clean at `commit`."""
     git = at(ctx, path)
     try:
-        if git is not None and clones.has_clone(git) and _stands_clean(ctx, git, commit):
-            _give_repositories(git, commit)
-            return git, False
+        if git is not None and clones.has_clone(git) and (found := _cleaned(ctx, git, commit)):
+            settings = _give_repositories(git, commit)
+            return Clean(git, is_new=False, settings=settings if found == "clean" else None)
         _make_way(ctx, path, git, commit)
     except AwayError:
         # No room on the disk, or a git that was killed; another work tree needs more.
@@ -161,28 +172,35 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     git = clones.add(ctx.git, path, commit)
     _give_repositories(git, commit)
     copy_ignored(ctx, git)
-    return git, True
+    return Clean(git, is_new=True)
 
 
-def _give_repositories(git: Git, commit: str) -> None:
-    """Give a work tree that is clean at `commit` a clone, and one for each submodule."""
-    clones.renew(git)
+def _give_repositories(git: Git, commit: str) -> clones.Settings:
+    """Give a work tree that is clean at `commit` its clones, also of submodules; return git's settings."""
+    settings = clones.renew(git)
     with locks.hold(git):
         submodules.fill(git, commit, git.common_dir)
+    return settings
 
 
-def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
-    """Bring the work tree to the state of a new one at `commit`; return whether that was possible."""
+def _cleaned(ctx: Context, git: Git, commit: str) -> Literal["clean", "changed", ""]:
+    """Bring the work tree to the state of a new one at `commit`.
+
+    Return how it was before; "" if that is not possible.
+    """
     take_in(ctx, git)
     changes = status.changes(git)
     if _has_more_than_git_keeps(git, commit, changes):
-        return False
+        return ""
     with locks.hold(git):
-        if changes.tracked or changes.untracked or git.head() != commit:
+        is_clean = not any(changes) and git.head() == commit
+        if not is_clean:
             keep(ctx, git, commit)
             git.run("checkout", "--quiet", "--force", "--detach", commit)
             git.run("clean", "-d", "--force", "--force", "--quiet")
-    return _is_whole(git, commit)
+    if not _is_whole(git, commit):
+        return ""
+    return "clean" if is_clean else "changed"
 
 
 def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | None:

@@ -37,7 +37,7 @@ class Merger(Worker):
         """Merge the work that waits longest, with what fits to it; return False if there is none."""
         if not self._is_prepared:
             # What the project prepares may take longer than a claim lasts.
-            self._clean_context()
+            self._clean()
             self._is_prepared = True
         self._keep_claims()
         questions = self.ctx.store.ask()
@@ -54,7 +54,7 @@ class Merger(Worker):
         # Another machine may have put the work on top of its own, in a commit that is not here.
         at = commit if commit and self.ctx.git.exists(commit) else None
         try:
-            ended = merge_queue.merge_in_turn(self._clean_context(at), session, task)
+            ended = merge_queue.merge_in_turn(self._clean(at)[0], session, task)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
         except (AwayError, BusyError):

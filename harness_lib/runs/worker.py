@@ -57,6 +57,7 @@ from harness_lib.runs.waiting import Waiting
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
+from harness_lib.system.git import clones
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import HaltKind, Session, Task
 from harness_lib.text import sentence
@@ -155,7 +156,7 @@ class Worker:
         if questions.session_spent(session):
             return self._next_session()
         if questions.provable():
-            for line in committed.prove(self._clean_context(), session):
+            for line in committed.prove(self._clean()[0], session):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.store.ask()
         task = held_out.next_here(self.ctx, questions).task
@@ -191,11 +192,11 @@ class Worker:
         if stuck := self._spent.pop(task.id, None):
             self._halt(task, stuck)
             return True
-        context = self._clean_context()
+        context, settings = self._clean()
         try:
             # Without a check it can never be completed: no agent is started for it.
             check.require_check(context, questions, task)
-            taken = claim.take(context, session, task.id)
+            taken = claim.take(context, session, task.id, settings)
         except UsageError:
             # Another worker was faster.
             return True
@@ -224,20 +225,23 @@ class Worker:
         self.allowed.acquire()
         return not self.draining.is_set()
 
-    def _clean_context(self, commit: str | None = None) -> Context:
-        """Return the context of a clean work tree at `commit`, by default with all that was merged so far."""
+    def _clean(self, commit: str | None = None) -> tuple[Context, clones.Settings | None]:
+        """Return the context of a clean work tree at `commit`, by default with all that was merged so far.
+
+        Beside it what `baseline.survey` may know of it.
+        """
         commit = (
             commit or merge_queue.refresh(self.ctx) or target_branch.tip(self.ctx.git, self.config.target)
         )
         path = worker_worktrees.free(
             self.ctx, worker_worktrees.Place(Path(self.config.place)), self.config.number
         )
-        git, new = worker_worktrees.checkout_clean(self.ctx, path, commit)
-        context = self.ctx.at(git)
-        if new:
+        clean = worker_worktrees.checkout_clean(self.ctx, path, commit)
+        context = self.ctx.at(clean.git)
+        if clean.is_new:
             self.tell(Stepped("prepares"))
             worker_worktrees.set_up(context)
-        return context
+        return context, clean.settings
 
     def _attempt(self, context: Context, session: Session, task: Task) -> None:
         self.tell(Claimed(task.id, task.title, task.attempts + 1))

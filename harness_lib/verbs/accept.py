@@ -196,7 +196,7 @@ def _complete(ctx: Context, task_id: str, merge: Merge | None) -> outcome.Ended 
 
 def _in(ctx: Context, place: worker_worktrees.Place, session: Session, task_id: str) -> outcome.Ended | None:
     tip = target_branch.tip(ctx.git, ending.target_of(ctx))
-    view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip)[0])
+    view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip).git)
     worker_worktrees.set_up(view)
     taken = claim.take(view, session, task_id)
     if taken.task is None:

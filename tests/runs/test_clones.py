@@ -296,7 +296,7 @@ def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
     put(shared.top / ".git" / "worktrees" / "mine" / "locked", "on a disk that is not plugged in")
     shutil.rmtree(mine)
 
-    git, new = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+    git, new, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
     assert (new, (git.top / "README.md").exists()) == (True, True)
     assert str(mine) in sh(shared.top, "worktree", "list")
@@ -314,6 +314,6 @@ def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> N
             worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
         filler.unlink()
 
-        git, new = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+        git, new, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
         assert (new, (git.top / "large").stat().st_size) == (False, 100_000)

@@ -74,7 +74,7 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
     put(place.worktree(2), "a file\n")
 
     for number in (1, 2):
-        git, new = worker_worktrees.checkout_clean(
+        git, new, _ = worker_worktrees.checkout_clean(
             ctx, place.worktree(number), sh(workshop.top, "rev-parse", "HEAD")
         )
         assert new
@@ -145,7 +145,7 @@ def brought(project: Workshop) -> set[str]:
     """Return the files that are in the place of a worker besides those of the commit."""
     ctx = project.context()
     place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
-    git, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+    git, *_ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
     files = {str(each.relative_to(place)) for each in place.rglob("*") if each.is_file()}
     return {name for name in files if not name.startswith(".git/")} - set(git.lines("ls-files"))
 

@@ -203,15 +203,15 @@ def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_har
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place = worker_worktrees.directory_of(ctx, "run-one").worktree(1)
-    git, _ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, *_ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
-    same, new = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    same, new, _ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     assert (new, (same.top / "lib" / "l").exists()) == (False, True)
     put(submodule.top / "lib" / "l", "two\n")
     sh(submodule.top / "lib", "commit", "-qam", "two")
     sh(submodule.top, "commit", "-qam", "Another commit of lib")
 
-    git, new = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, new, _ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
 
     assert (new, (git.top / "lib" / "l").read_text(), aside(submodule)) == (True, "two\n", [])
 
@@ -223,11 +223,11 @@ def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -
         worker_worktrees.directory_of(ctx, "run-one").worktree(1),
         sh(submodule.top, "rev-parse", "HEAD"),
     )
-    git, _ = worker_worktrees.checkout_clean(ctx, place, head)
+    git, *_ = worker_worktrees.checkout_clean(ctx, place, head)
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
     (git.top / "lib" / ".git").rename(git.top / "lib" / ".git-coming")
 
-    _, new = worker_worktrees.checkout_clean(ctx, place, head)
+    _, new, _ = worker_worktrees.checkout_clean(ctx, place, head)
 
     assert new
     (kept,) = aside(submodule)

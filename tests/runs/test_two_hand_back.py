@@ -44,7 +44,7 @@ class Crew:
         """Let worker `number` claim the task in its own work tree, and make something there."""
         ctx = self.context(f"{RUN}#{number}")
         path = worker_worktrees.directory_of(ctx, RUN).worktree(number)
-        git, _new = worker_worktrees.checkout_clean(ctx, path, sh(self.workshop.top, "rev-parse", "HEAD"))
+        git, *_ = worker_worktrees.checkout_clean(ctx, path, sh(self.workshop.top, "rev-parse", "HEAD"))
         taken = claim.take(ctx.at(git), self.session(ctx)).task
         assert taken is not None
         put(git.top / "made", f"by worker {number}\n")

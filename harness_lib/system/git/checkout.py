@@ -7,6 +7,7 @@ user's edit. So a file is made elsewhere and renamed to its place: old or new, n
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness_lib import sha256
-from harness_lib.system.git.calls import decode, encode
+from harness_lib.system.git.calls import encode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, blobs, scratch_directory
 
-_KEYS = r"^(filter\..*\.(clean|process|required)|core\.(autocrlf|eol))$"
+_CONVERTS = r"(?s)filter\..*\.(clean|process|required)|core\.(autocrlf|eol)"
 _DEFAULTS = {"core.autocrlf": "false", "core.eol": "native"}
 
 
@@ -95,12 +96,9 @@ def quoted(path: Path | str) -> bytes:
     return b'"' + b"".join(bytes([c]) if c in plain else b"\\%03o" % c for c in raw) + b'"'
 
 
-def conversion_settings(git: Git) -> dict[str, str]:
-    """Return key → value of the settings that convert files; the last value of a key counts."""
-    records = decode(git.run("config", "-z", "--get-regexp", _KEYS, check=False).stdout)
-    pairs = (record.partition("\n") for record in records)
-    # A key without a value is true.
-    return {key: value if line_end else "true" for key, line_end, value in pairs}
+def conversions(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return key → value of those of git's `settings` that convert files; the last value of a key counts."""
+    return {key: value for key, value in settings if re.fullmatch(_CONVERTS, key)}
 
 
 def hashed_by(

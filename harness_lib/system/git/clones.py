@@ -56,6 +56,9 @@ _ADDRESS = r"(?s)remote\..*\.(push)?url"
 _LOGIN = r"(?i)^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@"
 _PART = 1024 * 1024
 
+# As `Git.settings` returns them.
+Settings = Sequence[tuple[str, str]]
+
 
 def link(path: Path) -> Path:
     """Return the file beside the work tree `path` that points to harness's git directory of it."""
@@ -173,7 +176,9 @@ def as_data(git: Git, place: Path) -> Git | None:
     (clone / "packed-refs").write_bytes(
         b"".join(os.fsencode(f"{oid} {name}\n") for name, oid in sorted(refs.items()))
     )
-    (clone / "config").write_bytes(_settings(git, _CONVERTS) + _setting("core.commitGraph", "false"))
+    (clone / "config").write_bytes(
+        _settings(git, git.settings(), _CONVERTS) + _setting("core.commitGraph", "false")
+    )
     (clone / "HEAD").write_text(f"{clone_files.head_of(own) or UNBORN}\n", "ascii")
     return Git(place, clone, clone)
 
@@ -199,11 +204,11 @@ def hold_on(git: Git, oid: str) -> None:
         git.set_ref(f"{CAPTURED}{git.git_dir.name}", oid)
 
 
-def renew(git: Git) -> None:
-    """Give the work tree a new clone at its commit, and remove the old one."""
+def renew(git: Git) -> Settings:
+    """Give the work tree a new clone at its commit, and remove the old one; return git's settings here."""
     old, clone = git.top / ".git", git.top.with_name(f"{git.top.name}.new")
     discard(clone)
-    make(git, clone, str(git.head()))
+    settings = make(git, clone, str(git.head()))
     _copy(git.git_dir / "info" / "sparse-checkout", clone / "info" / "sparse-checkout")
     for index in (git.git_dir / "index", *directories.matching(git.git_dir, "sharedindex.*")):
         _copy(index, clone / index.name)
@@ -213,17 +218,23 @@ def renew(git: Git) -> None:
     discard(old)
     clone.rename(old)
     clone_files.note(git, clone_files.present(old))
+    return settings
 
 
-def make(source: Git, clone: Path, commit: str) -> None:
-    """Make the git directory `clone`, with its HEAD at `commit`, which borrows the objects of `source`."""
+def make(source: Git, clone: Path, commit: str) -> Settings:
+    """Make the git directory `clone`, with its HEAD at `commit`, which borrows the objects of `source`.
+
+    Return the settings of `source`, of which it has some.
+    """
+    settings = source.settings()
     _skeleton(clone, source.common_dir / "objects")
     for name in ALSO:
         _copy(source.common_dir / name, clone / name)
     refs = source.run("for-each-ref", "--format=%(objectname) %(refname)", *READABLE).stdout
     (clone / "packed-refs").write_bytes(refs)
-    (clone / "config").write_bytes(_settings(source))
+    (clone / "config").write_bytes(_settings(source, settings))
     (clone / "HEAD").write_text(f"{commit}\n", "ascii")
+    return settings
 
 
 def _skeleton(clone: Path, objects: Path) -> None:
@@ -249,11 +260,9 @@ def _copy(source: Path, to: Path) -> None:
         shutil.copy2(source, to)
 
 
-def _settings(git: Git, which: str = _GIVEN) -> bytes:
-    """Return the configuration of a clone: its own settings, and those of the user that it gets."""
-    records = decode(git.run("config", "--list", "-z").stdout)
-    given = [(key, value) for key, _, value in (record.partition("\n") for record in records)]
-    given = [(key, _address(git, key, value)) for key, value in given if re.fullmatch(which, key)]
+def _settings(git: Git, settings: Settings, which: str = _GIVEN) -> bytes:
+    """Return the configuration of a clone: its own settings, and those of `settings` that it gets."""
+    given = [(key, _address(git, key, value)) for key, value in settings if re.fullmatch(which, key)]
     version = "1" if any(key.startswith("extensions.") for key, _ in given) else "0"
     own = {"repositoryformatversion": version, "bare": "false", "logallrefupdates": "true"}
     core = [(f"core.{key}", value) for key, value in own.items()]

@@ -17,7 +17,7 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import calls
-from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, descriptors, failure
+from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, decode, descriptors, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
 
@@ -116,6 +116,12 @@ class Git(NamedTuple):
         """Return the lines that git prints; `check` as in `run`."""
         # Unlike with str.splitlines(), a form feed for example ends none.
         return os.fsdecode(self.run(*args, check=check).stdout).split("\n")[:-1]
+
+    def settings(self) -> list[tuple[str, str]]:
+        """Return key and value of each setting that holds here; the last one of a key counts."""
+        records = (record.partition("\n") for record in decode(self.run("config", "--list", "-z").stdout))
+        # A key without a value is true.
+        return [(key, value if line_end else "true") for key, line_end, value in records]
 
     def _answer(self, *args: str) -> str | None:
         """Return what git prints, or None if it fails."""

@@ -65,14 +65,28 @@ class Before(NamedTuple):
 def capture(
     git: Git, excluded_paths: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
 ) -> str:
+    """Return the tree of the work tree, as `taken` has it."""
+    return taken(git, excluded_paths, base=base, before=before).tree
+
+
+class Taken(NamedTuple):
+    """The tree of a work tree, and whether something untracked could not be taken into it."""
+
+    tree: str
+    lacks_some: bool
+
+
+def taken(
+    git: Git, excluded_paths: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
+) -> Taken:
     """Return the tree of the work tree: tracked and untracked files, not ignored ones.
 
     `excluded_paths` are in it as in HEAD.
 
     With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
     those that are ignored only since then: whoever wants to put the old content back must have saved the new.
-    An untracked file that cannot be read is left out; GitError if it is a tracked one.
-    A submodule or nested repository is its commit, never its content.
+    An untracked file that cannot be read is left out, and so is a repository without a commit; GitError if it
+    is a tracked one. A submodule or nested repository is its commit, never its content.
     """
     with private_index(git, copy=True) as env:
         status.unmark(git, env, before.left_out if before else None)
@@ -92,7 +106,7 @@ def capture(
                 *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
-    return _as_in_head(git, tree, excluded_paths)
+    return Taken(_as_in_head(git, tree, excluded_paths), bool(added.returncode))
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:

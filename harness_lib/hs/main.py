@@ -93,7 +93,7 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
             show(f"      {line}")
     for config in models.every_config(runtime):
         login = f"hs auth login {config.name}" if config.values.get("auth") else ""
-        needs = login or config.auth_env or "no key"
+        needs = login or config.values.get("auth_env") or "no key"
         show(f"  {config.name:<12} {config.values.get('description', '')} ({needs})")
     show("\nTools:")
     for plugin in runtime.table.of("tools"):

@@ -18,7 +18,7 @@ from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import hosted, keys, models
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.sessions.session import Session
-from harness_lib.loop.stages.setup import candidates, is_ready
+from harness_lib.loop.stages.setup import candidates
 from harness_lib.system.processes import sandbox
 
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
@@ -239,7 +239,8 @@ def _meant(runtime: Runtime, name: str) -> Choice:
         for each in known:
             if name == each.model:
                 return each
-        if owner and is_ready(wide, owner):
+        found = hosted.find_provider(wide, owner) if owner else None
+        if found is not None and found.ready(wide):
             return Choice(owner, name)
     return Choice(runtime.provider, name)
 

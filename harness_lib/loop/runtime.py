@@ -156,18 +156,17 @@ class Runtime:
 
     def messages(self) -> list[Message]:
         """Return the messages of the session; without one there are none."""
-        return self.session.messages() if self.session else []
+        return list(self.session.messages()) if self.session else []
 
     def spent(self) -> Account:
         """Return what the turn has cost so far."""
         return context.total(message for message in self.messages() if message.seq >= self.first)
 
     def close(self) -> None:
-        """Close the connection to the provider, the file of events, and what else was opened."""
+        """Close the connection to the provider, and what else was opened."""
         for client in self.kept.pop("clients", {}).values():
             client.close()
         self.opened.close()
-        self.stream.close()
 
     def variables(self) -> dict[str, str]:
         """Return the environment of a plugin that is a program."""

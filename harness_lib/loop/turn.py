@@ -40,7 +40,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     if not at_once:
         runtime.is_fresh = False
         runtime.found = {}
-    messages = runtime.session.messages()
+    messages = runtime.messages()
     runtime.first = messages[-1].seq + 1 if messages else 1
     runtime.requests, runtime.stop = 0, ""
     if message.strip():

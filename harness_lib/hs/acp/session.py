@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,7 +52,7 @@ class Updates:
         left, self._open = list(self._open), {}
         return [helpers.update_tool_call(each, status="failed") for each in left]
 
-    def replay(self, messages: Sequence[Message]) -> Iterator[Any]:
+    def replay(self, messages: Iterable[Message]) -> Iterator[Any]:
         """Yield the updates that tell a client the whole conversation so far."""
         for message in messages:
             if message.role == "user":

@@ -271,7 +271,7 @@ class Conversation:
 
     def _recall(self, session: Session) -> None:
         """Show the last exchange of a resumed session."""
-        asked, answered = last_exchange(session.messages())
+        asked, answered = last_exchange(list(session.messages()))
         if asked:
             self._drawing.typed(asked)
             self._drawing.answered(answered)

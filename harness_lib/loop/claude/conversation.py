@@ -63,7 +63,7 @@ def conversation(runtime: Runtime) -> Conversation:
 
 def anew(runtime: Runtime) -> Conversation:
     """Return a new conversation whose prompt holds the whole session."""
-    entries = context.entries(runtime.session.messages(), {}) if runtime.session else []
+    entries = context.entries(runtime.messages(), {})
     place = len(entries)
     while place and isinstance(entries[place - 1], User):
         place -= 1

@@ -94,7 +94,9 @@ class Hosted(NamedTuple):
             tokens.check(self.config)
             tokens.check_stored(runtime, self.config)
             login = partial(tokens.headers, runtime, self.config)
-        headers = {**self._headers(runtime), **self.config.headers}
+        # A line `header.NAME=VALUE` is a header of every request.
+        own = {key[7:]: value for key, value in values.items() if key.startswith("header.")}
+        headers = {**self._headers(runtime), **own}
         if values and not values.get("url"):
             # Without this, its key would go to the host of the protocol.
             raise ProviderError(f"The provider {self.config.name} has no url= in its .conf file.")
@@ -149,12 +151,11 @@ class Hosted(NamedTuple):
         if not key and self.needs_key:
             message = f"{self.key} is not set. Set it, or run: hs auth set {self.config.name}"
             raise ProviderError(message)
-        if key:
-            name, value = (
-                ("x-api-key", key) if self.protocol == "anthropic" else ("authorization", f"Bearer {key}")
-            )
-            headers[name] = value
-        return headers
+        if not key:
+            return headers
+        return headers | (
+            {"x-api-key": key} if "anthropic-version" in headers else {"authorization": f"Bearer {key}"}
+        )
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         plugin = with_own_api(runtime)
@@ -201,7 +202,7 @@ def with_own_api(runtime: Runtime) -> Plugin | None:
 def host(runtime: Runtime) -> Hosted:
     """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
     config = models.find_config(runtime, runtime.provider)
-    if config is not None and config.protocol in _HOSTED:
+    if config is not None and config.values.get("protocol") in _HOSTED:
         return _described(config)
     if runtime.provider in _HOSTED:
         return _HOSTED[runtime.provider]
@@ -218,17 +219,19 @@ def host(runtime: Runtime) -> Hosted:
 
 def _described(config: ProviderConfig) -> Hosted:
     """Return the provider of `config`: that of its protocol, with other words, key and model."""
-    variables = f"{config.auth_env}  API key" if config.auth_env else "(no key)"
-    if config.values.get("auth"):
+    values = config.values
+    key = values.get("auth_env", "")
+    variables = f"{key}  API key" if key else "(no key)"
+    if values.get("auth"):
         variables = f"(a login: hs auth login {config.name})"
-    return _HOSTED.get(config.protocol, OPENAI)._replace(
+    return _HOSTED.get(values.get("protocol", ""), OPENAI)._replace(
         config=config,
-        description=config.values.get("description", ""),
-        default_model=config.values.get("model", ""),
+        description=values.get("description", ""),
+        default_model=values.get("model", ""),
         variables=variables,
-        key=config.auth_env,
-        needs_key=bool(config.auth_env and not config.values.get("auth")),
-        ready_by=(config.auth_env,) if config.auth_env else (),
+        key=key,
+        needs_key=bool(key and not values.get("auth")),
+        ready_by=(key,) if key else (),
     )
 
 

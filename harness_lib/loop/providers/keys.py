@@ -157,7 +157,7 @@ def names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
-            found |= {config.auth_env for config in models.configs_in(runtime, source)}
+            found |= {config.values.get("auth_env", "") for config in models.configs_in(runtime, source)}
             directory = f"{source}/providers"
             for program in disk.programs(directory):
                 if not program.endswith(".conf"):

@@ -22,24 +22,10 @@ _MILLION = 1_000_000
 
 
 class ProviderConfig(NamedTuple):
-    """A provider config; missing values are empty."""
+    """A provider config: its `values` by their keys; docs/agent-loop.md lists them."""
 
     name: str
     values: dict[str, str]
-
-    @property
-    def protocol(self) -> str:
-        return self.values.get("protocol", "")
-
-    @property
-    def auth_env(self) -> str:
-        return self.values.get("auth_env", "")
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers of every request, from lines `header.NAME=VALUE`."""
-        prefix = "header."
-        return {key[len(prefix) :]: value for key, value in self.values.items() if key.startswith(prefix)}
 
 
 @once
@@ -73,7 +59,7 @@ def configs_in(runtime: Runtime, source: str) -> list[ProviderConfig]:  # noqa: 
 def protocol_of(runtime: Runtime, provider: str) -> str:
     """Return the protocol of `provider`: that of its config, or its own name."""
     config = find_config(runtime, provider)
-    return config.protocol if config else provider
+    return config.values.get("protocol", "") if config else provider
 
 
 class Model(NamedTuple):

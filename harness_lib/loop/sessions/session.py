@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
@@ -18,6 +18,8 @@ from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.text import in_one_line
 
+# The file of a message.
+_NAME = re.compile(r"([0-9]+)-.*\.md", re.DOTALL)
 # Below a session: which conversation of Claude Code it goes on in.
 CONVERSATION = "native/claude.json"
 _TITLE = 80
@@ -36,15 +38,12 @@ class Session:
     def __init__(self, directory: Path) -> None:
         self.directory, self.id = directory, directory.name
         self.conf = disk.read_conf(directory / "session.conf")
+        named = Path(self.conf.get("cwd") or ".")
+        # Where its tools run.
+        self.cwd = named if named.is_dir() else Path.cwd()
         self.stream = Stream(directory / ".stream")
         self._parsed: dict[str, tuple[tuple[int, int, int], Message]] = {}
         self._lock: int | None = None
-
-    @property
-    def cwd(self) -> Path:
-        """Where its tools run; the current directory if that is gone."""
-        named = Path(self.conf.get("cwd") or ".")
-        return named if named.is_dir() else Path.cwd()
 
     def hold(self, *, is_new: bool = False) -> int:
         """Lock the session until this process ends. Raises HeldError naming the process that holds it.
@@ -105,32 +104,28 @@ class Session:
 
     def files(self) -> list[Path]:
         """Return the message files, by number and then by name."""
-        return [Path(entry.path) for entry in self._entries()]
+        return [Path(entry.path) for _, _, entry in self._entries()]
 
-    def messages(self) -> list[Message]:
-        """Return every message; a file is read again only when it has changed."""
-        return list(self._messages())
-
-    def _messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[Message]:
+        """Yield every message; a file is read again only when it has changed."""
         # There may be thousands, before each request.
-        for entry in self._entries():
+        for number, name, entry in self._entries():
             with suppress(FileNotFoundError):
                 status = entry.stat()
                 if not stat.S_ISREG(status.st_mode):
                     continue
                 stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-                known = self._parsed.get(entry.name)
+                known = self._parsed.get(name)
                 if known is None or known[0] != stamp:
                     text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
-                    role = entry.name.removesuffix(".md").partition("-")[2]
-                    known = stamp, parse(_number(entry.name) or 0, role, text)
-                    self._parsed[entry.name] = known
+                    known = stamp, parse(number, name.removesuffix(".md").partition("-")[2], text)
+                    self._parsed[name] = known
                 yield known[1]
 
     @property
     def title(self) -> str:
         """The beginning of what was said first, in one line; "" if nothing was."""
-        first = next((message for message in self._messages() if message.role == "user"), None)
+        first = next((message for message in self.messages() if message.role == "user"), None)
         return in_one_line(first.said)[:_TITLE] if first else ""
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
@@ -138,8 +133,9 @@ class Session:
         directory = self.directory / "messages"
         with self.writing():
             directory.mkdir(mode=0o700, exist_ok=True)
-            with os.scandir(directory) as entries:
-                seq = 1 + max((_number(entry.name) or 0 for entry in entries), default=0)
+            # There may be thousands: a Path for each costs more than reading them.
+            names = map(_NAME.fullmatch, os.listdir(directory))  # noqa: PTH208
+            seq = 1 + max((int(name[1]) for name in names if name), default=0)
         message = Message(seq, role, body, {"timestamp": now(), **fields})
         self.write(f"messages/{seq:04d}-{role}.md", render(message).encode("utf-8", "replace"))
         return message
@@ -170,27 +166,19 @@ class Session:
                 message, "The session is intact; resume it once the directory is writable."
             ) from error
 
-    def _entries(self) -> list[os.DirEntry[str]]:
-        """Return the message files as the directory has them: there may be thousands, before each request."""
+    def _entries(self) -> list[tuple[int, str, os.DirEntry[str]]]:
+        """Return number, name and entry of the message files: there may be thousands, before each request."""
         try:
             with os.scandir(self.directory / "messages") as entries:
                 # Names differ, so entries are never compared.
-                numbered = [
-                    (number, entry.name, entry)
+                return sorted(
+                    (int(name[1]), entry.name, entry)
                     for entry in entries
                     # A link could show the model any file.
-                    if (number := _number(entry.name)) is not None and not entry.is_symlink()
-                ]
+                    if (name := _NAME.fullmatch(entry.name)) and not entry.is_symlink()
+                )
         except FileNotFoundError:
             return []
-        return [entry for _, _, entry in sorted(numbered)]
-
-
-# Called for thousands of files before each request.
-@lru_cache(maxsize=1 << 16)
-def _number(name: str) -> int | None:
-    head, separator, _ = name.partition("-")
-    return int(head) if separator and head.isascii() and head.isdigit() and name.endswith(".md") else None
 
 
 Listener = Callable[[Json], None]
@@ -201,35 +189,27 @@ class Stream:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._descriptor: int | None = None
         self.listeners: list[Listener] = []
 
     def emit(self, kind: str, **values: object) -> None:
         """Append the event `kind` and tell the listeners."""
         event = {"type": kind, **values}
-        # An event that cannot be written is not lost: the messages hold it.
-        with suppress(OSError):
-            descriptor = self._open()
-            if descriptor is not None:
-                os.write(descriptor, f"{dumps(event)}\n".encode())
+        self._write(os.O_APPEND, f"{dumps(event)}\n".encode())
         for listener in self.listeners:
             listener(event)
 
     def empty(self) -> None:
         """Empty the file, as before every request."""
+        self._write(os.O_TRUNC, b"")
+
+    def _write(self, how: int, data: bytes) -> None:
+        if self._path is None:
+            return
+        # An event that cannot be written is not lost: the messages hold it.
         with suppress(OSError):
-            descriptor = self._open()
-            if descriptor is not None:
-                os.ftruncate(descriptor, 0)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _open(self) -> int | None:
-        if self._descriptor is None and self._path is not None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._descriptor = os.open(self._path, flags, 0o600)
-        return self._descriptor
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)

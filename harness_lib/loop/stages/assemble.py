@@ -57,7 +57,7 @@ def messages(runtime: Runtime, payload: Json) -> Json:
         raise HookError(str(error)) from error
     if runtime.session is None:
         return {**payload, "messages": []}
-    conversation = runtime.session.messages()
+    conversation = runtime.messages()
     replayed = context.load_native(runtime.session, conversation, speaker, runtime.kept)
     return {
         **payload,

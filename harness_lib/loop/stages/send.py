@@ -115,7 +115,7 @@ def compact(runtime: Runtime, payload: Json) -> bool:
     """Summarise the older messages; return whether that worked. Show the problem if not."""
     if runtime.session is None or runtime.kept.get("summary failed") == runtime.first:
         return False
-    problem = _summarise(runtime, runtime.session.messages(), payload)
+    problem = _summarise(runtime, runtime.messages(), payload)
     if problem:
         runtime.kept["summary failed"] = runtime.first
         runtime.notice(f"the conversation is not summarised: {problem}")

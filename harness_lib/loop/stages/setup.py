@@ -69,26 +69,23 @@ def _sources(payload: Json) -> list[str]:
 
 def settings(runtime: Runtime, payload: Json) -> Json:
     """Take provider and model from the most local `settings.conf`; a model belongs to its provider."""
-    asked = _asked(payload)
-    for source in reversed(trust.usable(runtime)):
-        path = Path(source, "settings.conf")
-        if path.is_file():
-            values = disk.read_conf(path)
-            if not asked["provider"]:
-                model = asked["model"] or values.get("model", "")
-                return {**asked, "provider": values.get("provider", ""), "model": model}
-            break
-    return asked
+    files = (Path(source, "settings.conf") for source in reversed(trust.usable(runtime)))
+    nearest = next((path for path in files if path.is_file()), None)
+    if payload.get("provider") or nearest is None:
+        return payload
+    values = disk.read_conf(nearest)
+    model = payload.get("model") or values.get("model", "")
+    return {**payload, "provider": values.get("provider", ""), "model": model}
 
 
 def detect(runtime: Runtime, payload: Json) -> Json:
     """Take the first provider that is ready, in the order of the sources."""
-    asked = _asked(payload)
-    if asked["provider"]:
-        return asked
+    if payload.get("provider"):
+        return payload
     for name in candidates(runtime):
-        if is_ready(runtime, name):
-            return {**asked, "provider": name}
+        provider = hosted.find_provider(runtime, name)
+        if provider is not None and provider.ready(runtime):
+            return {**payload, "provider": name}
     advice = (
         "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL, or: hs auth login chatgpt. "
         "hs help shows more."
@@ -99,17 +96,10 @@ def detect(runtime: Runtime, payload: Json) -> Json:
 
 def defaults(runtime: Runtime, payload: Json) -> Json:
     """Take the model that the provider names."""
-    asked = _asked(payload)
-    if asked["model"]:
-        return asked
-    provider = hosted.find_provider(runtime, asked["provider"])
-    return {**asked, "model": provider.defaults(runtime).get("model", "") if provider else ""}
-
-
-def is_ready(runtime: Runtime, name: str) -> bool:
-    """Return whether the provider or provider config `name` has what it needs."""
-    provider = hosted.find_provider(runtime, name)
-    return provider is not None and provider.ready(runtime)
+    if payload.get("model"):
+        return payload
+    provider = hosted.find_provider(runtime, str(payload.get("provider") or ""))
+    return {**payload, "model": provider.defaults(runtime).get("model", "") if provider else ""}
 
 
 def candidates(runtime: Runtime) -> list[str]:
@@ -123,10 +113,6 @@ def candidates(runtime: Runtime) -> list[str]:
         configs = {config.name for config in models.configs_in(runtime, source)}
         names += sorted(programs | ours | configs)
     return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
-
-
-def _asked(payload: Json) -> Json:
-    return {**payload, **{key: str(payload.get(key) or "") for key in ("provider", "model")}}
 
 
 def log_in(runtime: Runtime, credential: Json) -> Json:

@@ -9,7 +9,6 @@ import sys
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import output, session_store, setup
-from harness_lib.hs.output import complain
 from harness_lib.hs.setup import Options
 from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
@@ -56,9 +55,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
     # Only now it is known whose model is asked.
     if "/" in typed:
         _check_word(runtime, typed)
-    if session is None and not isinstance(shown, output.Events):
-        _announce(runtime)
-    shown.begin(runtime)
+    shown.begin(runtime, is_new=session is None)
     if "@" in typed or sys.stderr.isatty():
         typed = _attached(runtime, typed)
     message = "\n\n".join(part for part in (typed, piped) if part.strip())
@@ -127,14 +124,6 @@ def _ended(runtime: Runtime, error: BaseException) -> Turn:
     elif isinstance(error, HarnessError | OSError):
         words = str(error)
     return Turn(stop=stop, error=words, session=session, account=runtime.spent())
-
-
-def _announce(runtime: Runtime) -> None:
-    directory = str(runtime.session.directory) if runtime.session else ""
-    home = runtime.env.get("HOME", "")
-    shown = f"~{directory.removeprefix(home)}" if home and directory.startswith(f"{home}/") else directory
-    lines = [f"session: {shown}", f"provider: {runtime.provider}", f"model: {runtime.model}"]
-    complain("\n".join(lines))
 
 
 def resume(runtime: Runtime, args: list[str]) -> int:

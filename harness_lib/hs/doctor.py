@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import asking, discovery, disk, permission_hooks, permissions, processes, trust
+from harness_lib.loop import discovery, disk, permission_hooks, permissions, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
@@ -82,7 +82,7 @@ def _provider(runtime: Runtime) -> Iterator[Finding]:
 
 def _approval(runtime: Runtime) -> Iterator[Finding]:
     try:
-        asking.mode(runtime)
+        trust.setting(runtime, "approve")
     except ConfigError as error:
         yield Finding("settings", str(error), "Write one of them into settings.conf.")
 

@@ -68,24 +68,14 @@ class Builtin(NamedTuple):
 
     description: str
     function: Callable[[Runtime, list[str]], int]
-    is_help: bool = False
-
-    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        return self.description
-
-    def __call__(self, runtime: Runtime, args: list[str]) -> int:
-        """Run it and return the exit code; with --help, print its description instead."""
-        if args in (["--help"], ["-h"]) and not self.is_help:
-            show(f"{self.description}\nEverything else: hs help")
-            return 0
-        return self.function(runtime, args)
 
 
 def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
     show(_USAGE)
     foreign = {plugin.name: plugin.target for plugin in runtime.table.of("commands")}
-    for name, command in sorted({**COMMANDS, **foreign}.items()):
-        show(f"  {name:<12} {command.describe(runtime)}")
+    for name in sorted({*COMMANDS, *foreign}):
+        described = foreign[name].describe(runtime) if name in foreign else COMMANDS[name].description
+        show(f"  {name:<12} {described}")
     show(f"\n{_VARIABLES}\n\nProviders:")
     for plugin in runtime.table.of("providers"):
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
@@ -122,7 +112,7 @@ COMMANDS = {
     "agent": Builtin("Do a task: hs [SESSION] WORDS...", agent.agent),
     "auth": Builtin(f"Keep credentials: {AUTH_USAGE}", _auth),
     "doctor": Builtin("Say what may be wrong here, and what to do", _doctor),
-    "help": Builtin("Show this", _help, is_help=True),
+    "help": Builtin("Show this", _help),
     "hook": Builtin("Run one hook as a program: hs hook STAGE/NAME", look.hook),
     "hooks": Builtin("List hooks: hs hooks [STAGE]", look.hooks),
     "provider": Builtin(
@@ -200,14 +190,16 @@ def _dispatch(args: list[str]) -> int:
     run = runtime.start(os.environ, cwd)
     try:
         discovery.refresh(run)
-        word = _WORDS.get(args[0], args[0]) if args else "agent"
-        plugin = run.table.find("commands", word)
-        command = plugin.target if plugin else COMMANDS.get(word)
-        if command is not None:
-            return int(command(run, args[1:]))
-        # Any other word begins a task.
-        agent = run.table.find("commands", "agent")
-        return int((agent.target if agent else COMMANDS["agent"])(run, args))
+        word, *rest = [_WORDS.get(args[0], args[0]), *args[1:]] if args else ["agent"]
+        if word not in COMMANDS and run.table.find("commands", word) is None:
+            # Any other word begins a task.
+            word, rest = "agent", args
+        if plugin := run.table.find("commands", word):
+            return int(plugin.target(run, rest))
+        if rest in (["--help"], ["-h"]) and word != "help":
+            show(f"{COMMANDS[word].description}\nEverything else: hs help")
+            return 0
+        return COMMANDS[word].function(run, rest)
     finally:
         # The answer is shown by now: servers take their time to end.
         run.close()

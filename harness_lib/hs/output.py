@@ -25,8 +25,13 @@ _KEPT = "\n\t"
 class Answer:
     """A way to show a turn: the answer alone, when it is complete, as pipes and files want it."""
 
-    def begin(self, runtime: Runtime) -> None:
-        """Note the session before its turn begins; nothing is shown before the answer."""
+    def begin(self, runtime: Runtime, *, is_new: bool) -> None:
+        """Say on standard error which session begins, before its turn does."""
+        if is_new and runtime.session:
+            directory, home = str(runtime.session.directory), runtime.env.get("HOME", "")
+            if home and directory.startswith(f"{home}/"):
+                directory = f"~{directory.removeprefix(home)}"
+            complain(f"session: {directory}\nprovider: {runtime.provider}\nmodel: {runtime.model}")
 
     def end(self, done: Turn) -> None:
         """Show how it ended."""
@@ -42,7 +47,8 @@ class Streamed(Answer):
     def __init__(self) -> None:
         self._said = ""
 
-    def begin(self, runtime: Runtime) -> None:
+    def begin(self, runtime: Runtime, *, is_new: bool) -> None:
+        super().begin(runtime, is_new=is_new)
         runtime.stream.listeners.append(self._hear)
 
     def end(self, done: Turn) -> None:
@@ -77,7 +83,7 @@ class Events(Answer):
             # JSON for a program is UTF-8, whatever the locale of the user is.
             sys.stdout.reconfigure(encoding="utf-8")
 
-    def begin(self, runtime: Runtime) -> None:
+    def begin(self, runtime: Runtime, *, is_new: bool) -> None:  # noqa: ARG002 (its first event says it)
         self._runtime = runtime
         session = runtime.session
         _line({

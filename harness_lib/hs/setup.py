@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
-from harness_lib.loop import asking, confined, discovery, permissions, plugins, trust
+from harness_lib.loop import confined, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.piped import as_object
@@ -39,8 +39,7 @@ _VALUES = {f"--{name}" for name in (*_VARIABLES, "resume", "system")}
 _WANTED = {
     "max-turns": ("0*[1-9][0-9]*", "a number of requests"),
     "max-cost": (r"[0-9]+\.?[0-9]*|\.[0-9]+", "an amount in US dollars"),
-    "approve": ("|".join(asking.MODES), f"one of {', '.join(asking.MODES)}"),
-    "sandbox": ("|".join(sandbox.MODES), f"one of {', '.join(sandbox.MODES)}"),
+    **{name: ("|".join(words), f"one of {', '.join(words)}") for name, (_, words) in trust.SETTINGS.items()},
     "keep-env": (r"([^\W\d]\w*)(,[^\W\d]\w*)*", "the name of a variable"),
 }
 
@@ -146,7 +145,7 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     resolve(runtime)
     # Raises an error for rules that cannot be understood.
     permissions.rules(runtime)
-    if confined.mode(runtime) not in ("off", "auto"):
+    if trust.setting(runtime, "sandbox") not in ("off", "auto"):
         with confined.within(agreed=False):
             confined.wall(runtime)
     keys.hide(runtime)

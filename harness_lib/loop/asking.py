@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import permissions, trust
+from harness_lib.loop import permissions
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.shell_words import RUN_OTHERS, program_name
 from harness_lib.text import words_of
@@ -178,14 +178,6 @@ def _named(words: list[str]) -> list[str]:
     verbs = left[1:3] if name in _GROUPING or _GROUPS & set(left[1:2]) else left[1:2]
     plain = all(_PLAIN.fullmatch(verb) and not verb.startswith("-") for verb in verbs)
     return [left[0], *verbs] if verbs and plain and not _VERBS_THAT_RUN & set(verbs) else []
-
-
-MODES = ("auto", "ask", "read-only")
-
-
-def mode(runtime: Runtime) -> str:
-    """Return the mode: the run's option, else the most local setting, else the default of the command."""
-    return trust.setting(runtime, "HARNESS_APPROVE", "approve", MODES, runtime.approve)
 
 
 def put(runtime: Runtime, question: Question) -> Said:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.loop import processes, trust
@@ -50,11 +50,6 @@ def within(*, agreed: bool) -> Iterator[None]:
         _IS_WITHIN.reset(token)
 
 
-def mode(runtime: Runtime) -> sandbox.Mode:
-    """Return the mode: the run's option, else the most local setting, else the default."""
-    return trust.setting(runtime, sandbox.CHOICE, "sandbox", sandbox.MODES, sandbox.DEFAULT)
-
-
 def wall(runtime: Runtime) -> Wall | None:
     """Return the sandbox of the call that runs now, None for none.
 
@@ -73,7 +68,8 @@ def wall(runtime: Runtime) -> Wall | None:
 def begin(runtime: Runtime) -> None:
     """Start to look for the sandbox, so that the first call need not wait for the trial; say nothing yet."""
     if "engine" not in runtime.kept and not runtime.env.get(sandbox.INSIDE):
-        looking = sandbox.requiring(mode(runtime), runtime.env)
+        mode = cast("sandbox.Mode", trust.setting(runtime, "sandbox"))
+        looking = sandbox.requiring(mode, runtime.env)
         with processes.uninterrupted():
             runtime.kept["engine"] = runtime.opened.enter_context(looking)
 
@@ -85,7 +81,7 @@ def _find(runtime: Runtime) -> Wall | None:
     begin(runtime)
     engine: engines.Engine | None = runtime.kept["engine"]()
     if engine is None:
-        if mode(runtime) != "off":
+        if trust.setting(runtime, "sandbox") != "off":
             runtime.notice("sandbox: none, as neither bubblewrap nor nono-py starts here")
         return None
     place, git = _project(runtime)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import asking, permissions, plugins, trust
+from harness_lib.loop import permissions, plugins, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.permissions import Ruling
 from harness_lib.loop.piped import Json, as_object
@@ -105,7 +105,7 @@ def approve(runtime: Runtime, call: Json) -> Json:
 
 def _ruling(runtime: Runtime, call: Json, *, reads: bool) -> Ruling:
     """Return what rules and the mode say to `call`; no decision where it may run."""
-    mode = asking.mode(runtime)
+    mode = trust.setting(runtime, "approve")
     ruling = permissions.decide(runtime, call)
     if mode == "read-only" and not reads and ruling.decision != "deny":
         return Ruling("deny", "approve=read-only: nothing may be changed here")

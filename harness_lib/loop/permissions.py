@@ -103,13 +103,12 @@ def rules(runtime: Runtime) -> list[Rule]:
     after its files have changed. So no call can remove them.
     """
     usable = {str(runtime.home), *trust.usable(runtime)}
-    trusted = trust.load(runtime)
     allowing: list[Rule] = []
     if "restricting rules" not in runtime.kept:
         runtime.kept["restricting rules"] = _inherited(runtime) if runtime.env.get(INHERITED) else {}
     restricting: dict[Rule, None] = runtime.kept["restricting rules"]
     for source in dict.fromkeys([str(runtime.home), *runtime.sources]):
-        if source not in usable and os.path.realpath(source) not in trusted:
+        if source not in usable and os.path.realpath(source) not in trust.load(runtime):
             continue
         read = disk.remembered(runtime.kept, Path(source, FILE), _read)
         if isinstance(read, RulesError):

@@ -30,7 +30,7 @@ def writable(value: Json) -> Json:
     """Return `value` so that UTF-8 can encode it: join halves of surrogate pairs, replace single ones."""
     if "\\ud" not in json.dumps(value):
         return value
-    return dict(json.loads(_encodable(json.dumps(value, ensure_ascii=False))))
+    return dict(json.loads(dumps(value)))
 
 
 def as_text(piped: Piped) -> str:
@@ -39,12 +39,11 @@ def as_text(piped: Piped) -> str:
 
 
 def dumps(value: object) -> str:
-    """Return compact JSON in the order of the keys, as foreign readers of `.stream` compare it."""
-    return _encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    """Return compact JSON in the order of the keys, as foreign readers of `.stream` compare it.
 
-
-def _encodable(text: str) -> str:
-    """Return `text` without halves of surrogate pairs, which UTF-8 cannot encode; models write them."""
+    Models write halves of surrogate pairs, which UTF-8 cannot encode: they are replaced.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -150,8 +150,8 @@ def run(
                 )
                 _running.add(child.pid)
                 note(child.pid)
-            watch = reaper.Watch(timeout=timeout, limit=OUTPUT_LIMIT, on_tick=_look(written, heard))
-            reason = watch.until_it_ends(child, written.fileno())
+            look = _look(written, heard)
+            reason = reaper.wait(child, written.fileno(), timeout=timeout, limit=OUTPUT_LIMIT, on_tick=look)
             if reason != "ended":
                 reaper.end(child)
         except BaseException:

@@ -13,14 +13,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
 from harness_lib.loop.runtime import Runtime, once
+from harness_lib.system.processes import sandbox
 from harness_lib.text import words_of
 
-_Word = TypeVar("_Word", bound=str)
+# The settings that are one of some words: the variable of each, and its words.
+SETTINGS: dict[str, tuple[str, Sequence[str]]] = {
+    "approve": ("HARNESS_APPROVE", ("auto", "ask", "read-only")),
+    "sandbox": (sandbox.CHOICE, sandbox.MODES),
+}
 FILE = "trusted.json"
 _DIRECTORIES = ("commands", "hooks.d", "lib", "providers", "tools")
 _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.json")
@@ -45,46 +49,43 @@ _MOST_LINKS = 40
 
 
 @once
-def usable(runtime: Runtime) -> list[str]:
-    """Return the sources whose programs, settings and credentials may be used, in their order."""
-    return [source for source in runtime.sources if is_usable(runtime, source)]
+def usable(runtime: Runtime, *sources: str) -> list[str]:
+    """Return those of `sources`, or of the run's, whose programs, settings and credentials may be used.
 
-
-def setting(runtime: Runtime, variable: str, name: str, words: Sequence[_Word], usual: _Word) -> _Word:
-    """Return one of `words`: that in `variable`, else in the most local usable settings.conf, else `usual`.
-
-    Raises ConfigError if it is another one.
+    A project's are used when it has nothing to trust, or is trusted as it is now.
     """
+    found = []
+    for source in sources or runtime.sources:
+        asks = project_of_source(runtime, source) and _files(Path(source))
+        if not asks or is_trusted(runtime, source):
+            found.append(source)
+        else:
+            runtime.notice_once(
+                f"the plugins and settings in {source} are not used; look at them, then run: hs trust"
+            )
+    return found
+
+
+def setting(runtime: Runtime, name: str) -> str:
+    """Return the setting `name`: the run's option, else the most local usable one, else the default.
+
+    Raises ConfigError if it is none of its words.
+    """
+    variable, words = SETTINGS[name]
+    usual = runtime.approve if name == "approve" else sandbox.DEFAULT
     files = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(usable(runtime)))
     set_there = (values[name] for values in files if values.get(name))
     chosen = runtime.env.get(variable) or next(set_there, usual)
     if chosen not in words:
         message = f"{name}={chosen} must be one of {', '.join(words)}"
         raise ConfigError(message, f"It is set in {variable} or in a settings.conf.")
-    return words[words.index(cast("_Word", chosen))]
-
-
-def is_usable(runtime: Runtime, source: str) -> bool:
-    """Return whether `source` is not a project's, or has nothing to trust, or is trusted as it is now."""
-    if not is_projects(runtime, source) or not _files(Path(source)) or is_trusted(runtime, source):
-        return True
-    runtime.notice_once(
-        f"the plugins and settings in {source} are not used; look at them, then run: hs trust"
-    )
-    return False
+    return chosen
 
 
 def is_trusted(runtime: Runtime, source: str) -> bool:
     """Return whether the user has trusted the project's `source` as it is now."""
     seen = fingerprint(source)
     return seen != "" and load(runtime).get(os.path.realpath(source)) == seen
-
-
-def is_projects(runtime: Runtime, source: str) -> bool:
-    """Return whether `source` was found on the way to the current directory, outside of home."""
-    path = Path(source)
-    ours = (runtime.home, runtime.root)
-    return ".harness" in path.parts and not any(path.is_relative_to(place) for place in ours)
 
 
 def fingerprint(source: str) -> str:
@@ -115,7 +116,7 @@ def save(runtime: Runtime, sources: list[str]) -> None:
 
 def content(runtime: Runtime, source: str) -> list[Path]:
     """Return the files that need trust, for the user to look at."""
-    return _content(Path(source)) if is_projects(runtime, source) else []
+    return _content(Path(source)) if project_of_source(runtime, source) else []
 
 
 def _content(source: Path) -> list[Path]:
@@ -187,10 +188,10 @@ def project_root(runtime: Runtime, start: Path) -> Path:
 
 def project_of_source(runtime: Runtime, source: str) -> Path | None:
     """Return the project that the source came with; None where it is the user's own."""
-    if not is_projects(runtime, source):
-        return None
     path = Path(source)
-    return next(parent for parent in (path, *path.parents) if parent.name == ".harness").parent
+    if any(path.is_relative_to(ours) for ours in (runtime.home, runtime.root)):
+        return None
+    return next((place.parent for place in (path, *path.parents) if place.name == ".harness"), None)
 
 
 def has_text(project: Path | None, path: Path) -> bool:

@@ -17,7 +17,7 @@ from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
 from harness_lib.hs.setup import Options
 from harness_lib.hs.user_input import skill_names, unknown
-from harness_lib.loop import asking, processes, turn
+from harness_lib.loop import processes, trust, turn
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
@@ -240,7 +240,12 @@ def config(runtime: Runtime) -> list[Json]:
     known = dict.fromkeys([current, *map(str, setup.ready_models(runtime))])
     return [
         {"id": "model", "name": "Model", "value": current, "options": {name: name for name in known}},
-        {"id": "approval", "name": "Approval", "value": asking.mode(runtime), "options": _APPROVALS},
+        {
+            "id": "approval",
+            "name": "Approval",
+            "value": trust.setting(runtime, "approve"),
+            "options": _APPROVALS,
+        },
     ]
 
 

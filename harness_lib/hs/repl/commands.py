@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document  # noqa: TC002 (loaded already)
 from harness_lib.errors import UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.repl.drawing import Drawing
-from harness_lib.loop import asking, confined, permissions, plugins
+from harness_lib.loop import permissions, plugins, trust
 from harness_lib.loop.disk import number
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.runtime import Runtime
@@ -98,7 +98,8 @@ def _tools(runtime: Runtime, _: str, drawing: Drawing) -> None:
 def _permissions(runtime: Runtime, _: str, drawing: Drawing) -> None:
     example = 'no rules; one is written {"permissions": {"allow": ["Bash(git status:*)"]}}'
     rules = "\n".join(map(str, permissions.rules(runtime))) or f"{runtime.home / permissions.FILE}: {example}"
-    drawing.note(f"approve={asking.mode(runtime)}\nsandbox={confined.mode(runtime)}\n{rules}")
+    modes = "\n".join(f"{name}={trust.setting(runtime, name)}" for name in trust.SETTINGS)
+    drawing.note(f"{modes}\n{rules}")
 
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop import asking, processes
+from harness_lib.loop import processes, trust
 from harness_lib.loop.claude import conversation as of_session
 from harness_lib.loop.claude.conversation import Conversation, Scribe
 from harness_lib.loop.failures import ProviderError
@@ -149,7 +149,7 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
     if most:
         left = float(most) - (runtime.spent().cost or 0.0)
         command.append(f"--max-budget-usd={left:.6f}")
-    return [*command, *(_READ_ONLY if asking.mode(runtime) == "read-only" else ())]
+    return [*command, *(_READ_ONLY if trust.setting(runtime, "approve") == "read-only" else ())]
 
 
 def _decide(runtime: Runtime, request: Json) -> Json:

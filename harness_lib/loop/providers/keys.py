@@ -127,7 +127,7 @@ def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json)
     entries = credentials.get(provider)
     others = entries[1:] if isinstance(entries, list) else []
     write(path, {**credentials, provider: [credential, *others]})
-    if trust.is_projects(runtime, source):
+    if trust.project_of_source(runtime, source):
         # It was used, so it was trusted; the user need not review what hs has written itself.
         trust.save(runtime, [source])
 
@@ -155,13 +155,12 @@ _NAMED = r"(?m)^\s*([A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|AUTH|CREDENTIAL)
 def names(runtime: Runtime) -> set[str]:
     """Return the variables that hold keys, of all known providers, in use or not."""
     found = set(_WELL_KNOWN)
-    for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
-        if trust.is_usable(runtime, source):
-            found |= {config.values.get("auth_env", "") for config in models.configs_in(runtime, source)}
-            directory = f"{source}/providers"
-            for program in disk.programs(directory):
-                if not program.endswith(".conf"):
-                    found.update(re.findall(_NAMED, _environment_help(runtime, f"{directory}/{program}")))
+    for source in trust.usable(runtime, *dict.fromkeys([*runtime.unscoped, *runtime.sources])):
+        found |= {config.values.get("auth_env", "") for config in models.configs_in(runtime, source)}
+        directory = f"{source}/providers"
+        for program in disk.programs(directory):
+            if not program.endswith(".conf"):
+                found.update(re.findall(_NAMED, _environment_help(runtime, f"{directory}/{program}")))
     return found
 
 

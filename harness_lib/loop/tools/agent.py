@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import asking, confined, disk, permissions, processes
+from harness_lib.loop import asking, disk, permissions, processes, trust
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
 from harness_lib.loop.sessions import context
@@ -82,8 +82,8 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         # Another provider has other models.
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),
-        "HARNESS_APPROVE": asking.mode(runtime),
-        "HARNESS_SANDBOX": confined.mode(runtime),
+        "HARNESS_APPROVE": trust.setting(runtime, "approve"),
+        "HARNESS_SANDBOX": trust.setting(runtime, "sandbox"),
         "HARNESS_LEVEL": str(level),
         "HARNESS_PARENT": runtime.session.id if runtime.session else "",
     }

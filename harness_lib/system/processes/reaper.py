@@ -35,59 +35,46 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 Ending = Literal["ended", "timeout", "loud", "told"]
 
 
-class Watch:
-    """Waits for the end of a program, or for a reason to end it.
+def wait(
+    child: subprocess.Popen[bytes],
+    output: int,
+    *,
+    timeout: float = float("inf"),
+    limit: int,
+    tick: float = _POLL_SECONDS,
+    on_tick: Callable[[], bool] = lambda: True,
+    clock: Clock = SYSTEM,
+) -> Ending:
+    """Wait for the end of `child`, or for a reason to end it; return which came.
 
-    The reasons: `timeout` seconds are over, its output file has more than `limit` bytes, or `on_tick`, which
-    is called about every `tick` seconds, returns False.
+    The reasons: `timeout` seconds are over, the file of its `output`, a descriptor, has more than `limit`
+    bytes, or `on_tick`, which is called about every `tick` seconds, returns False.
     """
-
-    def __init__(
-        self,
-        *,
-        timeout: float = float("inf"),
-        limit: int,
-        tick: float = _POLL_SECONDS,
-        on_tick: Callable[[], bool] = lambda: True,
-        clock: Clock = SYSTEM,
-    ) -> None:
-        self.started = clock.monotonic()
-        self._clock = clock
-        self._deadline = self.started + timeout
-        self._tick = tick
-        self._next_tick = self.started + tick
-        self._limit = limit
-        self._on_tick = on_tick
-
-    def until_it_ends(self, child: subprocess.Popen[bytes], output: int) -> Ending:
-        """Return how the wait for `child` ended; `output` is the descriptor of its output file."""
-        try:
-            # Popen.wait(timeout) polls with growing pauses; this wakes up at once where the system has it.
-            handle = os.pidfd_open(child.pid)  # type: ignore[attr-defined,unused-ignore]
-        except (AttributeError, OSError):
-            handle = None
-        try:
-            while True:
-                soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
-                if _ends_within(child, handle, min(_POLL_SECONDS, max(0.001, soonest))):
-                    return "loud" if os.fstat(output).st_size > self._limit else "ended"
-                reason = self._reason_to_end(output)
-                if reason is not None:
-                    return reason
-        finally:
-            if handle is not None:
-                os.close(handle)
-
-    def _reason_to_end(self, output: int) -> Ending | None:
-        now = self._clock.monotonic()
-        if now >= self._deadline:
-            return "timeout"
-        if os.fstat(output).st_size > self._limit:
-            return "loud"
-        if now >= self._next_tick:
-            self._next_tick = now + self._tick
-            return None if self._on_tick() else "told"
-        return None
+    now = clock.monotonic()
+    deadline, next_tick = now + timeout, now + tick
+    try:
+        # Popen.wait(timeout) polls with growing pauses; this wakes up at once where the system has it.
+        handle = os.pidfd_open(child.pid)  # type: ignore[attr-defined,unused-ignore]
+    except (AttributeError, OSError):
+        handle = None
+    try:
+        while True:
+            soonest = min(deadline, next_tick) - clock.monotonic()
+            has_ended = _ends_within(child, handle, min(_POLL_SECONDS, max(0.001, soonest)))
+            now = clock.monotonic()
+            if not has_ended and now >= deadline:
+                return "timeout"
+            if os.fstat(output).st_size > limit:
+                return "loud"
+            if has_ended:
+                return "ended"
+            if now >= next_tick:
+                next_tick = now + tick
+                if not on_tick():
+                    return "told"
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def _ends_within(child: subprocess.Popen[bytes], handle: int | None, seconds: float) -> bool:

@@ -78,9 +78,7 @@ def run(
     or NotADirectoryError naming `cwd` if that is not a directory.
     """
     limit = _log_limit(env) if max_log is None else max_log
-    watch = reaper.Watch(
-        timeout=timeout, limit=limit, tick=tick, on_tick=on_tick or (lambda: True), clock=clock
-    )
+    began = clock.monotonic()
     with (
         _opened(log) as output,
         _holding(stdin, log.parent) as stdin_file,
@@ -99,7 +97,15 @@ def run(
                 if at_start is not None:
                     at_start(output)
                 process = child.start_noted(argv, noted, env=inside, cwd=cwd, stdin=stdin_file, output=output)
-                ending = watch.until_it_ends(process, output)
+                ending = reaper.wait(
+                    process,
+                    output,
+                    timeout=timeout,
+                    limit=limit,
+                    tick=tick,
+                    on_tick=on_tick or (lambda: True),
+                    clock=clock,
+                )
                 if ending != "ended":
                     reaper.end_tree(process.pid, partial(_has_ended, process), grace=grace, clock=clock)
             finally:
@@ -112,7 +118,7 @@ def run(
         returncode=process.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",
         too_loud=ending == "loud",
-        seconds=clock.monotonic() - watch.started,
+        seconds=clock.monotonic() - began,
         tail=printed.tail_of(log),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.loop import asking, discovery
+from harness_lib.loop import discovery, trust
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
@@ -75,7 +75,7 @@ def test_no_tool_reads_credentials_or_a_process(
         "edit_file": {"edits": [{"type": "append_file", "content": "x"}]},
     }
 
-    for mode in asking.MODES:
+    for mode in trust.SETTINGS["approve"][1]:
         reader.env["HARNESS_APPROVE"] = mode
         for tool in ("read_file", "reader"):
             verdict = tool_calls.decide(reader, {"id": "1", "name": tool, "input": {"path": path}})

@@ -190,7 +190,7 @@ def _enter(runtime: Runtime) -> None:
     """
     directory = os.environ.get("HARNESS_SESSION", "")
     if directory and Path(directory).is_dir():
-        runtime.session = Session(Path(directory))
+        runtime.enter(Session(Path(directory)))
     if os.environ.get("HARNESS_SOURCES"):
         discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
     keys.hide(runtime)

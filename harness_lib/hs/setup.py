@@ -153,9 +153,10 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     named = (name for name in runtime.allowed_tools or () if not name.startswith(PREFIX))
     if missing := next((name for name in named if not plugins.tool(runtime, name)), ""):
         raise UsageError(f"There is no tool {missing}.", "hs tools lists those that there are.")
-    runtime.session = existing or session_store.create(runtime)
+    session = existing or session_store.create(runtime)
+    runtime.enter(session)
     if existing is None:
-        runtime.session.hold(is_new=True)
+        session.hold(is_new=True)
 
 
 def hold(runtime: Runtime, session: Session) -> None:

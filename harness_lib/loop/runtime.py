@@ -96,9 +96,13 @@ class Runtime:
     # HARNESS_HOME and HARNESS_ROOT.
     home: Path
     root: Path
+    # Where tools run: the session's directory, wherever it was resumed from.
+    work_directory: Path
     # The directory of the sessions, which may not exist.
     sessions: Path = Path()
     session: Session | None = None
+    # The file of events; without a session nothing is written.
+    stream: Stream = field(default_factory=lambda: Stream(None))
     stage: str = ""
     sources: list[str] = field(default_factory=list)
     # Also those of packs that are not in use.
@@ -144,15 +148,10 @@ class Runtime:
         text = self.env.get("HARNESS_TOOLS")
         return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
-    @property
-    def stream(self) -> Stream:
-        """The file of events; without a session nothing is written."""
-        return self.session.stream if self.session else Stream(None)
-
-    @property
-    def work_directory(self) -> Path:
-        """Where tools run: the session's directory, wherever it was resumed from."""
-        return self.session.cwd if self.session else self.cwd
+    def enter(self, session: Session) -> None:
+        """Go on in `session`."""
+        self.session, self.work_directory = session, session.cwd
+        self.stream = Stream(session.directory / ".stream")
 
     def messages(self) -> list[Message]:
         """Return the messages of the session; without one there are none."""
@@ -262,6 +261,7 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         cwd,
         home=Path(env["HARNESS_HOME"]),
         root=Path(env["HARNESS_ROOT"]),
+        work_directory=cwd,
         home_assumed=not environ.get("HARNESS_HOME"),
         account_file=account_file,
     )

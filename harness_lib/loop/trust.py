@@ -195,12 +195,9 @@ def project_of_source(runtime: Runtime, source: str) -> Path | None:
 
 
 def has_text(project: Path | None, path: Path) -> bool:
-    """Return whether `path` is a file, and one of `project` where there is one."""
-    return path.is_file() and (project is None or is_text_of(project, path))
-
-
-def is_text_of(project: Path, path: Path) -> bool:
-    """Return whether `path` leads to a file in `project` that a model may be told of."""
+    """Return whether `path` is a file, and one in `project`, if any, that a model may be told of."""
+    if project is None or not path.is_file():
+        return path.is_file()
     return path.resolve().is_relative_to(project.resolve()) and not is_secret(path)
 
 

@@ -26,7 +26,8 @@ def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: 
     env = environment({"HOME": str(home), **wire.environment(server), **chosen, **more})
     run = runtime.start(env, project)
     discovery.refresh(run)
-    run.session = session_store.create(run)
+    run.enter(session_store.create(run))
+    assert run.session
     run.session.append("user", {}, "RUN it")
     STARTED.append(run)
     return run

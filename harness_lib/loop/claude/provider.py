@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop import processes, trust
+from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.claude import conversation as of_session
 from harness_lib.loop.claude.conversation import Conversation, Scribe
 from harness_lib.loop.failures import ProviderError
@@ -137,7 +137,8 @@ def _understood(runtime: Runtime, scribe: Scribe, result: Json) -> Json:
 
 
 def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> list[str]:
-    command = [_program(runtime), *_PROTOCOL, f"--max-turns={send.request_limit(runtime)}"]
+    most_turns = disk.number(runtime.env["HARNESS_MAX_TURNS"], send.DEFAULT_TURNS)
+    command = [_program(runtime), *_PROTOCOL, f"--max-turns={most_turns}"]
     command.append(f"--resume={conversation.id}" if conversation.known else f"--session-id={conversation.id}")
     if runtime.model not in {"", DEFAULT}:
         command.append(f"--model={runtime.model}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
@@ -61,10 +62,10 @@ class Hosted(NamedTuple):
         if any(map(runtime.env.get, self.ready_by)):
             return True
         credential = keys.first(runtime, self.config.name)
+        expires = disk.number(str(credential.get("expires_at")))
+        is_fresh = bool(credential) and (not expires or expires > time.time())
         # A login is renewed when it is used.
-        return keys.is_fresh(credential) or bool(
-            self.config.values.get("auth") and credential.get("refresh_token")
-        )
+        return is_fresh or bool(self.config.values.get("auth") and credential.get("refresh_token"))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
         return {"model": self.default_model}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,12 +43,6 @@ def first(runtime: Runtime, provider: str) -> Json:
     stored = merged(runtime).get(provider)
     entry = stored[0] if isinstance(stored, list) and stored else {}
     return entry if isinstance(entry, dict) else {}
-
-
-def is_fresh(credential: Json) -> bool:
-    """Return whether `credential` is not empty and has not expired."""
-    expires = disk.number(str(credential.get("expires_at")))
-    return bool(credential) and (not expires or expires > time.time())
 
 
 def secret(credential: Json) -> str:

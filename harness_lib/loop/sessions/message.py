@@ -105,7 +105,17 @@ def render_blocks(blocks: list[Block]) -> tuple[str, int]:
     if any(map(_OPENING.search, texts)) or any(map(_LONGEST.search, thoughts)):
         # The text could be mistaken for a call.
         fence = 1 + max(len(each) for text in texts for each in _LONGEST.findall(text))
-    return "".join(_block(block, "`" * fence) for block in blocks), fence
+    body, ticks = "", "`" * fence
+    for block in blocks:
+        if isinstance(block, Text):
+            body += f"{block.text}\n"
+        elif isinstance(block, Thinking):
+            body += f"{ticks}thinking signature={block.signature}\n{block.text}\n{ticks}\n"
+        else:
+            # One line: the original joins the lines of a call without anything between them.
+            written = " ".join(block.arguments.splitlines()) if block.input is None else dumps(block.input)
+            body += f"\n{ticks}tool_call id={block.id} name={block.name}\n{written}\n{ticks}\n"
+    return body, fence
 
 
 def parse_blocks(body: str, fence: int = 3) -> list[Block]:
@@ -125,14 +135,3 @@ def parse_blocks(body: str, fence: int = 3) -> list[Block]:
     if rest[at:].strip():
         blocks.append(Text(rest[at:-1].removesuffix("\n")))
     return blocks
-
-
-def _block(block: Block, ticks: str) -> str:
-    if isinstance(block, Text):
-        return f"{block.text}\n"
-    if isinstance(block, Call):
-        tool_input = block.input
-        # One line: the original joins the lines of a call without anything between them.
-        arguments = dumps(tool_input) if tool_input is not None else " ".join(block.arguments.splitlines())
-        return f"\n{ticks}tool_call id={block.id} name={block.name}\n{arguments}\n{ticks}\n"
-    return f"{ticks}thinking signature={block.signature}\n{block.text}\n{ticks}\n"

@@ -41,7 +41,6 @@ class Session:
         named = Path(self.conf.get("cwd") or ".")
         # Where its tools run.
         self.cwd = named if named.is_dir() else Path.cwd()
-        self.stream = Stream(directory / ".stream")
         self._parsed: dict[str, tuple[tuple[int, int, int], Message]] = {}
         self._lock: int | None = None
 

@@ -125,7 +125,7 @@ def instructions(runtime: Runtime) -> list[Path]:
     files = [mine] if mine.is_file() and not runtime.without_core else []
     for directory, project in places:
         there = [path for name in ("AGENTS.md", "CLAUDE.md") if (path := directory / name).is_file()]
-        files += [path for path in there[:1] if path not in files and trust.is_text_of(project, path)]
+        files += [path for path in there[:1] if path not in files and trust.has_text(project, path)]
     return files
 
 

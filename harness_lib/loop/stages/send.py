@@ -24,7 +24,8 @@ from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Answer, Endpoint
 
-_DEFAULT_TURNS = 100
+# The most requests of a turn.
+DEFAULT_TURNS = 100
 _FULL = 0.8
 _HELPS = 0.8
 _MARGIN = 20
@@ -78,7 +79,7 @@ def _check_limits(runtime: Runtime) -> None:
             f"limit. Look at what is large in {runtime.session.directory}, or begin another session."
         )
         raise HookError(message)
-    allowed = request_limit(runtime)
+    allowed = disk.number(runtime.env["HARNESS_MAX_TURNS"], DEFAULT_TURNS)
     if runtime.requests >= allowed:
         _end(
             runtime,
@@ -104,11 +105,6 @@ def _end(runtime: Runtime, stop: str, why: str) -> None:
     runtime.stop = stop
     message = f"{why}; resume the session to go on."
     raise HookError(message)
-
-
-def request_limit(runtime: Runtime) -> int:
-    """Return how many requests a turn may have."""
-    return disk.number(runtime.env["HARNESS_MAX_TURNS"], _DEFAULT_TURNS)
 
 
 def compact(runtime: Runtime, payload: Json) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
@@ -113,8 +112,8 @@ class Reader:
         self._head: Json = {}
         self._said: list[str] = []
         self._thought: dict[str, list[str]] = {}
-        self._calls: dict[int, dict[str, str]] = {}
-        self._arguments: defaultdict[int, list[str]] = defaultdict(list)
+        # By their numbers: the id and name of a call, and the parts of its arguments.
+        self._calls: dict[int, tuple[str, str, list[str]]] = {}
         self._finish: str | None = None
         self._usage: Json = {}
 
@@ -162,23 +161,23 @@ class Reader:
             function = as_table(call.get("function"))
             identity, name = str(call.get("id") or ""), str(function.get("name") or "")
             index = self._index(call.get("index"), identity, name)
-            known = self._calls.setdefault(index, {"id": "", "name": ""})
-            known["id"] = known["id"] or identity
-            known["name"] = known["name"] or name
-            self._arguments[index].append(as_string(function.get("arguments")))
+            known_id, known_name, parts = self._calls.get(index, ("", "", []))
+            parts.append(as_string(function.get("arguments")))
+            self._calls[index] = known_id or identity, known_name or name, parts
 
     def _index(self, sent: object, identity: str, name: str) -> int:
         """Return which call a part belongs to; some hosts number all of an answer alike, or none of them."""
         newest = max(self._calls, default=0)
         index = sent if isinstance(sent, int) else newest
-        known = self._calls.get(index)
-        if known is None or not name or not known["name"] or known["id"] == identity:
+        known_id, known_name, _ = self._calls.get(index, (identity, "", []))
+        if not name or not known_name or known_id == identity:
             return index
         return newest + 1
 
     def _finished(self) -> list[Call]:
-        parts = ((self._calls[index], self._arguments[index]) for index in sorted(self._calls))
-        return [Call(call["id"], call["name"], "".join(arguments)) for call, arguments in parts]
+        return [
+            Call(identity, name, "".join(parts)) for _, (identity, name, parts) in sorted(self._calls.items())
+        ]
 
 
 def _as_json(call: Call, arguments: str) -> Json:

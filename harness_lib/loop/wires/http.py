@@ -106,35 +106,27 @@ def forget(kept: dict[str, Any]) -> None:
 
 
 def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
-    """Return the run's client for such addresses: connections stay open from one request to the next.
-
-    Raises ProviderError for a proxy that cannot be used.
-    """
-    clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
-    secure = not url.startswith("http://")
-    if secure not in clients:
-        clients[secure] = new_client(url, httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS))
-    return clients[secure]
-
-
-def new_client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
-    """Return a client for addresses like `url`.
+    """Return the client in `kept` for such addresses: connections stay open from one request to the next.
 
     It follows no redirect, which would carry the key to wherever it leads.
     Raises ProviderError for a proxy or certificates that cannot be used.
     """
+    clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
     # A connection without TLS needs no certificates, and loading them takes as long as a whole request.
-    try:
-        return httpx2.Client(
-            timeout=timeout,
-            follow_redirects=False,
-            verify=not url.startswith("http://"),
-            event_hooks={"response": [_bound]},
-        )
-    except (ImportError, ValueError) as error:
-        raise ProviderError(NO_PROXY) from error
-    except OSError as error:
-        raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
+    secure = not url.startswith("http://")
+    if secure not in clients:
+        try:
+            clients[secure] = httpx2.Client(
+                timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+                follow_redirects=False,
+                verify=secure,
+                event_hooks={"response": [_bound]},
+            )
+        except (ImportError, ValueError) as error:
+            raise ProviderError(NO_PROXY) from error
+        except OSError as error:
+            raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
+    return clients[secure]
 
 
 class _Bounded(httpx2.SyncByteStream):
@@ -240,8 +232,9 @@ def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:
     what `http.client` raises.
     """
     try:
-        with new_client(url, httpx2.Timeout(_FORM_SECONDS)) as client:
-            response = client.post(url, data=dict(fields), headers={"accept": "application/json"})
+        with _client({}, url) as client:
+            accepted = {"accept": "application/json"}
+            response = client.post(url, data=dict(fields), headers=accepted, timeout=_FORM_SECONDS)
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
         raise ProviderError(f"Invalid URL of the authorization server: {shown(url)}") from error
     except (httpx2.TransportError, httpx2.DecodingError) as error:

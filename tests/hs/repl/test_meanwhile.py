@@ -201,7 +201,8 @@ def test_the_wish_to_leave_waits_for_the_end_of_the_turn(serve: Serve, project: 
 def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project: Path) -> None:
     run = runtime.start({"HOME": str(home)}, project)
     discovery.refresh(run)
-    session = run.session = session_store.create(run)
+    session = session_store.create(run)
+    run.enter(session)
 
     def takes() -> list[str]:
         processes.interrupt(signal.SIGINT, None)

@@ -23,7 +23,7 @@ def run(home: Path, project: Path) -> Runtime:
     """Return a run in a session of `project`."""
     run = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
     discovery.refresh(run)
-    run.session = session_store.create(run)
+    run.enter(session_store.create(run))
     return run
 
 

@@ -216,7 +216,7 @@ def test_an_answer_without_an_end_is_given_up(
         url = f"http://127.0.0.1:{server.server_port}{CHAT.path}"
         env = environment({"HOME": str(home), "OPENAI_API_URL": url, "HARNESS_LOG": os.devnull})
         run = runtime.start({**env, "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}, project)
-        run.session = session_store.create(run)
+        run.enter(session_store.create(run))
 
         ending = turn.follow(run)
         run.close()

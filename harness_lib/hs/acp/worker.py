@@ -125,7 +125,7 @@ def _open(runtime: Runtime, first: Json) -> Json:
     session = setup.known(runtime, str(named)) if named else None
     if session is not None:
         # The client says where it works in it now.
-        session.conf["cwd"] = str(runtime.cwd)
+        session.cwd = runtime.cwd
         session_store.check_own(runtime, session)
     # A client has the user.
     runtime.approve = "ask"

@@ -154,9 +154,10 @@ class Hosted(NamedTuple):
             raise ProviderError(message)
         if not key:
             return headers
-        return headers | (
-            {"x-api-key": key} if "anthropic-version" in headers else {"authorization": f"Bearer {key}"}
+        name, sent = (
+            ("x-api-key", key) if self.protocol == "anthropic" else ("authorization", f"Bearer {key}")
         )
+        return {**headers, name: sent}
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         plugin = with_own_api(runtime)

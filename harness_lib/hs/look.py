@@ -159,7 +159,7 @@ def provider(runtime: Runtime, args: list[str]) -> int:
     found = hosted.find_provider(runtime, args[0]) if args else None
     if found is None:
         raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
-    runtime.env["HARNESS_PROVIDER"] = args[0]
+    runtime.provider = args[0]
     flag = args[1] if len(args) > 1 else ""
     match flag:
         case "--ready":

@@ -25,8 +25,6 @@ _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "co
 # Each may be given more than once; their values are joined by commas.
 _REPEATED = ("--keep-env",)
 _VARIABLES = {
-    "model": "HARNESS_MODEL",
-    "provider": "HARNESS_PROVIDER",
     "max-turns": "HARNESS_MAX_TURNS",
     "max-cost": "HARNESS_MAX_COST",
     "tools": "HARNESS_TOOLS",
@@ -34,7 +32,7 @@ _VARIABLES = {
     "keep-env": keys.KEPT,
     "sandbox": sandbox.CHOICE,
 }
-_VALUES = {f"--{name}" for name in (*_VARIABLES, "resume", "system")}
+_VALUES = {f"--{name}" for name in (*_VARIABLES, "model", "provider", "resume", "system")}
 # The values of options as a pattern, and in words.
 _WANTED = {
     "max-turns": ("0*[1-9][0-9]*", "a number of requests"),
@@ -128,10 +126,10 @@ def newest_here(runtime: Runtime) -> Session:
 
 def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     """Hold the session or make one, with the options that were given and otherwise its own."""
-    other = asked.values.get("provider")
-    if other and runtime.provider not in ("", other) and "model" not in asked.values:
-        # A model that came with a provider belongs to that one.
-        runtime.env["HARNESS_MODEL"] = ""
+    before, runtime.provider = runtime.provider, asked.values.get("provider", runtime.provider)
+    # A model that came with a provider belongs to that one.
+    belongs = not runtime.provider or before in ("", runtime.provider)
+    runtime.model = asked.values.get("model", runtime.model if belongs else "")
     for name, variable in _VARIABLES.items():
         if (value := asked.values.get(name)) is not None:
             runtime.env[variable] = value
@@ -140,8 +138,8 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
         hold(runtime, existing)
         if not runtime.provider:
             # The session goes on with its own unless others were asked for.
-            runtime.env["HARNESS_PROVIDER"] = existing.conf.get("provider", "")
-            runtime.env["HARNESS_MODEL"] = runtime.model or existing.conf.get("model", "")
+            runtime.provider = existing.conf.get("provider", "")
+            runtime.model = runtime.model or existing.conf.get("model", "")
     resolve(runtime)
     # Raises an error for rules that cannot be understood.
     permissions.rules(runtime)
@@ -177,8 +175,8 @@ def resolve(runtime: Runtime) -> None:
     except HookError as failure:
         problem = (as_object(failure.result) or {}).get("error") or str(failure)
         raise EnvSetupError(str(problem)) from failure
-    runtime.env["HARNESS_PROVIDER"] = str(resolved.get("provider") or "")
-    runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
+    runtime.provider = str(resolved.get("provider") or "")
+    runtime.model = str(resolved.get("model") or "")
     discovery.refresh(runtime)
     try:
         # A session needs the key, the login or the program of its provider.
@@ -203,13 +201,12 @@ class Choice(NamedTuple):
 
 def choose_model(runtime: Runtime, name: str) -> None:
     """Switch to the model `name` or PROVIDER/MODEL. Raises HarnessError and changes nothing if it fails."""
-    before = {key: runtime.env[key] for key in ("HARNESS_PROVIDER", "HARNESS_MODEL")}
-    choice = _meant(runtime, name)
-    runtime.env |= {"HARNESS_PROVIDER": choice.provider, "HARNESS_MODEL": choice.model}
+    before = runtime.provider, runtime.model
+    runtime.provider, runtime.model = _meant(runtime, name)
     try:
         resolve(runtime)
     except HarnessError:
-        runtime.env |= before
+        runtime.provider, runtime.model = before
         discovery.refresh(runtime)
         raise
     if runtime.session is not None:
@@ -270,7 +267,7 @@ def model_names(runtime: Runtime) -> list[str]:
 
 def _everywhere(runtime: Runtime) -> Runtime:
     """Return the run without a provider, so with the packs of all providers."""
-    wide = replace(runtime, env={**runtime.env, "HARNESS_PROVIDER": "", "HARNESS_MODEL": ""}, table=Table())
+    wide = replace(runtime, provider="", model="", table=Table())
     discovery.refresh(wide)
     return wide
 

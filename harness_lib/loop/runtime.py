@@ -89,10 +89,13 @@ _KEPT = "\n\t"
 
 @dataclass
 class Runtime:
-    """One run. `env` is the whole environment; what plugins see of it is `variables`."""
+    """One run. `env` is the environment that hs was given; what plugins see is `variables`."""
 
     env: dict[str, str]
     cwd: Path
+    # "" until the stage `resolve` has found them.
+    provider: str
+    model: str
     # HARNESS_HOME and HARNESS_ROOT.
     home: Path
     root: Path
@@ -135,14 +138,6 @@ class Runtime:
     found: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @property
-    def provider(self) -> str:
-        return self.env["HARNESS_PROVIDER"]
-
-    @property
-    def model(self) -> str:
-        return self.env["HARNESS_MODEL"]
-
-    @property
     def allowed_tools(self) -> list[str] | None:
         """The only tools that this run may use (HARNESS_TOOLS, by commas); None: all of them."""
         text = self.env.get("HARNESS_TOOLS")
@@ -172,6 +167,8 @@ class Runtime:
         directory = str(self.session.directory) if self.session else ""
         return {
             **self.env,
+            "HARNESS_PROVIDER": self.provider,
+            "HARNESS_MODEL": self.model,
             "HARNESS_SOURCES": ":".join(self.sources),
             "HARNESS_STAGE": self.stage,
             "HARNESS_SESSION": directory,
@@ -247,8 +244,6 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     for name, value in {
         "HARNESS_ROOT": str(BUNDLED),
         "HARNESS_HOME": str(home / ".harness"),
-        "HARNESS_MODEL": "",
-        "HARNESS_PROVIDER": "",
         "HARNESS_MAX_TURNS": "100",
         "HARNESS_LOG": "/dev/stderr",
     }.items():
@@ -259,6 +254,8 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     run = Runtime(
         env,
         cwd,
+        env.get("HARNESS_PROVIDER", ""),
+        env.get("HARNESS_MODEL", ""),
         home=Path(env["HARNESS_HOME"]),
         root=Path(env["HARNESS_ROOT"]),
         work_directory=cwd,

@@ -54,7 +54,8 @@ def configured(runtime: Runtime) -> list[Server]:
 
 def expanded(runtime: Runtime, value: object) -> str:
     """Return `value` with each ${NAME} replaced by that variable: keys need not stand in a file."""
-    return _VARIABLE.sub(lambda match: runtime.env.get(match[1], ""), str(value))
+    known = runtime.variables()
+    return _VARIABLE.sub(lambda match: known.get(match[1], ""), str(value))
 
 
 def read(path: Path) -> tuple[dict[str, Json], list[str]]:

@@ -211,7 +211,7 @@ def test_a_pause_that_the_host_names_is_kept_and_each_one_is_shown(monkeypatch: 
 def test_thinking_goes_back_as_it_came_to_its_own_model_only(follow: Follow) -> None:
     thought = Step(thinking="a deep thought", uses=(Use("bash", {"command": "true"}),))
     run, server, _ = follow(ANTHROPIC, thought, say("Done."), say("Other."))
-    run.env["HARNESS_MODEL"] = "model-two"
+    run.model = "model-two"
     turn.follow(run)
 
     same, other = server.requests[1]["messages"][1], server.requests[2]["messages"][1]

@@ -17,7 +17,6 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.processes import answer_to_flag
-from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
@@ -149,9 +148,11 @@ def names(runtime: Runtime) -> set[str]:
     """Return the variables that hold keys, of all known providers, in use or not."""
     found = set(_WELL_KNOWN)
     for source in trust.usable(runtime, *dict.fromkeys([*runtime.unscoped, *runtime.sources])):
-        found |= {config.values.get("auth_env", "") for config in models.configs_in(runtime, source)}
-        directory = f"{source}/providers"
-        for program in disk.programs(directory):
+        directory = Path(source, "providers")
+        for name in disk.visible_names(str(directory)):
+            if name.endswith(".conf"):
+                found.add(disk.read_conf(directory / name).get("auth_env", ""))
+        for program in disk.programs(str(directory)):
             if not program.endswith(".conf"):
                 found.update(re.findall(_NAMED, _environment_help(runtime, f"{directory}/{program}")))
     return found

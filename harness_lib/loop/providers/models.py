@@ -42,18 +42,11 @@ def find_config(runtime: Runtime, name: str) -> ProviderConfig | None:
 
 def every_config(runtime: Runtime) -> list[ProviderConfig]:
     """Return the most local provider config of each name, by name."""
-    by_name: dict[str, ProviderConfig] = {}
-    for source in trust.usable(runtime):
-        by_name |= {config.name: config for config in configs_in(runtime, source)}
-    return [by_name[name] for name in sorted(by_name)]
-
-
-@once
-def configs_in(runtime: Runtime, source: str) -> list[ProviderConfig]:  # noqa: ARG001 (`once` keeps it there)
-    """Return the provider configs in `source`, in use or not."""
-    directory = Path(source, "providers")
-    names = (name for name in disk.visible_names(str(directory)) if name.endswith(".conf"))
-    return [ProviderConfig(name[: -len(".conf")], disk.read_conf(directory / name)) for name in names]
+    files = (
+        path for source in trust.usable(runtime) for path in Path(source, "providers").glob("[!.]*.conf")
+    )
+    configs = (find_config(runtime, name) for name in sorted({path.stem for path in files}))
+    return [config for config in configs if config]
 
 
 def protocol_of(runtime: Runtime, provider: str) -> str:

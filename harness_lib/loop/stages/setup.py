@@ -106,11 +106,11 @@ def candidates(runtime: Runtime) -> list[str]:
     """Return the names of all providers and provider configs, in the order of the sources."""
     names: list[str] = []
     for source in trust.usable(runtime):
-        directory = str(Path(source, "providers"))
+        directory = f"{source}/providers"
         programs = {name for name in disk.programs(directory) if not name.endswith(".conf")}
+        configs = {name[:-5] for name in disk.visible_names(directory) if name.endswith(".conf")}
         is_bundled = Path(source).parent == runtime.root / "plugins"
         ours = {Path(source).name} & set(_OUR_PROVIDERS) if is_bundled else set()
-        configs = {config.name for config in models.configs_in(runtime, source)}
         names += sorted(programs | ours | configs)
     return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
 

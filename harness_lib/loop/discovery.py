@@ -11,7 +11,7 @@ import os
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, permission_hooks, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
-from harness_lib.loop.mcp import tools
+from harness_lib.loop.mcp import servers, tools
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
@@ -92,8 +92,9 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     runtime.sources, runtime.found = sources, {}
     runtime.without_core = core not in sources and disk.is_directory(core)
     runtime.table = Table(runtime.allowed_tools)
+    runtime.servers = servers.configured(runtime)
     claudes = _of_claude(runtime) if runtime.provider == "claude" else []
-    _add(runtime, [*PLUGINS, *claudes, *tools.known(runtime)])
+    _add(runtime, [*PLUGINS, *claudes, *(tools.known(runtime) if runtime.servers else [])])
 
 
 def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:

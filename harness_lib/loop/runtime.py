@@ -113,6 +113,8 @@ class Runtime:
     # The bundled pack `core` is not among the sources, so what it holds is left out.
     without_core: bool = False
     table: Table = field(default_factory=Table)
+    # The MCP servers (mcp.servers.Server) of these sources.
+    servers: list[Any] = field(default_factory=list)
     requests: int = 0
     # The first message of this turn, why the turn stopped, and the text in place of the prompts.
     first: int = 1

@@ -49,7 +49,7 @@ class McpTool(NamedTuple):
 def known(runtime: Runtime) -> list[Plugin]:
     """Return the tools that are known without starting a server."""
     by_name: dict[str, Plugin] = {}
-    for server in servers.configured(runtime):
+    for server in runtime.servers:
         for spec in servers.remembered_tools(runtime, server) or ():
             name = name_of(server.name, str(spec["name"]))
             if name in by_name:
@@ -67,9 +67,8 @@ def prepare(runtime: Runtime) -> bool:
     if runtime.kept.get("mcp asked"):
         return False
     runtime.kept["mcp asked"] = True
-    configured = servers.configured(runtime)
-    unknown = [server for server in configured if servers.remembered_tools(runtime, server) is None]
-    old = [server for server in configured if server not in unknown and servers.is_old(runtime, server)]
+    unknown = [server for server in runtime.servers if servers.remembered_tools(runtime, server) is None]
+    old = [server for server in runtime.servers if server not in unknown and servers.is_old(runtime, server)]
     if old:
         connections(runtime).refresh(old)
     return bool(unknown) and connections(runtime).learn(unknown)

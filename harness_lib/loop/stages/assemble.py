@@ -67,7 +67,7 @@ def messages(runtime: Runtime, payload: Json) -> Json:
 
 def tools(runtime: Runtime, payload: Json) -> Json:
     """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
-    if prepare(runtime):
+    if runtime.servers and prepare(runtime):
         for plugin in known(runtime):
             if plugin[:3] not in runtime.table.entries:
                 runtime.table.add(plugin)

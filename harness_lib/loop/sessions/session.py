@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
@@ -38,11 +39,14 @@ class Session:
     def __init__(self, directory: Path) -> None:
         self.directory, self.id = directory, directory.name
         self.conf = disk.read_conf(directory / "session.conf")
-        named = Path(self.conf.get("cwd") or ".")
-        # Where its tools run.
-        self.cwd = named if named.is_dir() else Path.cwd()
         self._parsed: dict[str, tuple[tuple[int, int, int], Message]] = {}
         self._lock: int | None = None
+
+    @cached_property
+    def cwd(self) -> Path:
+        """Where its tools run; the current directory if that is gone."""
+        named = Path(self.conf.get("cwd") or ".")
+        return named if named.is_dir() else Path.cwd()
 
     def hold(self, *, is_new: bool = False) -> int:
         """Lock the session until this process ends. Raises HeldError naming the process that holds it.

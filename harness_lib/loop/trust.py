@@ -69,7 +69,7 @@ def usable(runtime: Runtime, *sources: str) -> list[str]:
 def setting(runtime: Runtime, name: str) -> str:
     """Return the setting `name`: the run's option, else the most local usable one, else the default.
 
-    Raises ConfigError if it is none of its words.
+    Raises ConfigError for a word that it cannot be.
     """
     variable, words = SETTINGS[name]
     usual = runtime.approve if name == "approve" else sandbox.DEFAULT

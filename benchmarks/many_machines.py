@@ -27,7 +27,7 @@ import psycopg
 
 from harness_lib.rules import transitions
 from harness_lib.state.api import Store
-from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root

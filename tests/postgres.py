@@ -42,7 +42,7 @@ def own() -> Server:
 def store(directory: Path, clock: Clock) -> Store:
     """Return a store of a new list in the test's database; skip the test where there is no server."""
     server = require()
-    from harness_lib.state.pgstore.connecting import Link  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.mirrored import Link  # noqa: PLC0415 (needs the driver)
     from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
 
     link = Link(server, f"{directory.name}-{os.urandom(4).hex()}")

@@ -13,6 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
 from harness_lib.rules import stats
+from harness_lib.state.mirrored import Link
 from harness_lib.state.store import Store
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
@@ -126,7 +127,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         )
     if not isinstance(ctx.store, Store):
         raise UsageError("The list is in a database already.", "See where: harness store status")
-    link = connecting.Link(_url(args), args.name or ctx.root.path.name)
+    link = Link(_url(args), args.name or ctx.root.path.name)
     connecting.checked(*link[:2])
     joining.prepare(ctx.git, _leaves(ctx.git, args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
@@ -153,7 +154,7 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     git = ctx.git_at_cwd
     if git is None:
         raise EnvSetupError(f"{ctx.cwd} is in no git repository.", "Type it in a clone of the project.")
-    link = connecting.Link(_url(args), args.name)
+    link = Link(_url(args), args.name)
     connecting.checked(*link[:2])
     root = roots.Root(git.top)
     joining.prepare(git, _leaves(git, args))

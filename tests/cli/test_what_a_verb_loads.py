@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from harness_lib.cli import lazily
 from tests.cli.conftest import EXAMPLES, filled_project
+from tests.cli.loading import executed
 from tests.verbs.project import Project
 
 DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"}
@@ -45,50 +45,26 @@ def filled(tmp_path: Path) -> Iterator[Project]:
     made.close()
 
 
-def executed(project: Project, *argv: str) -> set[str]:
-    """Return the modules whose code a process has run that was typed as `argv`.
-
-    As a process of its own it meets modules that wait; here they would wait in every later test, too.
-    """
-    program = (
-        "import os, sys, types; from harness_lib.cli import lazily; lazily.install(sys.argv[1:]); "
-        "from harness_lib.cli.main import entry; "
-        "plain = lambda: [n for n, m in sys.modules.items() if type(m) is types.ModuleType]; "
-        "os._exit = lambda code: sys.exit(print(*plain()) or code); entry()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}; {program}", *argv],
-        cwd=project.top,
-        env={**os.environ, "CLAUDECODE": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].split())
-
-
 @pytest.mark.parametrize("name", LOOKING)
 def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: Project) -> None:
-    assert executed(filled, *EXAMPLES[name]) & (DEAR | LONG | LOOKING[name]) == set()
+    assert executed(filled.top, *EXAMPLES[name]) & (DEAR | LONG | LOOKING[name]) == set()
 
 
 @pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
 def test_what_changes_the_list_loads_nothing_that_waits(name: str, more: set[str], filled: Project) -> None:
-    modules = executed(filled, *EXAMPLES[name])
+    modules = executed(filled.top, *EXAMPLES[name])
     assert "harness_lib.system.state_lock" in modules
     assert modules & (DEAR | MERGING | more) == set()
 
 
 def test_the_version_needs_no_package(filled: Project) -> None:
-    assert executed(filled, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
+    assert executed(filled.top, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
 
 
 def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> None:
     """Of `start` nothing is loaded that packs or quotes for a shell."""
-    assert executed(filled, "start") & {"bz2", "lzma", "shlex", "shutil"} == set()
-    modules = executed(filled, "claim")
+    assert executed(filled.top, "start") & {"bz2", "lzma", "shlex", "shutil"} == set()
+    modules = executed(filled.top, "claim")
     assert "harness_lib.attempts.claim" in modules
     for name in ("requeue", "merge_queue", "pending_merges"):
         assert find_spec(f"harness_lib.attempts.{name}")
@@ -97,8 +73,8 @@ def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> 
 
 def test_finish_loads_at_once_what_may_follow_its_check_and_nothing_that_packs(filled: Project) -> None:
     """Its check may replace our folder, and not the standard library."""
-    assert executed(filled, "claim")
-    modules = executed(filled, "finish")
+    assert executed(filled.top, "claim")
+    modules = executed(filled.top, "finish")
     assert {"harness_lib.attempts.rollback", "harness_lib.system.git.restore"} <= modules
     assert modules & (lazily.RUN | lazily.SHARED) == set()
     assert modules & {"bz2", "lzma", "random", "shutil", "tempfile"} == set()

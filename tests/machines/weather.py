@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psycopg
 
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import migrations
-from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system import postgres_server
 from harness_lib.system.place.roots import Root

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
-from uuid import uuid4
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
@@ -14,8 +13,10 @@ from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, questions, rows
-from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.doubts import new_op
 from harness_lib.state.pgstore.mirror import Followed
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import LOCKS, Asking, changed_meanwhile
@@ -72,7 +73,7 @@ class RowsTx(RowsAnswers, api.Tx):
         super().__init__(now, warnings)
         self._open_sessions = rows.sessions_of(version.sessions)
         self.warnings = warnings
-        self.op = str(uuid4())
+        self.op = new_op()
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         # The name under which the list as it was is kept in a file.

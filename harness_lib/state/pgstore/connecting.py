@@ -5,7 +5,6 @@ A server may be gone, refuse, or accept and never answer: each way has a limit.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -20,8 +19,6 @@ from typing import Any, NamedTuple
 import psycopg
 
 from harness_lib.errors import AwayError, BusyError, EnvSetupError, NotAllowedError, UsageError
-from harness_lib.system.files import atomic, nofollow
-from harness_lib.system.place.roots import Root
 from harness_lib.text import escape
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -39,61 +36,6 @@ OWN_NAMES = "pg_catalog, pg_temp"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
-_JOIN = "To work on a list in a database: harness store join URL --list NAME"
-
-
-class Link(NamedTuple):
-    """Where a list is: the address of its database, without a password, and its name and `uuid` there.
-
-    `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
-    have not is told by `floor`, `since` and `seen`, as in `versions.Mark`. `op`: the change of that event.
-    `moving`: the list is being moved to the file.
-    """
-
-    url: str
-    name: str
-    uuid: str = ""
-    mirrored: int = 0
-    floor: int = 0
-    since: int = 0
-    seen: tuple[int, ...] = ()
-    moving: bool = False
-    op: str = ""
-
-    @classmethod
-    def of(cls, root: Root) -> Link | None:
-        """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
-        try:
-            document = json.loads(nofollow.read(os.fspath(root.link)))
-            is_own = document["place"] == _place(root)
-            url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
-            mirrored = int(document["mirrored"])
-            floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
-            link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
-            link = link._replace(op=str(document.get("op", "")))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise EnvSetupError(f"{root.link} cannot be read: {error}.", _JOIN) from error
-        if not is_own:
-            raise EnvSetupError(
-                f"{root.link} was not made here, but came with a clone or a copy, so it is not used.", _JOIN
-            )
-        return link
-
-    def save(self, root: Root, *, durable: bool = True) -> None:
-        """Write the link; unless `durable`, a power cut may bring back the one before. Raises OSError."""
-        atomic.make_own(root.private)
-        document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
-        document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
-        document["op"] = self.op
-        document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
-        atomic.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
-
-
-def _place(root: Root) -> int:
-    """Return what no clone and no copy of the project has: nobody else may choose our database."""
-    return root.private.stat().st_ino
 
 
 def checked(url: str, name: str = "list") -> None:

@@ -17,8 +17,9 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules.stats import Counts
 from harness_lib.state import load, publishing, summary
 from harness_lib.state.api import Questions
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting
-from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.state.pgstore.versions import Mark, News, Version
 from harness_lib.state.store import MIRROR
 from harness_lib.state.summary_shape import Summary

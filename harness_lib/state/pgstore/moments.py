@@ -14,8 +14,9 @@ from psycopg.pq import TransactionStatus
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state.answers import Answers
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting, rows, versions
-from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import Asking
 from harness_lib.state.pgstore.versions import Mark, News, Seen, Version

@@ -9,8 +9,8 @@ from functools import partial
 from harness_lib.errors import HarnessError, NotAllowedError, RefusedError, UsageError
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting, migrations, versions
-from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.moments import MOVED
 from harness_lib.state.pgstore.recount import Found

@@ -10,8 +10,9 @@ import psycopg
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting
-from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.pgstore.versions import Version

@@ -13,25 +13,22 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NoReturn, TypeVar
-from uuid import uuid4
 
 import psycopg
 
 from harness_lib import timestamps
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError, RefusedError
-from harness_lib.rules import graph
-from harness_lib.state import api, codec, journal, load, publishing, schema
+from harness_lib.state import api, codec, journal, publishing
 from harness_lib.state.answers import Answers
+from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
 from harness_lib.state.pgstore.changing import RowsTx
-from harness_lib.state.pgstore.connecting import Connection, Link
-from harness_lib.state.pgstore.doubts import Doubt
+from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.doubts import Doubt, new_op
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moment, Moments
 from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.versions import Version
-from harness_lib.state.reading import Problem
-from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
@@ -45,25 +42,20 @@ PAUSE_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 2.0
 
 
-def opened(root: Root, clock: Clock, *, offline: bool = False) -> PgStore:
-    """Return the store of a project whose list is in a database. Raises EnvSetupError.
-
-    `offline`: for an agent of a run, which sees the mirror and gets no connection.
-    """
+def opened(root: Root, clock: Clock) -> PgStore:
+    """Return the store of a project whose list is in a database. Raises EnvSetupError."""
     link = Link.of(root)
     assert link is not None, "BUG: asked for a link where there is none."
-    return PgStore(root, link, clock=clock, offline=offline)
+    return PgStore(root, link, clock=clock)
 
 
-class PgStore(Upkeep):
+class PgStore(Mirrored):
     """The list called `link.name` in the database at `link.url`, with the project's files at `root`.
 
     Times are those of the database, unless `tells_time`: then they are those of `clock`, for tests.
     `timeout`: seconds to wait for the database and for a change of another machine. `follows`: whether the
     files follow what is asked.
     """
-
-    _is_file = False
 
     def __init__(
         self,
@@ -72,17 +64,13 @@ class PgStore(Upkeep):
         *,
         clock: Clock = SYSTEM,
         tells_time: bool = False,
-        offline: bool = False,
         timeout: float = TIMEOUT_SECONDS,
         follows: bool = True,
     ) -> None:
-        self.root = root
+        super().__init__(root, clock)
         self._follows = follows
-        self._clock = clock
         self._moments = Moments(root, link, clock, tells_time=tells_time)
-        self._offline = offline
         self._timeout = timeout
-        self._warnings: list[list[str]] = []
         self._mirror = Mirror(root, clock)
         self._look_at = float("-inf")
 
@@ -102,8 +90,6 @@ class PgStore(Upkeep):
 
         Raises EnvSetupError (there is no mirror either, or no such list).
         """
-        if self._offline:
-            return Answers(load.find(self.root).state, self._clock.now())
         try:
             with connecting.explained(self.link.url, changes=False):
                 looking = self.look()
@@ -118,7 +104,7 @@ class PgStore(Upkeep):
     def remembered(self, error: EnvSetupError) -> Answers:
         """Return the answers about the mirror. Raises `error` if there is none."""
         try:
-            state = load.find(self.root).state
+            state = super().whole()
         except HarnessError:
             raise error from None
         now = self._clock.now()
@@ -126,7 +112,6 @@ class PgStore(Upkeep):
 
     def ask_to_change(self) -> api.Questions:
         """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""
-        self._require_connection()
         deadline = self._clock.monotonic() + self._timeout
         with connecting.explained(self.link.url):
             return self._until(deadline, self.look)
@@ -136,7 +121,6 @@ class PgStore(Upkeep):
 
         That lacks what this machine has changed while its disk was full, or just before the connection broke.
         """
-        self._require_connection()
         deadline = self._clock.monotonic() + (self._timeout if waits else 0.0)
 
         def refused(error: EnvSetupError) -> NoReturn:
@@ -144,27 +128,6 @@ class PgStore(Upkeep):
 
         with connecting.explained(self.link.url, changes=False):
             return self._until(deadline, lambda: Looking(self._moments, self._moments.open(), refused))
-
-    def _require_connection(self) -> None:
-        if self._offline:
-            raise EnvSetupError(
-                "An agent of a run has no connection to the database of the list.",
-                "The run records what it does; it goes on with its task.",
-            )
-
-    def exists(self) -> bool:
-        """Return whether there is a list; that of a link exists."""
-        return bool(self.link.uuid)
-
-    def examine(self) -> api.Examined:
-        """Return the problems of the list."""
-        try:
-            answers = self.ask()
-            document = codec.encode(self.whole())
-        except codec.ContractError as error:
-            return api.Examined(error.problems)
-        rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
-        return api.Examined((*schema.problems(document), *rings), answers)
 
     def whole(self) -> State:
         """Return the list as it is now. Raises EnvSetupError."""
@@ -219,16 +182,6 @@ class PgStore(Upkeep):
 
     # -- the turns of machines that merge ---------------------------------------------------------------
 
-    @property
-    def shared(self) -> PgStore:
-        """What a list of many machines has besides: the store itself."""
-        return self
-
-    @property
-    def name(self) -> str:
-        """The name of the list in the database."""
-        return self.link.name
-
     def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
         """Let `holder` merge into `branch` for `seconds`; return its fence, None if it is another's turn."""
         return self.apart(lambda conn: turns.take(conn, self.name, branch, holder, seconds))
@@ -259,7 +212,6 @@ class PgStore(Upkeep):
         Raises HeldError, ContractError, EnvSetupError: then nothing was changed, or the message says that it
         is not known.
         """
-        self._require_connection()
         with ExitStack() as stack, connecting.explained(self.link.url):
             deadline = self._clock.monotonic() + self._timeout
             lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
@@ -415,19 +367,12 @@ class PgStore(Upkeep):
             rows.put_proposals(conn, first.key, (), state.proposals)
             for session in state.sessions or ():
                 rows.put_session(conn, first.key, session)
-            rows.log(conn, first.key, str(uuid4()), lines)
+            rows.log(conn, first.key, new_op(), lines)
             made = versions.read(conn, self.link.name)
             assert made is not None
             conn.execute("commit")
         # Whoever makes it has the log up to there.
         return self.link._replace(uuid=made.uuid, mirrored=made.number, op=made.op, floor=made.number)
-
-    def restore(self) -> tuple[str, ...]:
-        """Refuse: a database has backups of its own."""
-        raise RefusedError(
-            "This list is kept in a database, which has backups of its own.",
-            "Restore one there, then: harness store check",
-        )
 
     def drop(self) -> None:
         """Remove the list that was just made, as the move to it has failed. Raises EnvSetupError."""
@@ -450,7 +395,7 @@ class PgStore(Upkeep):
             text = f"the database was set back: it lacks event {number}, which was seen"
             text = f"{text}; the list that was seen is kept in {kept}"
             line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
-            rows.log(conn, old.key, str(uuid4()), [line])
+            rows.log(conn, old.key, new_op(), [line])
             rows.reshape(conn, old.key)
             new = versions.read(conn, self.link.name)
             assert new is not None

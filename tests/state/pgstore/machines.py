@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import InsufficientPrivilege
 
-from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, SessionConfig, Task, Validation

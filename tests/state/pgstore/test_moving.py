@@ -13,8 +13,8 @@ from hypothesis import given, settings
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.state import codec, publishing
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting, moving
-from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM

@@ -14,8 +14,9 @@ from psycopg.errors import InsufficientPrivilege
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import transitions
 from harness_lib.state import api, codec
+from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, migrations, moving, status
-from harness_lib.state.pgstore.connecting import SCHEMA, Link
+from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root

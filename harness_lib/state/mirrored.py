@@ -1,0 +1,167 @@
+"""A list in a database, as far as this machine knows it without asking: its address, and its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, NoReturn
+
+from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.rules import graph
+from harness_lib.state import api, codec, load, schema
+from harness_lib.state.answers import Answers
+from harness_lib.state.reading import Problem
+from harness_lib.state.upkeep import Upkeep
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.place.roots import Root
+from harness_lib.task import SessionConfig, State
+
+_JOIN = "To work on a list in a database: harness store join URL --list NAME"
+
+
+class Link(NamedTuple):
+    """Where a list is: the address of its database, without a password, and its name and `uuid` there.
+
+    `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
+    have not is told by `floor`, `since` and `seen`, as in `versions.Mark`. `op`: the change of that event.
+    `moving`: the list is being moved to the file.
+    """
+
+    url: str
+    name: str
+    uuid: str = ""
+    mirrored: int = 0
+    floor: int = 0
+    since: int = 0
+    seen: tuple[int, ...] = ()
+    moving: bool = False
+    op: str = ""
+
+    @classmethod
+    def of(cls, root: Root) -> Link | None:
+        """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
+        try:
+            document = json.loads(nofollow.read(os.fspath(root.link)))
+            is_own = document["place"] == _place(root)
+            url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
+            mirrored = int(document["mirrored"])
+            floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
+            link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
+            link = link._replace(op=str(document.get("op", "")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise EnvSetupError(f"{root.link} cannot be read: {error}.", _JOIN) from error
+        if not is_own:
+            raise EnvSetupError(
+                f"{root.link} was not made here, but came with a clone or a copy, so it is not used.", _JOIN
+            )
+        return link
+
+    def save(self, root: Root, *, durable: bool = True) -> None:
+        """Write the link; unless `durable`, a power cut may bring back the one before. Raises OSError."""
+        atomic.make_own(root.private)
+        document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
+        document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
+        document["op"] = self.op
+        document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
+        atomic.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
+
+
+def _place(root: Root) -> int:
+    """Return what no clone and no copy of the project has: nobody else may choose our database."""
+    return root.private.stat().st_ino
+
+
+class Mirrored(Upkeep):
+    """The list as the files of this machine have it: for an agent of a run, which gets no connection."""
+
+    _is_file = False
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self.root = root
+        self._clock = clock
+        self._warnings = []
+
+    def exists(self) -> bool:
+        """Return whether there is a list; that of a link exists."""
+        return bool(self.link.uuid)
+
+    @property
+    def link(self) -> Link:
+        """Where the list is."""
+        link = Link.of(self.root)
+        assert link is not None, "BUG: asked for a link where there is none."
+        return link
+
+    @property
+    def shared(self) -> api.Shared:
+        """What a list of many machines has besides."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name of the list in the database."""
+        return self.link.name
+
+    def ask(self) -> api.Questions:
+        return Answers(self.whole(), self._clock.now())
+
+    def whole(self) -> State:
+        return load.find(self.root).state
+
+    def examine(self) -> api.Examined:
+        """Return the problems of the list."""
+        try:
+            answers = self.ask()
+            document = codec.encode(self.whole())
+        except codec.ContractError as error:
+            return api.Examined(error.problems)
+        rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
+        return api.Examined((*schema.problems(document), *rings), answers)
+
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """Return none: the files do not say who merges."""
+        return ()
+
+    # What needs the database.
+
+    def ask_to_change(self) -> api.Questions:
+        _refuse()
+
+    def ask_now(self, *, waits: bool = True) -> api.Questions:
+        _refuse()
+
+    def changes(self, since: object = None) -> api.Changes:
+        _refuse()
+
+    @contextmanager
+    def transaction(self, kind: api.Kind = "list") -> Iterator[api.Tx]:
+        _refuse()
+        yield
+
+    def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
+        _refuse()
+
+    def leave_turn(self, branch: str, holder: str) -> None:
+        _refuse()
+
+    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+        raise RefusedError("This list exists already.", "Look at it with: harness status")
+
+    def restore(self) -> tuple[str, ...]:
+        """Refuse: a database has backups of its own."""
+        raise RefusedError(
+            "This list is kept in a database, which has backups of its own.",
+            "Restore one there, then: harness store check",
+        )
+
+
+def _refuse() -> NoReturn:
+    raise EnvSetupError(
+        "An agent of a run has no connection to the database of the list.",
+        "The run records what it does; it goes on with its task.",
+    )

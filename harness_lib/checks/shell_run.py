@@ -23,7 +23,7 @@ from harness_lib.system.processes.environment import missing_command
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 
 NO_REPORT = "without the report that it closes with: what it tests may have ended it"
-# Variables that can tell a runner to be quiet.
+# Files that can tell a runner to be quiet.
 SETTINGS = (
     *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"),
     *("package.json", "jest.config.*", "vitest.config.*", "vite.config.*"),

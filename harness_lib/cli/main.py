@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signals.INTERRUPT)
-    except Exception:  # noqa: BLE001 - the outermost counter: a bug of harness is reported, not shown as a traceback
+    except Exception:  # noqa: BLE001 - the outermost error handler: a bug is reported, not shown as a traceback
         problem = _bug_error()
     return render.error(problem, verb, screen, _list_warnings(ctx))
 

@@ -91,8 +91,7 @@ class _FirstSteps:
 class _Help(argparse.RawDescriptionHelpFormatter):
     """A help formatter that is as wide as the terminal.
 
-    argparse makes one of these for every argument that it learns, and to know how wide the terminal is it
-    would load all that packs archives.
+    argparse makes one of these for every argument, and would import shutil to ask for the terminal's width.
     """
 
     def __init__(self, prog: str) -> None:

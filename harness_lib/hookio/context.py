@@ -1,4 +1,4 @@
-"""What the policy decides from: plain values, gathered elsewhere (`facts`, `identity`)."""
+"""What the policy decides from: plain values, which `facts` gathers."""
 
 from __future__ import annotations
 

@@ -169,8 +169,8 @@ def _with_directories(path: str) -> Iterator[str]:
 def of(tasks: Iterable[Task], done: Iterable[Task], history: History) -> list[Task]:
     """Return the `tasks` whose check may have another result than in its last run.
 
-    A check goes by the files that its task has changed (`done` are all completed tasks), by those that it
-    names, and on the settings of its test runner; one that names no file depends on all of them.
+    A check depends on the files that its task has changed (`done` are all completed tasks), on those that it
+    names, and on the settings of its test runner; one that names no file depends on all files.
     """
     owners = {task.completed_commit: task.id for task in done}
     return [task for task in tasks if _may_differ(task, owners, history)]

@@ -102,7 +102,7 @@ def task_limits(budget: Budget) -> str:
 
 
 def read_budget(document: object) -> Budget:
-    """Return the budget in `document`, as `write` made it. Raises UsageError naming what is wrong."""
+    """Return the budget in `document`, as `write_budget` made it. Raises UsageError naming what is wrong."""
     if not isinstance(document, Mapping):
         raise UsageError("A budget is an object of limits.", "See: harness budget --help")
     none = Budget()
@@ -118,7 +118,7 @@ def read_budget(document: object) -> Budget:
 
 
 def changed(budget: Budget, changes: Mapping[str, float]) -> Budget:
-    """Return `budget` with the limits in `changes`; 0 removes one. Raises UsageError as `read` does."""
+    """Return `budget` with the limits in `changes`; 0 removes one. Raises as `read_budget` does."""
     return read_budget({**write_budget(budget), **changes})
 
 

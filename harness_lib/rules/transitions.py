@@ -230,8 +230,7 @@ def reset(task: Task) -> Task:
     """Return the task reset for a new try, as the user wants.
 
     A task that waits for a person still does. The errors stay, because the next attempt learns from them;
-    those that say [DEPENDENCY] go, because with
-    one of them a task is never retried.
+    those that say [DEPENDENCY] go, because with one of them a task is never retried.
     """
     arrows.check("reset", task)
     asked = Halt("HUMAN", task.halt or "") if task.halt_kind == "HUMAN" else None

@@ -103,11 +103,6 @@ def _progress(counts: Counts) -> RenderableType:
     return grid
 
 
-def coloured_line(text: str) -> Text:
-    """Return `text` as `coloured`, cut where the terminal ends."""
-    return _without_wrap(coloured(text))
-
-
 def line(text: str, style: str = "") -> Text:
     """Return `text` in `style`, cut where the terminal ends."""
     return _without_wrap(Text(text, style=style))

@@ -14,10 +14,7 @@ from pathlib import Path
 
 
 def matching(directory: Path, pattern: str) -> list[Path]:
-    """Return the entries of `directory` that match `pattern`, a name with `*`.
-
-    None if it is not a directory, or cannot be read.
-    """
+    """Return the entries of `directory` that match `pattern`; none if it is missing or cannot be read."""
     try:
         return [path for path in directory.iterdir() if fnmatch.fnmatchcase(path.name, pattern)]
     except (FileNotFoundError, NotADirectoryError, PermissionError):

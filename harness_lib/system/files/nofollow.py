@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def descriptor(path: str | Path, flags: int, mode: int = 0o600) -> int:
+def descriptor(path: str | Path, flags: int) -> int:
     """Open `path` as `os.open` does. Raises OSError, also if it or its directory is a symbolic link."""
     directory = os.path.dirname(path)
     if os.path.islink(directory):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
-    return os.open(path, flags | _FLAGS, mode)
+    return os.open(path, flags | _FLAGS, 0o600)
 
 
 def reading(path: str | Path) -> BinaryIO:

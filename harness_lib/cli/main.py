@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from harness_lib.cli import lazily, parser
-from harness_lib.core import sessions
+from harness_lib.core import rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
@@ -66,8 +66,6 @@ def main(argv: Sequence[str]) -> int:
         args = parser.parse(argv)
         ctx = _context(screen)
         if ctx.env.get("HARNESS_SUPERVISED"):
-            from harness_lib.core import rights  # noqa: PLC0415 (for those few; everybody else would pay)
-
             rights.require_admitted(ctx, args.verb)
             reply = rights.without_refused(args.command.answer(ctx, args, screen))
         else:

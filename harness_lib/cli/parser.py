@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
@@ -17,6 +17,8 @@ import harness_lib
 from harness_lib import typed
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
+from harness_lib.system.place import roots
+from harness_lib.terminal import render
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -77,9 +79,6 @@ class _FirstSteps:
     """Shown when no verb is given."""
 
     def answer(self, ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
-        from harness_lib.system.place import roots  # noqa: PLC0415 (as above)
-        from harness_lib.terminal import render  # noqa: PLC0415 (each verb loads what it needs)
-
         others = [] if roots.find(ctx.env, ctx.cwd) else roots.elsewhere(ctx.cwd)
         elsewhere = (
             [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
@@ -173,10 +172,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _meant_before_verb(word: str) -> str:
     """Suggest an option for the unknown `word` before a verb."""
-    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
-
-    close = get_close_matches(word, OPTIONS, n=1)
-    meant = f"Did you mean {close[0]}?" if close else "Options of a verb stand behind it."
+    close = _closest(word, OPTIONS)
+    meant = f"Did you mean {close}?" if close else "Options of a verb stand behind it."
     return f"{meant} See: harness --help"
 
 
@@ -185,12 +182,10 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
     takes_a_sentence = re.search(r"[ \[](title|text)\b", syntax.format_usage())
     if takes_a_sentence and not any(word.startswith("-") for word in unknown):
         return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
-    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
-
     options = dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z-]*", syntax.format_help()))
     typed_one = unknown[0].partition("=")[0]
-    close = get_close_matches(OPTIONS_ELSEWHERE.get(typed_one, typed_one), options, n=1)
-    return " ".join([*(f"Did you mean {option}?" for option in close), f"See: {syntax.prog} --help"])
+    close = _closest(OPTIONS_ELSEWHERE.get(typed_one, typed_one), options)
+    return f"{f'Did you mean {close}? ' if close else ''}See: {syntax.prog} --help"
 
 
 def _meant(word: str, names: Sequence[str]) -> str:
@@ -198,10 +193,14 @@ def _meant(word: str, names: Sequence[str]) -> str:
     ours = ELSEWHERE.get(word.lower())
     if ours:
         return f"Did you mean: harness {ours}"
+    close = _closest(word.lower(), names)
+    return f"Did you mean: {typed.harness(close)}" if close else "See which there are: harness --help"
+
+
+def _closest(word: str, names: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 
-    close = get_close_matches(word.lower(), names, n=1)
-    return f"Did you mean: {typed.harness(close[0])}" if close else "See which there are: harness --help"
+    return next(iter(get_close_matches(word, list(names), n=1)), None)
 
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:

@@ -15,7 +15,8 @@ from harness_lib.rules import recovery
 from harness_lib.state import answers, api
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.git import snapshot, status
+from harness_lib.system.git import clones, repository, snapshot, status
+from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner
 from harness_lib.task import Merge
@@ -80,14 +81,8 @@ def _for_commands(env: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
 
 
 def _opened(path: Path, data: str = "") -> Git:
-    # Verbs that only read the list need no git.
-    from harness_lib.system.git.repository import Git  # noqa: PLC0415
-
-    if data and find_root.worker(data, str(path)):
-        from harness_lib.system.git import clones  # noqa: PLC0415
-
-        return clones.around(path, data) or Git.open(path)
-    return Git.open(path)
+    around = clones.around(path, data) if data and find_root.worker(data, str(path)) else None
+    return around or repository.Git.open(path)
 
 
 class Context:
@@ -168,8 +163,6 @@ class Context:
 
     def load_driver(self) -> None:
         """Make the driver of PostgreSQL importable; a list in a file needs none. Raises EnvSetupError."""
-        from harness_lib.system.install import launcher  # noqa: PLC0415
-
         launcher.add_postgres(self.env)
 
     @property

@@ -23,7 +23,7 @@ from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root, roots
-from harness_lib.system.processes import environment, owner, runner, sandbox
+from harness_lib.system.processes import denied, environment, owner, runner, sandbox
 from harness_lib.task import Status, Task
 from harness_lib.text import some
 
@@ -82,10 +82,8 @@ def has_init_script(ctx: Context) -> bool:
 
 def run_init_script(ctx: Context) -> runner.Finished:
     """Run the script in the caller's work tree; the list must be trusted."""
-    import shlex  # noqa: PLC0415 (every start loads this file, and few projects have a script)
-
     script = ctx.root.init_script
-    quoted = shlex.quote(str(script))
+    quoted = typed.word(script)
     return runner.run(
         quoted if os.access(script, os.X_OK) else f"sh {quoted}",
         cwd=ctx.git.top,
@@ -110,8 +108,6 @@ def prepare(ctx: Context) -> runner.Finished | None:
 
 def why_failed(ctx: Context, finished: runner.Finished) -> str:
     """Return the end of what the script has printed, or how it ended, and what its sandbox denied."""
-    from harness_lib.system.processes import denied  # noqa: PLC0415 (as above)
-
     refused = denied.said(finished.tail, ctx.env, ctx.git.top)
     how = "it took too long" if finished.timed_out else f"it ended with {finished.returncode}"
     printed = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)

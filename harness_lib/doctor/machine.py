@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from harness_lib.core import project
@@ -47,8 +48,6 @@ def worker(ctx: Context) -> Diagnoses:
 
 
 def _version(package: str) -> str | None:
-    from importlib import metadata  # noqa: PLC0415 (every verb is loaded with this one, and pays for it)
-
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -23,7 +23,6 @@ from harness_lib.text import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
 
 MESSAGE_LENGTH = 500
 ENDED = {"pending": "goes back"}
@@ -73,8 +72,14 @@ def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
         now = ctx.clock.now().timestamp()
         return drawing.run(shown.state, shown.counts, shown.ahead, now)
 
+    def take(event: Event, state: RunState) -> None:
+        shown.take(state)
+        clock = _moment(event.at).astimezone().strftime("%H:%M:%S")
+        for text in sentences(event):
+            live.console.print(drawing.coloured(f"{clock} {text}"))
+
     with drawing.live(screen.out, draw, per_second=2, transient=True) as live:
-        yield lambda event, state: shown.take(live, event, state)
+        yield take
 
 
 class _Shown:
@@ -87,19 +92,12 @@ class _Shown:
         self._ctx = ctx
         self._seen: object = None
 
-    def take(self, live: Live, event: Event, state: RunState) -> None:
-        """Show the state of the run, and `event` as a line above it if it has something to say."""
-        from harness_lib.terminal import drawing  # noqa: PLC0415 (as above)
-
+    def take(self, state: RunState) -> None:
+        """Show the state of the run, and count the tasks again if the list has changed."""
         self.state = state
         seen = self._ctx.store.stamp()
-        if seen != self._seen:
-            self._count(seen)
-        clock = _moment(event.at).astimezone().strftime("%H:%M:%S")
-        for text in sentences(event):
-            live.console.print(drawing.coloured(f"{clock} {text}"))
-
-    def _count(self, seen: object) -> None:
+        if seen == self._seen:
+            return
         try:
             questions = self._ctx.store.ask()
         except HarnessError:

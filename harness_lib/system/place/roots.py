@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system.files import directories, nofollow
+from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.place import find_root
 
 
@@ -145,8 +145,6 @@ def refused(path: str | Path) -> RefusedError:
 
 def remember(root: Path, common_git_dir: Path) -> None:
     """Note `root` in `common_git_dir`, so that every linked worktree of the repository finds it."""
-    from harness_lib.system.files import atomic  # noqa: PLC0415 (only `find` is asked on every event)
-
     note = common_git_dir / find_root.NOTE
     atomic.make_directory(note.parent)
     atomic.keep_private(note.parent)

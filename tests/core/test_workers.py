@@ -40,6 +40,22 @@ def test_each_gets_another_task_and_a_lease(shared: Project) -> None:
     assert [s["worker"] for s in shared.state["sessions"]] == ["b"]
 
 
+def test_each_gets_another_task_although_git_has_put_the_list_into_every_work_tree(shared: Project) -> None:
+    """Docs/ci.md has it committed."""
+    shared.git("add", "-f", "harness-tasks.json")
+    shared.git("commit", "-q", "-m", "For CI")
+    a, b = worker(shared, "a"), worker(shared, "b")
+
+    taken = [agent.ok("claim")["task"]["id"] for agent in (a, b)]
+
+    assert taken == ["task-001", "task-002"]
+    put(b, "done")
+    put(b, "harness-tasks.json", "{}")
+    b.ok("finish")
+    assert shared.git("show", "--format=", "--name-only", "b") == "done"
+    assert shared.task("task-002")["status"] == "completed"
+
+
 @pytest.mark.release
 def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
     a, b = worker(shared, "a"), worker(shared, "b")

@@ -20,7 +20,7 @@ from tests.state.clock import NOON, Noon
 @pytest.fixture
 def lists(root: Root) -> Path:
     """Make a git directory; return where it keeps lists."""
-    (root.path / ".git").mkdir()
+    (root.path / ".git" / "objects").mkdir(parents=True)
     return root.path / ".git" / "harness" / "lists"
 
 
@@ -117,7 +117,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
 @pytest.mark.parametrize("in_a_repository", [False, True])
 def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: bool) -> None:
     if in_a_repository:
-        (root.path / ".git").mkdir()
+        (root.path / ".git" / "objects").mkdir(parents=True)
     store = make(root)
     change(store)
     change(store)
@@ -158,7 +158,7 @@ def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
 
 
 def test_where_the_git_directory_is_closed_there_is_no_copy_and_no_word_about_it(root: Root) -> None:
-    (root.path / ".git").mkdir()
+    (root.path / ".git" / "objects").mkdir(parents=True)
     (root.path / ".git" / "harness").write_text("not ours", encoding="ascii")
 
     assert change(make(root)) == []
@@ -174,3 +174,12 @@ def test_a_copy_that_cannot_be_written_for_another_reason_is_a_warning(root: Roo
     beginning = "The change is made, but the copy in the git directory could not be written: "
     assert warning == f"{beginning}Is a directory"
     assert store.whole().tasks[0].title == "New"
+
+
+def test_a_git_directory_without_a_repository_gets_no_copy(root: Root) -> None:
+    """Git passes it over; a copy there would be found from every directory below it."""
+    (root.path / ".git").mkdir()
+
+    assert change(make(root)) == []
+
+    assert list((root.path / ".git").iterdir()) == []

@@ -24,6 +24,8 @@ ENABLE_FLAG = ".harness-active"
 PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
 NOTE = "harness/root"
+# What a git directory has; a broken one perhaps only one of them.
+GIT_HAS = ("HEAD", "objects")
 # In a git directory: the backup copies of lists.
 COPIES = "harness/lists"
 # In the data directory: the work trees of runs, each at `<project>/<run>/<worker>`.
@@ -50,14 +52,16 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
 
     In this order: upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree that
     `roots.remember` noted in the common git directory of either; a directory whose list is lost, if the git
-    directory has a backup copy of it. A root of another user is skipped.
+    directory has a backup copy of it. A root of another user is skipped. A list that git has checked out in a
+    linked work tree, or in that of a worker, comes last: two workers would take one task, each from its copy.
     """
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
     data = data_home.directory(env)
     above = (directory for start in starts for directory in upwards(start))
     root = next((each for each in above if _holds_state(each) and _is_ours(each)), None)
-    root = root or next(filter(None, (_remembered(start, data) for start in starts)), None)
+    if root is None or _is_bare(root):
+        root = next(filter(None, (_remembered(start, data) for start in starts)), root)
     return root or _with_backup_copy(starts)
 
 
@@ -181,6 +185,11 @@ def _holds_state(directory: str) -> bool:
         return False
 
 
+def _is_bare(root: str) -> bool:
+    """Return whether nobody has worked with the list in `root`: git may have put it there."""
+    return not any(os.path.lexists(os.path.join(root, name)) for name in (PRIVATE_DIR, ENABLE_FLAG))
+
+
 def _is_ours(directory: str) -> bool:
     """Return whether this user owns it: the list of another one (in `/tmp`) would run foreign commands."""
     user = os.geteuid()
@@ -215,10 +224,13 @@ def _remembered(start: str, data: str) -> str | None:
 
 
 def git_dir(directory: str) -> str | None:
-    """Return the git directory of the work tree whose top is `directory`; None if there is none."""
+    """Return the git directory of the work tree whose top is `directory`; None if there is none.
+
+    Git passes over a `.git` that is empty, or has files of harness only.
+    """
     dot_git = os.path.join(directory, ".git")
     if os.path.isdir(dot_git):
-        return dot_git
+        return dot_git if any(os.path.lexists(os.path.join(dot_git, name)) for name in GIT_HAS) else None
     return pointed(dot_git, "gitdir: ", directory) if os.path.isfile(dot_git) else None
 
 

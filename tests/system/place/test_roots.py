@@ -153,10 +153,21 @@ class TestLinkedWorktree:
         assert root_of(linked) == main
         assert root_of(linked / "sub") == main
 
-    def test_a_list_of_its_own_wins(self, main: Path, linked: Path) -> None:
+    @pytest.mark.parametrize("worked_with", [roots.PRIVATE_DIR, roots.ENABLE_FLAG])
+    def test_a_list_of_its_own_wins(self, main: Path, linked: Path, worked_with: str) -> None:
         roots.remember(main, main / ".git")
+        (linked / worked_with).mkdir()
 
         assert root_of(make_root(linked)) == linked.resolve()
+
+    def test_one_that_git_has_checked_out_does_not(self, main: Path, linked: Path) -> None:
+        """The list is in git for CI: each work tree has a copy, and all workers must use one."""
+        assert root_of(make_root(linked)) == linked.resolve()
+
+        roots.remember(main, main / ".git")
+
+        assert root_of(linked) == main
+        assert root_of(linked / "sub") == main
 
     def test_a_note_that_leads_nowhere_is_no_root(self, main: Path, linked: Path) -> None:
         roots.remember(main, main / ".git")

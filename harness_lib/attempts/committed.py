@@ -211,9 +211,11 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         with sessions.halting_on_error(ctx, session, task.id):
             trust.require(ctx, questions)
         passed, why = _check(ctx, task)
-        head = ctx.git.head()
+        commit = ctx.git.head()
+        if not passed and questions.concurrent and ctx.target is None:
+            passed, why, commit = _check_elsewhere(ctx, task) or (False, why, commit)
         with ctx.store.transaction() as tx:
-            lines += _record(tx, session, task, head, why, passed=passed)
+            lines += _record(tx, session, task, commit, why, passed=passed)
     return lines
 
 
@@ -238,22 +240,38 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
     return False, checked.failure().rstrip(".")
 
 
+def _check_elsewhere(ctx: Context, task: Task) -> tuple[bool, str, str] | None:
+    """Check `task` on the commit of another branch that names it; return that it passes, why, and the commit.
+
+    Workers of the legacy protocol work on branches of their own, and record no commit.
+    None if there is no such commit, or the check does not pass there.
+    """
+    base = ctx.git.commit_called(task.started_at_commit)
+    others = ctx.git.commits_elsewhere(base) if base else ()
+    commit = next((each.oid for each in others if each.names(task.id)), None)
+    if commit is None or not check_of(task).is_given:
+        return None
+    with beside(ctx, commit) as clean:
+        passed, why = _check(clean, task)
+    return (True, f"{why} at {commit[:12]}, which is on another branch", commit) if passed else None
+
+
 def _held_out(ctx: Context, task: Task) -> Checked:
     """Run the held-out check of `task` on the content of the work tree."""
-    git, head = ctx.git, ctx.git.head()
+    git, commit = ctx.git, ctx.git.head()
     message = f"harness: to prove {task.id}\n"
-    content = git.commit(ctx.capture(), [head] if head else [], message)
+    content = git.commit(ctx.capture(), [commit] if commit else [], message)
     with beside(ctx, content) as clean:
         return check.run_in(clean, task, "-unproven")
 
 
-def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
+def _record(tx: Tx, session: Session, task: Task, commit: str | None, why: str, *, passed: bool) -> list[str]:
     current = tx.task(task.id)
     if current is None or not arrows.may("confirm", current) or current.validation != task.validation:
         # Another worker was faster, or the task was edited again: the next session checks it.
         return []
     tx.replace(
-        transitions.confirm(current, now=tx.now, commit=head) if passed else transitions.doubt(current)
+        transitions.confirm(current, now=tx.now, commit=commit) if passed else transitions.doubt(current)
     )
     outcome = "completed" if passed else "pending again"
     text = f"{UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"

@@ -6,7 +6,6 @@ need not wait for it. Its work is kept, and its work tree is not touched.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from harness_lib import typed
@@ -46,11 +45,10 @@ def facts(ctx: Context, task: Task) -> recovery.Facts:
         return recovery.Facts(
             uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
         )
-    named = re.compile(rf"(?<![\w-]){re.escape(task.id)}(?![\w-])")
     as_recorded, reflects = _against_checkpoint(ctx, task, base)
     return recovery.Facts(
         uncommitted=not as_recorded and requeue.has_changes(ctx, task),
-        task_commits=any(named.search(commit.message) for commit in git.commits_since(base)),
+        task_commits=any(commit.names(task.id) for commit in git.commits_since(base)),
         checkpoints=bool(task.checkpoints),
         reflects=reflects,
         base_exists=True,

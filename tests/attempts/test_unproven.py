@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project, begin
+from tests.verbs.project import Agent, Project, begin, own_work_tree
 
 SAID = "an external edit"
 
@@ -238,3 +239,38 @@ def test_what_the_user_does_with_our_verbs_is_proven(agent: Agent) -> None:
 
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+
+
+def test_what_a_legacy_worker_has_completed_on_its_own_branch_is_checked_there(make_project: Make) -> None:
+    """Its list says no commit; the message of the commit names the task."""
+    project = make_project(mode="concurrent")
+    person = project.agent("person")
+    for name in ("one", "two"):
+        person.ok("add", name, "--validate", f"test -f {name}")
+    legacy, ours = own_work_tree(project, "old"), own_work_tree(project, "new")
+    base = project.head
+    project.edit_task(status="in_progress", claimed_by="old", started_at_commit=base)
+    (legacy.cwd / "one").write_text("done\n", encoding="utf-8")
+    sh(legacy.cwd, "add", "one")
+    sh(legacy.cwd, "commit", "-q", "-m", "[task-001] one")
+    commit = sh(legacy.cwd, "rev-parse", "HEAD")
+    project.edit_task(status="completed", completed_at="2025-07-01T10:00:00Z")
+
+    taken = ours.ok("claim")
+
+    assert taken["task"]["id"] == "task-002"
+    done = project.task("task-001")
+    assert (done["status"], done["completed_commit"]) == ("completed", commit)
+    assert project.grep("WARN [task-001]", "on another branch; completed")
+
+
+def test_a_commit_of_another_branch_that_fails_the_check_proves_nothing(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    project.agent("person").ok("add", "one", "--validate", "test -f one")
+    legacy, ours = own_work_tree(project, "old"), own_work_tree(project, "new")
+    project.edit_task(started_at_commit=project.head)
+    sh(legacy.cwd, "commit", "-q", "--allow-empty", "-m", "[task-001] one")
+    forge(project, "task-001")
+
+    assert ours.ok("claim")["task"]["id"] == "task-001"
+    assert project.grep("WARN [task-001]", "failed with exit code 1; pending again")

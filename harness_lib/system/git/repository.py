@@ -48,6 +48,10 @@ class Commit(NamedTuple):
     oid: str
     message: str
 
+    def names(self, word: str) -> bool:
+        """Return whether the message has `word`, not as a part of a longer one."""
+        return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", self.message) is not None
+
 
 class Git(NamedTuple):
     """One work tree; `git_dir` is its own, `common_dir` is shared with its linked worktrees."""
@@ -219,7 +223,15 @@ class Git(NamedTuple):
 
     def commits_since(self, base: str) -> tuple[Commit, ...]:
         """Return the commits of HEAD that `base` lacks, newest first; none if `base` does not exist."""
-        answer = self.run("log", "-z", "--encoding=UTF-8", "--format=%H%x00%B", f"{base}..HEAD", check=False)
+        return self._commits(f"{base}..HEAD")
+
+    def commits_elsewhere(self, base: str) -> tuple[Commit, ...]:
+        """Return the commits of other branches that HEAD and `base` lack, as `commits_since` does."""
+        return self._commits("--branches", "^HEAD", f"^{base}")
+
+    def _commits(self, *revisions: str) -> tuple[Commit, ...]:
+        options = ("-z", "--encoding=UTF-8", "--format=%H%x00%B")
+        answer = self.run("log", *options, *revisions, "--", check=False)
         if answer.returncode:
             return ()
         parts = os.fsdecode(answer.stdout).split("\0")

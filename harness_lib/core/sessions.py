@@ -177,6 +177,12 @@ def holder(questions: Questions, ctx: Context) -> Session | None:
     return next((session for session in others if is_live(session, questions, ctx)), None)
 
 
+def keeps_runs_out(questions: Questions, ctx: Context) -> Session | None:
+    """Return the live exclusive session of a chat or a user, the caller's own too; None if there is none."""
+    live = (s for s in questions.sessions() if not _is_of_run(s) and is_live(s, questions, ctx))
+    return None if questions.concurrent else next(live, None)
+
+
 def refuse_other(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another worker has a live exclusive session."""
     session = holder(questions, ctx)

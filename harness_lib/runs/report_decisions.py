@@ -205,7 +205,11 @@ def next_run(
     work waits for the branch.
     """
     retry = _retry(questions, red)
+    then: tuple[str, ...]
     match questions.no_work():
+        case None if questions.sessions_spent():
+            more = typed.harness("edit", rest="--max-sessions N")
+            does, then = "starts nothing (no session is left)", (more,)
         case None if here.task is None and here.elsewhere:
             does, then = "leaves the rest to the machine that has its held-out check", retry
         case None:

@@ -296,6 +296,10 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
         return "the list is empty", (rechecked.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):
         return f"{remedies.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
+    if session := sessions.keeps_runs_out(questions, ctx):
+        return f"{remedies.RUN} is refused while session {session.number} is open", (
+            sessions.how_to_end(session),
+        )
     does, then = report_decisions.next_run(
         questions, known.red, held_out.next_here(ctx, questions), waits=bool(known.merge)
     )

@@ -81,6 +81,27 @@ def test_many_failures_are_bounded(project: Project, agent: Agent) -> None:
     assert len(agent("report", "--all").out.splitlines()) > 28
 
 
+def test_a_list_that_may_have_no_more_sessions_is_not_said_to_go_on(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f one")
+    agent.ok("edit", "--max-sessions", "1")
+    agent.ok("start")
+    agent.ok("stop")
+
+    last = agent.ok("report")["message"].splitlines()[-1]
+
+    assert last.startswith("AGAIN: harness run starts nothing (no session is left)")
+    assert "harness edit --max-sessions N" in last
+
+
+def test_while_a_chat_has_the_list_no_other_run_is_said_to_go_on(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f one")
+    agent.ok("start")
+
+    last = agent.ok("report")["message"].splitlines()[-1]
+
+    assert last.startswith("AGAIN: harness run is refused while session 1 is open")
+
+
 def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent) -> None:
     """A task is halted with many words, and work waits for files with long names."""
     agent.ok("add", "Large", "--validate", "true")

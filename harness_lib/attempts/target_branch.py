@@ -260,11 +260,24 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
     """Return the error for an attempt without a base: `branch` (full name) has no commit."""
     branches = [name for name, _ in git.refs(HEADS)]
     name = short(branch or "HEAD")
+    renamed = next((each for each in branches if branch and history.was_renamed(git, branch, each)), None)
+    if branch and renamed:
+        back = typed.git("branch", "-m", short(renamed), name)
+        return EnvSetupError(
+            f"The branch {name} is called {short(renamed)} now, and there is work for {name}.",
+            f"Give it its name back until the work is merged: {back}",
+        )
     stood = last_place(git, branch) if branch else None
     if branch and stood:
         return EnvSetupError(
             f"The branch {name} is gone; it stood at {stood[:12]}.",
             f"Make it again: {typed.git('branch', name, stood)}",
+        )
+    if branch and branches and branch != git.branch():
+        return EnvSetupError(
+            f"The branch {name} is gone, and there is work for it.",
+            "Make it again at the commit of the last task that `harness log` says was completed: "
+            f"{typed.git('branch', name, rest='COMMIT')}",
         )
     if branches:
         other = short(branches[0])

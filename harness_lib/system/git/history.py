@@ -162,6 +162,12 @@ def present_name(git: Git, branch: str) -> str:
     return branch
 
 
+def was_renamed(git: Git, old: str, new: str) -> bool:
+    """Return whether the branch `new` was once renamed from `old`, by its own record."""
+    why = git.lines("log", "--walk-reflogs", "--format=%gs", new, "--", check=False)
+    return any(each.startswith(f"{RENAMED}{old} to ") for each in why)
+
+
 def stood_last(git: Git) -> str | None:
     """Return the commit of the files of this work tree, by the record of its HEAD."""
     return next((step.new for step in _steps(git) if step.new and step.why != PUT_BACK), None)

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +22,10 @@ from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
+from harness_lib.text import some
 
 KEPT = 20
+SHOWN = 5
 KEPT_BYTES = 64 * 1024 * 1024
 _DIGITS = 10
 # The git directory is closed by a sandbox, or something else is in its place.
@@ -76,11 +79,79 @@ def find(root: Root) -> Loaded:
 
 
 def find_instead(root: Root) -> Loaded:
-    """Return the newest good copy of a list that a user's edit has broken. Raises as `find` does."""
+    """Return the newest good copy of a list that the user gives up. Raises as `find` does."""
     content = _content(root.state)
     if content is None:
         return _substitute(root, "is missing", None, None)
     return _substitute(root, "is not as it must be", content[0], summary.stamp(content[1]))
+
+
+class Past(NamedTuple):
+    """The list as harness wrote it last: its bytes, when that was, and in words what the file lacks of it."""
+
+    data: bytes
+    written: datetime
+    lacking: str
+
+
+def past(root: Root, loaded: Loaded) -> Past | None:
+    """Return the list that harness wrote last, if another program has taken something out of it since.
+
+    Git does that to a list that it tracks (a stash, a reset), or that comes with a merge. Only inside a
+    transaction, because a writer keeps its copy of the list after the list; those who read ask `replaced`.
+    """
+    newest = None if loaded.ours or loaded.source is not None else newest_good(root)
+    if newest is None:
+        return None
+    path = root.generations / newest[0]
+    words = _lacking(codec.decode(newest[1]), loaded.state)
+    if not words:
+        return None
+    try:
+        data, moment = nofollow.read(path), path.stat().st_mtime
+    except OSError:
+        # `.harness/` may be deleted at any time.
+        return None
+    changed = f"{root.state.name} was changed outside of harness, perhaps by git ({words})"
+    return Past(data, datetime.fromtimestamp(moment, timezone.utc), changed)
+
+
+def _lacking(was: State, now: State) -> str:
+    """Return in words what `now` lacks of `was`, "" if it has all of it."""
+    statuses = {task.id: task.status for task in now.tasks}
+    numbers = {session.number for session in now.sessions or ()}
+    lacking = {
+        "another list, made": [now.created or "?"] if now.created != was.created else [],
+        "gone": [task.id for task in was.tasks if task.id not in statuses],
+        "no longer completed": [
+            task.id
+            for task in was.tasks
+            if task.is_done and statuses.get(task.id, "completed") != "completed"
+        ],
+        "no longer open": [
+            f"session {each.number}" for each in was.sessions or () if each.number not in numbers
+        ],
+    }
+    return "; ".join(f"{what}: {some(names, SHOWN)}" for what, names in lacking.items() if names)
+
+
+def replaced(root: Root, loaded: Loaded) -> list[str]:
+    """Return a warning for those who only read the list, if there is a `past`."""
+    found = past(root, loaded)
+    if found is None or _is_locked(root) or find(root).ours:
+        return []
+    return [f"{found.lacking}. The user can put the last list back: harness check --restore"]
+
+
+def _is_locked(root: Root) -> bool:
+    """Return whether a writer has signed the lock of the list and has not left, or died.
+
+    It signs before it replaces the list, and writes the status cache before it leaves.
+    """
+    try:
+        return root.lock_file.stat().st_size > 0
+    except OSError:
+        return False
 
 
 # The last list written by harness that this process has read or written. A verb reads the list several times,

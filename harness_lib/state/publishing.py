@@ -184,6 +184,20 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
     return warnings + append(root, [line])
 
 
+def keep_past(root: Root, past: load.Past, now: datetime, session: int) -> list[str]:
+    """Keep the list that another program has replaced beside the file; return a warning, the first time.
+
+    Raises EnvSetupError if it cannot be written.
+    """
+    kept = root.path / f"{root.state.name}.old-{past.written:%Y%m%dT%H%M%SZ}"
+    if os.path.lexists(kept):
+        return []
+    with explained(root):
+        atomic.write(kept, past.data, mode=atomic.permissions(root.state))
+    text = f"{past.lacking}. The list as it was is kept in {kept.name}"
+    return [text, *append(root, [journal.line("WARN", text, now=now, session=session)])]
+
+
 def _rest_too(root: Root, state: State) -> str:
     """Restore the enable flag and the log, which were lost with the list; return words for the warning."""
     if state.sessions and stats.holds_agents(state):

@@ -86,6 +86,7 @@ class Store(Upkeep):
         if loaded.source is not None:
             message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
             warnings.append(f"{message} Restore it with: harness check --repair")
+        warnings += load.replaced(self.root, loaded)
         return Answers(loaded.state, self._clock.now(), tuple(warnings))
 
     def whole(self) -> State:
@@ -213,6 +214,10 @@ class Store(Upkeep):
             problems = schema.problems_of_new(loaded.document, loaded.state.tasks, passed)
             if problems:
                 raise ContractError(problems, self.root.state.name)
+            past = load.past(self.root, loaded)
+            if past is not None:
+                number = loaded.state.session_count
+                warnings += publishing.keep_past(self.root, past, self._clock.now(), number)
         return loaded
 
     def _publish(self, tx: Tx, loaded: Loaded) -> None:

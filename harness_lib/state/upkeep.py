@@ -191,7 +191,8 @@ def examine(root: Root, now: datetime) -> Examined:
     rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]
     unproven = tuple(_unproven(state))
     problems = (*_by_schema(root, document), *rings, *unproven)
-    return Examined(problems, Answers(state, now), is_only_unproven=len(problems) == len(unproven))
+    questions = Answers(state, now, tuple(load.replaced(root, load.find(root))))
+    return Examined(problems, questions, is_only_unproven=len(problems) == len(unproven))
 
 
 def _by_schema(root: Root, document: object) -> list[Problem]:

@@ -39,7 +39,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--restore",
         action="store_true",
-        help="for the user: replace an invalid list by the last good one (the invalid one is kept)",
+        help="for the user: replace an invalid list, or one that another program has put there, "
+        "by the last good one (the other one is kept)",
     )
 
 
@@ -75,6 +76,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
         "\n".join(lines),
         exit=Exit.CHECK_FAILED if examined.problems or red else Exit.DONE,
         next=typed.harness("retry", red[0].id) if red else _next(ctx, examined, trusted=trusted),
+        warnings=tuple(questions.warnings) if questions else (),
         extra={
             "problems": [problem._asdict() for problem in examined.problems[:limit]],
             "doubts": doubts[:limit],
@@ -161,9 +163,9 @@ def repair(ctx: Context) -> Reply:
 
 
 def put_back(ctx: Context) -> Reply:
-    """Replace a list that breaks the contract by its last valid copy, as the user has decided.
+    """Replace a list that is invalid, or that another program has replaced, as the user has decided.
 
-    Raises RefusedError (the list is valid, or an agent asks), StateUnreadableError (no valid copy is left).
+    Raises RefusedError (nothing to restore, or an agent asks), StateUnreadableError (no valid copy is left).
     """
     agent = rights.known_agent(ctx)
     if agent is not None:
@@ -172,7 +174,8 @@ def put_back(ctx: Context) -> Reply:
             "Tell the user what is wrong (harness check), and that this puts the last good list back:"
             " harness check --restore",
         )
-    if not ctx.store.examine().problems:
+    examined = ctx.store.examine()
+    if not examined.problems and not (examined.questions and examined.questions.warnings):
         raise RefusedError(
             f"{ctx.store.list_file} is valid; nothing to restore.", "Look at it with: harness status"
         )

@@ -33,6 +33,23 @@ def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Pro
     assert "nothing to restore" in person.fails(8, "check", "--restore")["error"]["message"]
 
 
+def test_a_list_that_git_has_set_back_comes_back_as_the_user_says(project: Project, agent: Agent) -> None:
+    """Docs/ci.md puts the list into git, so a stash or a reset takes what has happened since out of it."""
+    committed = project.file.read_bytes()
+    agent.ok("add", "One", "--validate", "test -e one")
+    project.file.write_bytes(committed)
+    person = project.agent("person")
+
+    for verb in ("status", "check"):
+        (warning,) = person.ok(verb)["warnings"]
+        assert "(gone: task-001)" in warning
+        assert "harness check --restore" in warning
+    person.ok("check", "--restore", CLAUDE_PID="")
+
+    assert project.task()["title"] == "One"
+    assert person.ok("check")["warnings"] == []
+
+
 def test_a_good_list_is_fine(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "test -e one")
     said = agent.ok("check")
@@ -61,6 +78,17 @@ def test_all_problems_are_named_the_nearest_to_the_top_first(project: Project, a
     assert said["next"] == "harness check"
     assert "Correct the named fields in the file" in said["message"]
     assert "harness check --restore" in said["message"]
+
+
+def test_the_work_of_a_task_in_progress_does_not_make_its_check_one_that_cannot_fail(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "One", "--validate", "grep -q done work")
+    agent.ok("start")
+    agent.ok("claim")
+    project.put("work", "done\n")
+
+    assert agent.ok("check")["doubts"] == []
 
 
 def test_a_cycle_is_a_problem(project: Project, agent: Agent) -> None:

@@ -153,7 +153,7 @@ class TestLinkedWorktree:
         assert root_of(linked) == main
         assert root_of(linked / "sub") == main
 
-    @pytest.mark.parametrize("worked_with", [roots.PRIVATE_DIR, roots.ENABLE_FLAG])
+    @pytest.mark.parametrize("worked_with", [find_root.PRIVATE_DIR, find_root.ENABLE_FLAG])
     def test_a_list_of_its_own_wins(self, main: Path, linked: Path, worked_with: str) -> None:
         roots.remember(main, main / ".git")
         (linked / worked_with).mkdir()

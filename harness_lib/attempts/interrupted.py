@@ -45,10 +45,12 @@ def facts(ctx: Context, task: Task) -> recovery.Facts:
         return recovery.Facts(
             uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
         )
+    commits = git.commits_since(base)
     as_recorded, reflects = _against_checkpoint(ctx, task, base)
     return recovery.Facts(
         uncommitted=not as_recorded and requeue.has_changes(ctx, task),
-        task_commits=any(commit.names(task.id) for commit in git.commits_since(base)),
+        # An agent may commit under its own message, which names no task.
+        task_commits=any(not as_recorded or commit.names(task.id) for commit in commits),
         checkpoints=bool(task.checkpoints),
         reflects=reflects,
         base_exists=True,

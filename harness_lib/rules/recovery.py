@@ -36,8 +36,9 @@ class Facts(NamedTuple):
     """What git and the list say about an interrupted attempt.
 
     `uncommitted`: the work tree is neither as at the base nor as at the last checkpoint; `task_commits`:
-    commits since the base name the task; `checkpoints`: it has some; `reflects`: the files show what the last
-    one claims (without a checkpoint this means nothing); `base_exists`: the commit to go back to is there.
+    there are commits since the base, and they name the task or the work tree is not as at the last
+    checkpoint; `checkpoints`: it has some; `reflects`: the files show what the last one claims (without a
+    checkpoint this means nothing); `base_exists`: the commit to go back to is there.
     """
 
     uncommitted: bool

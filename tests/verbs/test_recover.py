@@ -36,15 +36,11 @@ def recover(project: Project, agent: Agent, mode: str = "exclusive") -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_change_no_commit_no_checkpoint_fails(make_project: Make, mode: str) -> None:
-    """What was untracked before is no change, and a commit that names another task none of its own."""
+    """What was untracked before is no change."""
     project = make_project(mode=mode)
     project.put("mine.txt", "mine\n")
     agent = project.agent()
     begin(agent)
-    if mode == "exclusive":
-        project.put("x")
-        project.git("add", "x")
-        project.commit_only("about [task-0011] and task-001x")
 
     assert "No progress detected" in recover(project, agent, mode)
 
@@ -67,6 +63,25 @@ def test_checkpoints_that_the_files_reflect_are_resumed(make_project: Make, mode
     task = project.task()
     assert (task["status"], task["attempts"], task["claimed_by"]) == ("in_progress", 0, "next")
     assert len(task["checkpoints"]) == 1
+
+
+def test_commits_under_another_message_are_work_as_changes_are(make_project: Make) -> None:
+    """The check decides about them, whatever they say; what is as at the last checkpoint goes on unasked."""
+    project, agent = interrupted(make_project, "exclusive")
+    half = project.commit("about [task-0011] and task-001x", files={"half.txt": "half\n"})
+
+    assert ": resume (" in recover(project, agent)
+
+    task = project.task()
+    assert (task["status"], task["attempts"], project.head) == ("in_progress", 0, half)
+    following = next(each for each in project.agents if each.name == "next")
+    following.ok("checkpoint", "1/2", "half")
+    following.die()
+    assert "resume from last step" in project.agent("third").ok("start")["recovered"][0]
+    project.commit("All of it", files={"done": "x\n"})
+    project.agents[-1].die()
+    assert "mark completed" in project.agent("last").fails(9, "start")["recovered"][0]
+    assert (project.task()["status"], project.in_commit("HEAD~1")) == ("completed", ["half.txt", "tracked.txt"])
 
 
 def test_checkpoints_whose_work_is_gone_fail(make_project: Make) -> None:

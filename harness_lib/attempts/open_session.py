@@ -193,11 +193,12 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.store.transaction("tasks") as tx:
         halted = sessions.mine(tx, ctx)
+        again = halted.number if halted is not None and _is_unused(halted, tx, ctx) else None
         if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
             sessions.close(tx, halted)
         sessions.fold_dead(tx, ctx)
         sessions.record_blocked(tx, tx.session_count)
-        stop = _nothing_to_do(tx) or tx.sessions_spent()
+        stop = _nothing_to_do(tx) or (tx.sessions_spent() if again is None else None)
         if stop == "waiting" and not tx.concurrent:
             sessions.refuse_other(tx, ctx)
         if stop is not None:
@@ -205,9 +206,15 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
             sessions.disable_hooks_when_finished(tx, ctx.store)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
-        session = sessions.open_one(tx, ctx)
+        session = sessions.open_one(tx, ctx, again)
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         return session, None, tuple(tx.warnings)
+
+
+def _is_unused(session: Session, questions: Questions, ctx: Context) -> bool:
+    """Return whether the caller's session was halted before it finished an attempt, so that it counts once."""
+    is_callers = is_open(session, questions, ctx) and sessions.is_callers(session, ctx)
+    return is_callers and session.halt is not None and not session.finished_attempts
 
 
 def _nothing_to_do(tx: Tx) -> StopReason | None:

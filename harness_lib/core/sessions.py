@@ -241,11 +241,15 @@ def _is_of_run(session: Session) -> bool:
     return session.pid is not None and owner.is_own_name(session.worker, "run", session.pid)
 
 
-def open_one(tx: Tx, ctx: Context) -> Session:
-    """Add a session of this worker, not yet counted; in exclusive mode hold the protocol's lock for it."""
+def open_one(tx: Tx, ctx: Context, number: int | None = None) -> Session:
+    """Add a session of this worker, not yet counted; in exclusive mode hold the protocol's lock for it.
+
+    `number`: that of the worker's session which it goes on with.
+    """
     me = ctx.owner
-    # In this order: whoever has counted keeps others from opening one meanwhile.
-    number = max([tx.session_count, *(s.number for s in tx.sessions())]) + 1
+    if number is None:
+        # In this order: whoever has counted keeps others from opening one meanwhile.
+        number = max([tx.session_count, *(s.number for s in tx.sessions())]) + 1
     session = Session(
         number=number,
         worker=me.worker,

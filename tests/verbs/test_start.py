@@ -215,6 +215,23 @@ def test_halted_tasks_use_up_no_sessions_and_the_limit_holds(halted: Project, ag
     assert halted.state["session_count"] == 1
 
 
+def test_a_session_that_was_refused_before_it_did_anything_is_counted_once(
+    project: Project, one: Agent
+) -> None:
+    project.configure(max_sessions=1)
+    project.put("tracked.txt", "mine\n")
+    one.fails(8, "claim")
+    project.git("checkout", "tracked.txt")
+
+    assert one.ok("start")["session"] == 1
+
+    assert project.state["session_count"] == 1
+    assert project.state["sessions"][0]["halt"] is None
+    one.ok("claim")
+    one.ok("stop")
+    assert one.fails(9, "start")["stop"] == {"reason": "max_sessions"}
+
+
 def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) -> None:
     project = make_project(mode="concurrent")
     begin(project.agent("first"))

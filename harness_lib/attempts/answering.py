@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.attempts import commit, complete, contents, reconcile, second_check
+from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
@@ -75,4 +76,4 @@ def let_go_on(tx: Tx, task: Task) -> None:
         if attempts.takes_an_answer(session.halt_kind) and recovery.works_for(
             task.claimed_by, session.worker
         ):
-            tx.replace_session(session._replace(halt=None, halt_kind=None))
+            tx.replace_session(sessions.unhalted(session))

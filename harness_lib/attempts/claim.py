@@ -114,7 +114,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)
-    tx.replace_session(session._replace(halt=None, halt_kind=None))
+    tx.replace_session(sessions.unhalted(session))
     where = f", machine={claimed.machine}" if claimed.machine else ""
     words = f"{task.title} (base={surveyed.base[:12]}{where})"
     tx.log("Starting", words, session=session.number, task=task.id)

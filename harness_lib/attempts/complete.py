@@ -7,6 +7,7 @@ with other tasks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from harness_lib import typed
@@ -31,6 +32,8 @@ from harness_lib.rules.attempts import Halt
 from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
 from harness_lib.text import some
+
+_ASKED = re.compile(r"the user types: (harness accept .*?); to send the work back", re.DOTALL)
 
 
 def complete(
@@ -154,6 +157,12 @@ def accept_command(task: Task, paths: Sequence[str]) -> str:
     return typed.harness("accept", task.id, *(word for path in paths for word in ("--path", path)))
 
 
+def asked_command(task: Task) -> str:
+    """Return the command by which the user accepts all the work of `task` that waits, as its halt says."""
+    asked = _ASKED.search(task.halt or "")
+    return asked[1] if asked else accept_command(task, ())
+
+
 def return_command(task: Task) -> str:
     """Return the command by which the user sends the work of `task` back to an agent."""
     return typed.harness("return", task.id, rest='"what is to be changed"')
@@ -196,7 +205,7 @@ def hold(
         tx.log("WARN", why.words, session=session.number, task=task.id)
         current = sessions.mine(tx, ctx)
         if current and task.target is None:
-            sessions.halt(tx, current, why)
+            sessions.halt(tx, current, why, task.id)
     if task.target is None:
         return outcome.Ended(halted, None)
     asked = f"The user was asked about {_named(files) or 'all of it'}."

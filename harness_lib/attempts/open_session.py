@@ -212,7 +212,7 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
 
 
 def _is_unused(session: Session, questions: Questions, ctx: Context) -> bool:
-    """Return whether the caller's session was halted before it finished an attempt, so that it counts once."""
+    """Return whether the caller's session was halted before it finished any attempt."""
     is_callers = is_open(session, questions, ctx) and sessions.is_callers(session, ctx)
     return is_callers and session.halt is not None and not session.finished_attempts
 

@@ -19,7 +19,7 @@ from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.processes import owner
-from harness_lib.task import Session, SessionConfig, Task
+from harness_lib.task import SessionConfig, Task
 
 # The verbs that an agent of `harness run` may type; the others are for the runner or a user. They read or
 # report; `add` proposes; hooks type `beat` for it.
@@ -116,14 +116,10 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
 def lift_halts(tx: Tx, task: Task) -> None:
     """Continue the sessions that were halted because of the configuration of this task."""
     for session in tx.sessions():
-        concerned = not tx.concurrent or recovery.works_for(task.claimed_by, session.worker)
-        if concerned and attempts.is_lifted_by_an_edit(session.halt_kind):
-            lift_halt(tx, session)
-
-
-def lift_halt(tx: Tx, session: Session) -> None:
-    """Remove the halt of `session`."""
-    tx.replace_session(session._replace(halt=None, halt_kind=None))
+        works_here = not tx.concurrent or recovery.works_for(task.claimed_by, session.worker)
+        is_for_it = session.halt_task in (None, task.id)
+        if works_here and is_for_it and attempts.is_lifted_by_an_edit(session.halt_kind):
+            tx.replace_session(sessions.unhalted(session))
 
 
 def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
@@ -186,4 +182,4 @@ def _lift_limits(tx: Tx) -> None:
     for session in tx.sessions():
         spent = session.halt == "max_tasks_per_session"
         if spent and tx.session_spent(session) is None:
-            lift_halt(tx, session)
+            tx.replace_session(sessions.unhalted(session))

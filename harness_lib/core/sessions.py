@@ -309,8 +309,8 @@ def begin_next(tx: Tx, session: Session) -> Session:
     tx.log("LOCK", "released", session=session.number)
     number = max(tx.session_count, session.number) + 1
     over = max(0, session.finished_attempts - tx.settings().max_tasks_per_session)
-    began = session._replace(
-        number=number, started_at=timestamps.render(tx.now), finished_attempts=over, halt=None
+    began = unhalted(session)._replace(
+        number=number, started_at=timestamps.render(tx.now), finished_attempts=over
     )
     tx.replace_session(began, session.number)
     tx.count_session(number)
@@ -334,9 +334,14 @@ def _remove(tx: Tx, session: Session) -> None:
     tx.log("LOCK", "released", session=session.number)
 
 
-def halt(tx: Tx, session: Session, why: Halt) -> None:
-    """Record why this session is blocked on a human, so that the Stop hook lets its agent go."""
-    tx.replace_session(session._replace(halt=why.words, halt_kind=why.kind))
+def halt(tx: Tx, session: Session, why: Halt, task_id: str | None = None) -> None:
+    """Record why, and for which task, this session is blocked on a human: the Stop hook lets its agent go."""
+    tx.replace_session(session._replace(halt=why.words, halt_kind=why.kind, halt_task=task_id))
+
+
+def unhalted(session: Session) -> Session:
+    """Return `session` without its halt."""
+    return session._replace(halt=None, halt_kind=None, halt_task=None)
 
 
 def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopReason | None:
@@ -371,7 +376,7 @@ def must_check(questions: Questions, ctx: Context) -> bool:
 
 def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReason | None:
     """Count a finished attempt; end or halt the session if nothing is left to do; return the stop reason."""
-    session = session._replace(finished_attempts=session.finished_attempts + 1, halt=None, halt_kind=None)
+    session = unhalted(session)._replace(finished_attempts=session.finished_attempts + 1)
     tx.replace_session(session)
     record_blocked(tx, session.number)
     spent = tx.session_spent(session)
@@ -414,7 +419,8 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
             _log_stuck(tx, error, session, task_id)
             current = mine(tx, ctx)
             if current:
-                halt(tx, current, Halt(attempts.of_error(error), f"{error.kind}: {error.message}"))
+                why = Halt(attempts.of_error(error), f"{error.kind}: {error.message}")
+                halt(tx, current, why, task_id)
         raise
 
 

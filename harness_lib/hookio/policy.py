@@ -196,9 +196,9 @@ def _is_plain(name: str) -> bool:
 def _halt(sessions: Sequence[OpenSession], own: Sequence[WorkingTask]) -> str:
     """Return why the work is blocked on a human, "" if it is not."""
     for each in (*sessions, *own):
-        halt = each.get("halt")
+        halt, task = each.get("halt"), each.get("halt_task") or each.get("id")
         if halt:
-            return str(halt)
+            return f"{task}: {halt}" if task else str(halt)
     return ""
 
 

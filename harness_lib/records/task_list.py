@@ -54,6 +54,7 @@ class Session(NamedTuple):
     halt_kind: Annotated[
         HaltKind | None, About(choice(HaltKind), "What must be seen to before the session goes on.")
     ] = None
+    halt_task: Annotated[str | None, About(STRING, "The task that it stands still for, if it is one.")] = None
     final_check: Annotated[
         bool,
         About(

@@ -337,14 +337,18 @@ def _session(ctx: Context, questions: Questions, session: Session) -> str:
 def _halts(questions: Questions) -> list[str]:
     tasks = questions.halted()
     reasons = {task.halt for task in tasks}
+    kinds = {(task.id, task.halt_kind) for task in tasks}
     lines = [
         f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('show', t.id)})"
         for t in tasks
     ]
     return lines + [
-        f"session {session.number} cannot go on: {quoting.one_line(session.halt, LINE_LENGTH)}"
+        f"session {session.number} cannot go on{f' with {session.halt_task}' if session.halt_task else ''}: "
+        f"{quoting.one_line(session.halt, LINE_LENGTH)}"
         for session in questions.sessions()
-        if session.halt and session.halt not in reasons
+        if session.halt
+        and session.halt not in reasons
+        and (session.halt_task, session.halt_kind) not in kinds
     ]
 
 

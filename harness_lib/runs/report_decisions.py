@@ -26,7 +26,6 @@ Kind = Literal[
 ]
 SHORT = 12
 NAMED = 5
-_ANSWERS = re.compile(r"the user types: (harness accept .*?); to send the work back")
 _DENIED = re.compile(
     r"(?P<task>\S+): (?P<what>The sandbox denied: .*)\. Allow it: (?P<command>.*)", re.DOTALL
 )
@@ -148,12 +147,10 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
     """Return what a halted task waits for, and the commands that answer."""
     halt = task.halt or ""
     if attempts.takes_an_answer(task.halt_kind):
-        match = _ANSWERS.search(halt)
-        accept = match[1] if match else typed.harness("accept", task.id)
         what = halt.partition(". Nothing was committed.")[0].partition(": the check ")[2] or halt
         kept = task.handback.rescue if task.handback else None
         see = (rescue_refs.show_command(kept),) if kept else ()
-        return what, (accept, complete.return_command(task), *see)
+        return what, (complete.asked_command(task), complete.return_command(task), *see)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry
     return halt.removesuffix(f" Then type: {retry}"), (retry,)

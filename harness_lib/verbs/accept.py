@@ -72,7 +72,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     trust.require(ctx, ctx.store.ask())
     with rights.change(ctx) as tx:
         waiting = answering.require_waiting(ownership.require_task(tx, task.id))
-        current = _accept(tx, waiting, paths, is_whole=not left)
+        current = _accept(tx, waiting, paths, left)
         rights.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
     if left:
         rest = complete.accept_command(current, left)
@@ -120,9 +120,12 @@ def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[st
     return tuple(each for each in waiting if not covers(set(paths), each))
 
 
-def _accept(tx: Tx, task: Task, paths: Sequence[str], *, is_whole: bool) -> Task:
+def _accept(tx: Tx, task: Task, paths: Sequence[str], left: Sequence[str]) -> Task:
     accepted = task._replace(accepted=tuple(dict.fromkeys((*task.accepted, *paths))))
-    if is_whole:
+    if left:
+        rest = complete.accept_command(task, left)
+        accepted = accepted._replace(halt=(task.halt or "").replace(complete.asked_command(task), rest))
+    else:
         accepted = transitions.halt(accepted, None)
         if accepted.handback is not None:
             reason = "The user has accepted this work: it is to be completed as it is."

@@ -61,7 +61,7 @@ def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message:
         why = Halt(attempts.of_category(category), words)
         session = sessions.mine(tx, ctx)
         if session:
-            sessions.halt(tx, session, why)
+            sessions.halt(tx, session, why, task.id)
         current = tx.task(task.id)
         if category == "CONFIG" and current is not None and current.fence == held.task.fence:
             tx.replace(transitions.halt(current, why))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, task_brief
+from harness_lib.attempts import check, complete, task_brief
 from harness_lib.checks import check_of
 from harness_lib.core import held_out, ownership, quoting, rechecked, rights
 from harness_lib.core.context import Context
@@ -244,7 +244,7 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
     if task.status != "in_progress" and eligible:
         return remedies.take(ctx, questions, task)
     if attempts.takes_an_answer(task.halt_kind) or attempts.asks_a_person(task):
-        return typed.harness("accept", task.id)
+        return complete.asked_command(task)
     if task.halt is not None and check_of(task).is_given:
         return typed.harness("retry", task.id)
     return remedies.remedy(ctx, questions, task) or "harness status"

@@ -76,7 +76,12 @@ STOP: dict[str, tuple[HookContext, dict[str, object], Any]] = {
     "something runs in another's session": (ours(PENDING, mine=False), running("dream"), SILENT),
     # What stands still.
     "my session is halted": (ours(PENDING, sessions=(HALTED,)), {}, halted("CONFIG: no check")),
-    "my task is halted": (ours(HALT, PENDING), {}, halted("CONFIG")),
+    "my session is halted for a task": (
+        ours(PENDING, sessions=(HALTED._replace(halt_task="task-7"),)),
+        {},
+        halted("task-7: CONFIG: no check"),
+    ),
+    "my task is halted": (ours(HALT, PENDING), {}, halted("a: CONFIG")),
     "both are": (ours(HALT, sessions=(SESSION, HALTED)), {}, halted("CONFIG: no check")),
     "what is left is halted": (ours(Task("a", halt="CONFIG: x")), {}, SILENT),
     "another task is halted": (ours(Task("c", halt="CONFIG: x"), PENDING), {}, "3:0 "),
@@ -297,7 +302,7 @@ def test_a_subagent_is_told_its_name_in_a_shared_list(context: HookContext, name
 # -- teammates
 
 MATE = BUSY._replace(claimed_by="mate")
-MATES_HALT = halted("CONFIG: no check")
+MATES_HALT = halted("a: CONFIG: no check")
 # What is answered: all of it, or the progress, and of how many tasks the teammate is told.
 IDLE: dict[str, tuple[HookContext, Any, int]] = {
     "it owns a task": (ours(MATE, PENDING, mode="concurrent"), "teammate a/2/1", 1),
@@ -308,7 +313,11 @@ IDLE: dict[str, tuple[HookContext, Any, int]] = {
         MATES_HALT,
         0,
     ),
-    "its session is halted": (ours(PENDING, sessions=(HALTED,), mode="concurrent"), MATES_HALT, 0),
+    "its session is halted": (
+        ours(PENDING, sessions=(HALTED._replace(halt_task="a"),), mode="concurrent"),
+        MATES_HALT,
+        0,
+    ),
     "nobody owns the task": (ours(NOBODYS), SILENT, 0),
     "work waits for all": (ours(PENDING, **SHARED), "waiting a", 0),
     "something is to be proven": (ours(UNPROVEN, PENDING, **SHARED), "waiting u", 0),

@@ -155,9 +155,11 @@ def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(project: Proj
     assert "stash" not in hint
     assert "ask the user" in hint
     assert project.state["sessions"][0]["halt"].startswith("REFUSED: ")
+    assert "session 1 cannot go on with task-001: REFUSED: " in one("status").out
     project.git("checkout", "tracked.txt")
     one.ok("claim")
-    assert project.state["sessions"][0].get("halt") is None
+    assert project.state["sessions"][0].keys().isdisjoint({"halt_kind", "halt_task"})
+    assert project.state["sessions"][0]["halt"] is None
 
 
 def test_the_marker_comes_back(project: Project, one: Agent) -> None:

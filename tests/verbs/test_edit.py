@@ -96,9 +96,13 @@ def test_a_new_command_does_not_bless_changed_protected_files(project: Project, 
 
 
 def test_editing_lifts_the_halt_of_a_session_without_a_check(project: Project, agent: Agent) -> None:
+    """That of the task which it stands still for, and of no other one."""
     agent.ok("add", "First")
+    agent.ok("add", "Second", "--validate", "true")
     agent.works(code=3)
+    project.agent("person").ok("edit", "task-002", "--validate", "false")
     assert project.state["sessions"][0]["halt"].startswith("CONFIG")
+    assert project.state["sessions"][0]["halt_task"] == "task-001"
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     assert not project.state["sessions"][0].get("halt")
     agent.ok("finish")

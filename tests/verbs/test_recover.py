@@ -81,7 +81,10 @@ def test_commits_under_another_message_are_work_as_changes_are(make_project: Mak
     project.commit("All of it", files={"done": "x\n"})
     project.agents[-1].die()
     assert "mark completed" in project.agent("last").fails(9, "start")["recovered"][0]
-    assert (project.task()["status"], project.in_commit("HEAD~1")) == ("completed", ["half.txt", "tracked.txt"])
+    assert (project.task()["status"], project.in_commit("HEAD~1")) == (
+        "completed",
+        ["half.txt", "tracked.txt"],
+    )
 
 
 def test_checkpoints_whose_work_is_gone_fail(make_project: Make) -> None:

@@ -137,8 +137,11 @@ def contents(git: Git, copy: snapshot.Before) -> dict[str, trees.Entry]:
     return {path: entries[f"content/{path}"] for path in copy.protected}
 
 
-def changed_before(git: Git, task: Task) -> list[str]:
-    """Keep files that were untracked at the claim and have changed or gone; return sentences about them."""
+def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]:
+    """Keep files that were untracked at the claim and have changed or gone; return sentences about them.
+
+    `rescue`: the ref of the attempt's own work, if the attempt is counted already.
+    """
     copy = before(git, task)
     if copy is None or not copy.protected:
         return []
@@ -149,7 +152,7 @@ def changed_before(git: Git, task: Task) -> list[str]:
         return []
     base = task.started_at_commit
     tree = trees.edited(git, git.tree_of(base) if base else git.empty_tree(), changed)
-    ref = _before_ref(git, task, tree)
+    ref = _before_ref(git, f"{rescue or attempt_ref(task)}-before", tree)
     with locks.hold(git):
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, git.commit(tree, [base] if base else [], message))
@@ -158,9 +161,12 @@ def changed_before(git: Git, task: Task) -> list[str]:
     return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]
 
 
-def _before_ref(git: Git, task: Task, tree: str) -> str:
-    """Return the ref for `tree`; what a killed command has kept already is not kept twice."""
-    ref = free_ref(git, task, suffix="-before")
+def _before_ref(git: Git, name: str, tree: str) -> str:
+    """Return the ref for `tree`: `name`, or the next free one.
+
+    What a killed command has kept already is not kept twice.
+    """
+    ref = free(git, name)
     last = ref.rpartition(".")[0] if "." in ref.rpartition("/")[2] else ref
     return last if git.ref(last) and git.tree_of(last) == tree else ref
 

@@ -70,7 +70,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         tip = intent.head if again else rescue_refs.branch_tip(git, task) or git.head()
         base = git.commit_called(intent.base)
         if base is not None:
-            warnings += restore.go_back(
+            left = restore.go_back(
                 git,
                 base,
                 branch=rescue_refs.branch(git, task),
@@ -78,6 +78,9 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
                 before=rescue_refs.before(git, task),
                 excluded_paths=ctx.excluded_paths,
             )
+            if left:
+                left += rescue_refs.changed_before(git, task, intent.rescue)
+            warnings += left
             warnings += _taken_off(git, task, intent, tip)
             warnings += _switched(ctx, task, was_on)
             result = f"to {base[:12]}"
@@ -203,6 +206,8 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
 
 def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record a failed attempt that left nothing to roll back, or whose files belong to another worker."""
+    # What was untracked before is no change of the attempt, but it may have changed or deleted that.
+    warnings = rescue_refs.changed_before(ctx.git, task)
     with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
         # A rollback that a killed process had begun is counted already.
@@ -210,9 +215,11 @@ def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcom
         ended = transitions.fail(begun, now=tx.now)
         tx.replace(ended)
         tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
+        for warning in warnings:
+            tx.log("WARN", warning, session=session.number, task=task.id)
         stop = outcome.count_attempt(tx, ctx, session)
     rescue_refs.drop_before(ctx.git, task)
-    return outcome.Ended(ended, stop)
+    return outcome.Ended(ended, stop, warnings=tuple(warnings))
 
 
 def _begin_without_git(tx: Tx, task: Task, verdict: outcome.Verdict) -> Task:

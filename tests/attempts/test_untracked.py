@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from harness_lib.attempts import baseline
@@ -31,6 +33,53 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
     assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
     assert "my notes" in agent.ok("rescue", "show", "task-001/1-before")["message"]
     assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_a_file_whose_place_is_taken_is_kept_and_named_with_what_stands_there(
+    project: Project, agent: Agent
+) -> None:
+    """An attempt puts what git ignores where an untracked and two tracked files were."""
+    project.commit(files={"out/deep.txt": "deep\n"})
+    project.commit(files={".gitignore": "*.o\nout\n"})
+    project.put("mine.txt", "my notes\n")
+    begin(agent)
+    (project.top / "mine.txt").unlink()
+    project.put("mine.txt/x.o")
+    (project.top / "tracked.txt").unlink()
+    project.put("tracked.txt/x.o")
+    shutil.rmtree(project.top / "out")
+    project.put("out")
+
+    warned = agent.fails(1, "finish")["warnings"]
+
+    above = "out/deep.txt could not be put back: a file stands at out. Move that away, then type:"
+    assert f"{above} git checkout-index -- out/deep.txt" in warned
+    moved = "could not be put back: a directory stands at"
+    tracked = f"tracked.txt {moved} tracked.txt. Move that away, then type: git checkout-index -- tracked.txt"
+    assert tracked in warned
+    assert f"mine.txt {moved} mine.txt. Move that away first" in warned
+    assert "kept: harness rescue show task-001/1-before" in " ".join(warned)
+    for name in ("tracked.txt", "mine.txt", "out"):
+        (project.top / name).rename(project.top.parent / name)
+    project.git("checkout-index", "--", "tracked.txt", "out/deep.txt")
+    agent.ok("rescue", "apply", "task-001/1-before")
+    assert (project.read("tracked.txt"), project.read("mine.txt")) == ("one\n", "my notes\n")
+    assert project.git("status", "--porcelain") == "?? mine.txt"
+
+
+def test_an_interrupted_attempt_that_only_took_an_untracked_file_keeps_it(
+    project: Project, agent: Agent
+) -> None:
+    project.put("mine.txt", "my notes\n")
+    begin(agent)
+    (project.top / "mine.txt").unlink()
+    agent.die()
+
+    said = project.agent("next").ok("start")
+
+    assert project.task()["error_log"] == ["[SESSION_TIMEOUT] No progress detected"]
+    assert "harness rescue show task-001/1-before" in " ".join(said["warnings"])
+    assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
 
 
 def test_one_that_is_too_large_to_keep_is_named(

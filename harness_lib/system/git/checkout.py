@@ -24,20 +24,24 @@ _DEFAULTS = {"core.autocrlf": "false", "core.eol": "native"}
 
 
 def obstructed(top: Path, path: str) -> bool:
-    """Return whether no file can be at `path`: it is a directory, or something above it is not one.
+    """Return whether no file can be at `path`, because of `obstacle`."""
+    return obstacle(top, path) is not None
+
+
+def obstacle(top: Path, path: str) -> str | None:
+    """Return what keeps a file from being at `path`: a directory there, or above it what is none.
 
     Neither may a path lead out of `top` or into `.git`: git reads trees with such forged names.
     """
     parts = path.split("/")
     if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
-        return True
-    at = top
-    for part in parts[:-1]:
-        at /= part
+        return path
+    for end in range(1, len(parts)):
+        at = top.joinpath(*parts[:end])
         if at.is_symlink() or (at.exists() and not at.is_dir()):
-            return True
+            return "/".join(parts[:end])
     last = top / path
-    return last.is_dir() and not last.is_symlink()
+    return path if last.is_dir() and not last.is_symlink() else None
 
 
 def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:

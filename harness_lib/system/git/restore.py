@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from harness_lib import typed
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, snapshot, status, trees
@@ -291,7 +292,17 @@ def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
     # Of all new files: a killed run may have removed a file and not its directory.
     checkout.prune(git.top, move.emptied)
     blocked = checkout.checkout(git, {path: restore[path] for path in blocked})
-    return [f"{path} could not be put back: something else stands in its place" for path in blocked]
+    # Without --force, which would delete what stands there.
+    return [
+        f"{_blocked(git, path)}, then type: {typed.git('checkout-index', '--', path)}" for path in blocked
+    ]
+
+
+def _blocked(git: Git, path: str) -> str:
+    """Return a sentence, without its end, about the file `path`, whose place is taken."""
+    taken = checkout.obstacle(git.top, path) or path
+    what = "a directory" if (git.top / taken).is_dir() else "a file"
+    return f"{path} could not be put back: {what} stands at {taken}. Move that away"
 
 
 def _is_rule(path: str) -> bool:
@@ -319,7 +330,7 @@ def _give_back(
     )
     return [
         *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
-        *(f"{path} could not be put back: something else stands in its place" for path in blocked),
+        *(f"{_blocked(git, path)} first" for path in blocked),
     ]
 
 

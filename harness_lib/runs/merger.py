@@ -14,7 +14,7 @@ from collections.abc import Callable
 from harness_lib.attempts import check, interrupted, merge_queue, outcome
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, BusyError, HeldError, LeaseLostError
+from harness_lib.errors import AwayError, BusyError, EnvSetupError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.events import Ended, Event, Idle, Notice
 from harness_lib.runs.worker import Worker, failure
@@ -22,6 +22,10 @@ from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
+
+
+class _NoWorkTreeError(EnvSetupError):
+    """Git cannot make a work tree on this machine."""
 
 
 class Merger(Worker):
@@ -54,10 +58,10 @@ class Merger(Worker):
         # Another machine may have put the work on top of its own, in a commit that is not here.
         at = commit if commit and self.ctx.git.exists(commit) else None
         try:
-            ended = merge_queue.merge_in_turn(self._clean(at)[0], session, task)
+            ended = merge_queue.merge_in_turn(self._context_at(at), session, task)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
-        except (AwayError, BusyError):
+        except (AwayError, BusyError, _NoWorkTreeError):
             raise
         except (HeldError, GitError) as error:
             if not self._tries.spent(task):
@@ -68,6 +72,21 @@ class Merger(Worker):
         else:
             self._tell_ended(ended._replace(files=self._count_files(ended.task)), failure(ended.task))
         return True
+
+    def _context_at(self, commit: str | None) -> Context:
+        """Return the context of a clean work tree at `commit`.
+
+        Raises _NoWorkTreeError if there can be none at the branch either: that is no task's doing, and no
+        task is halted for it.
+        """
+        try:
+            return self._clean(commit)[0]
+        except GitError as error:
+            try:
+                self._clean()
+            except GitError as everywhere:
+                raise _NoWorkTreeError(everywhere.message, everywhere.hint) from error
+            raise
 
     def _count_files(self, task: Task) -> int | None:
         """Return how many files the commit of completed work changes."""

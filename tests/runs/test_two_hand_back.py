@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ import pytest
 from harness_lib.attempts import check, claim, interrupted, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import LeaseLostError
+from harness_lib.errors import EnvSetupError, LeaseLostError
+from harness_lib.rules import transitions
 from harness_lib.rules.events import Event, Idle, NoticeKind
+from harness_lib.runs.merger import Merger
 from harness_lib.runs.worker import Worker
 from harness_lib.runs.worker_pool import Orphans
 from harness_lib.runs.worker_port import WorkerConfig
@@ -209,3 +211,25 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
     (kept,) = (crew.workshop.home / "set-aside").glob("*/*/made")
     assert kept.read_text() == "by worker 1\n"
     assert f"Its work tree is kept in {kept.parent}." in (after.halt or "")
+
+
+def test_no_task_is_halted_because_git_can_make_no_work_tree_here(crew: Crew) -> None:
+    """What the others have finished waits for a machine that works: the run ends, and blames no task."""
+    ctx = crew.context(f"{RUN}#0")
+    finished = crew.take(2)
+    commit = sh(crew.workshop.top, "rev-parse", "HEAD")
+    with ctx.store.transaction() as tx:
+        begun = transitions.begin_merge(finished, now=tx.now, commit=commit)
+        tx.replace(transitions.hand_over(begun, worker=f"{RUN}#0", now=tx.now, lease_seconds=60))
+    place = crew.workshop.top.parent / "merger"
+    orders = crew.worker(1, tries=0).config
+    merger = Merger(ctx, replace(orders, worker=f"{RUN}#0", number=0, place=str(place)), crew.heard.append)
+    merger._is_prepared = True
+    (crew.workshop.top / ".git/worktrees").rename(crew.workshop.top / ".git/away")
+    put(crew.workshop.top / ".git/worktrees", "in the way")
+
+    for _ in range(interrupted.TRIES):
+        with pytest.raises(EnvSetupError, match="worktree"):
+            merger._one()
+
+    assert (crew.now().status, crew.now().halt) == ("in_progress", None)

@@ -61,8 +61,8 @@ class Verdict(NamedTuple):
     handback: Handback | None = None
 
 
-def requeued(category: Category, message: str, handback: Handback) -> Verdict:
-    """Return the verdict on work that the next agent continues."""
+def requeued(category: Category, message: str, handback: Handback | None) -> Verdict:
+    """Return the verdict on work that the next agent continues; without `handback` there is none."""
     return Verdict(category, message, Ending.REQUEUED, handback=handback)
 
 

@@ -86,10 +86,12 @@ def because_of_second_check(
 
 
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
-    """Requeue the unfinished work of an agent that was stopped, for the next one to continue."""
+    """Requeue the unfinished work of an agent that was stopped, for the next one to continue.
+
+    If it has made nothing, the next attempt begins as this one did.
+    """
     handback = task.handback
-    made_any = has_changes(ctx, task) or ctx.git.head() != task.started_at_commit
-    if handback is None or handback.rescue is None or made_any:
+    if has_changes(ctx, task) or ctx.git.head() != task.started_at_commit:
         reason = (
             f"An agent was stopped in the middle of it: {sentence(why)} "
             "What it had done stands in the work tree."

@@ -287,6 +287,21 @@ def test_a_task_whose_check_passes_already_needs_no_agent(workshop: Workshop) ->
     assert workshop.task("task-001")["outcome"] == "already_done"
 
 
+def test_what_was_done_already_is_so_after_its_worker_was_killed(workshop: Workshop, tmp_path: Path) -> None:
+    """The second run of the check, after the agent, kills the worker: nothing was made and nothing noted."""
+    runs = tmp_path / "runs"
+    killing = f"echo x >> {runs}; test $(wc -l < {runs}) != 2 || kill -9 $PPID; grep -q hello README.md"
+    workshop.add("Nothing to do", killing, do="say nothing")
+
+    workshop.ends(0)
+
+    task = workshop.task("task-001")
+    assert (task["outcome"], task["attempts"]) == ("already_done", 0)
+    assert (workshop.top / "harness-progress.txt").read_text(encoding="utf-8").count(
+        "RECOVERY [task-001]"
+    ) == 1
+
+
 def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     workshop.add("One", f"echo x >> {runs}; grep -q done f", do="write f done")

@@ -150,9 +150,6 @@ class Worker:
         held = questions.held_by(self.ctx.owner.worker)
         if held is not None:
             return self._hand_back(session, held)
-        if self._is_about_spent(questions, session):
-            self.tell(Idle("waiting"))
-            return False
         if questions.session_spent(session):
             return self._next_session()
         if questions.provable():
@@ -164,12 +161,6 @@ class Worker:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False
         return not self._is_admitted() or self._take(session, questions, task)
-
-    def _is_about_spent(self, questions: Questions, session: Session) -> bool:
-        """Return whether the session may finish no more than what waits for its merge."""
-        most = questions.settings().max_tasks_per_session
-        left = most - session.finished_attempts
-        return bool(most and left > 0 and len(merge_queue.queued(questions, self.ctx.merging.by)) >= left)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Requeue the task of the previous worker, if the run could not do that when it was killed."""

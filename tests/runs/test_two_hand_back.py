@@ -11,10 +11,10 @@ import pytest
 
 from harness_lib.attempts import check, claim, interrupted, worker_worktrees
 from harness_lib.core import sessions
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError, LeaseLostError
 from harness_lib.rules import transitions
-from harness_lib.rules.events import Event, Idle, NoticeKind
+from harness_lib.rules.events import Event, Idle, NoticeKind, Ready
 from harness_lib.runs.merger import Merger
 from harness_lib.runs.worker import Worker
 from harness_lib.runs.worker_pool import Orphans
@@ -51,6 +51,14 @@ class Crew:
         assert taken is not None
         put(git.top / "made", f"by worker {number}\n")
         return taken
+
+    def queue(self, number: int) -> Context:
+        """Let worker `number` hand its finished task to the worker that merges; return that one's context."""
+        ctx, finished = self.context(f"{RUN}#0"), self.take(number)
+        with ctx.store.transaction() as tx:
+            begun = transitions.begin_merge(finished, now=tx.now, commit=finished.started_at_commit or "")
+            tx.replace(transitions.hand_over(begun, worker=f"{RUN}#0", now=tx.now, lease_seconds=60))
+        return ctx
 
     @staticmethod
     def session(ctx: Context) -> Session:
@@ -215,12 +223,7 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
 
 def test_no_task_is_halted_because_git_can_make_no_work_tree_here(crew: Crew) -> None:
     """What the others have finished waits for a machine that works: the run ends, and blames no task."""
-    ctx = crew.context(f"{RUN}#0")
-    finished = crew.take(2)
-    commit = sh(crew.workshop.top, "rev-parse", "HEAD")
-    with ctx.store.transaction() as tx:
-        begun = transitions.begin_merge(finished, now=tx.now, commit=commit)
-        tx.replace(transitions.hand_over(begun, worker=f"{RUN}#0", now=tx.now, lease_seconds=60))
+    ctx = crew.queue(2)
     place = crew.workshop.top.parent / "merger"
     orders = crew.worker(1, tries=0).config
     merger = Merger(ctx, replace(orders, worker=f"{RUN}#0", number=0, place=str(place)), crew.heard.append)
@@ -233,3 +236,21 @@ def test_no_task_is_halted_because_git_can_make_no_work_tree_here(crew: Crew) ->
             merger._one()
 
     assert (crew.now().status, crew.now().halt) == ("in_progress", None)
+
+
+def test_a_worker_asks_for_its_next_task_while_all_that_its_session_may_finish_waits_to_be_merged(
+    crew: Crew,
+) -> None:
+    """The run knows how many may begin; what is above the limit counts in the next session."""
+    crew.workshop.file_task("more")
+    crew.workshop.ok("edit", "--max-tasks-per-session", "1")
+    crew.queue(2)
+    worker = crew.worker(1, tries=0)
+    worker.ctx.merging = Merging("turns", by=f"{RUN}#0")
+    # It hears that the run ends when it has asked, so that no agent starts.
+    worker.draining.set()
+    worker.allowed.release()
+
+    assert worker._one()
+
+    assert crew.heard[-1].news == Ready()

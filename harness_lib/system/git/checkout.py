@@ -29,7 +29,7 @@ def obstructed(top: Path, path: str) -> bool:
 
 
 def obstacle(top: Path, path: str) -> str | None:
-    """Return what keeps a file from being at `path`: a directory there, or above it what is none.
+    """Return what keeps a file from being at `path`: a directory there, or above it what is no directory.
 
     Neither may a path lead out of `top` or into `.git`: git reads trees with such forged names.
     """

@@ -44,7 +44,11 @@ def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals c
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold signals back during the block, which must not be left in the middle."""
+    """Hold signals back during the block, which must not be left in the middle.
+
+    Raises Interrupted at the end of the outermost block, also in the place of an error of its own: later the
+    signal would interrupt something else.
+    """
     # They interrupt the main thread only.
     held = int(threading.current_thread() is threading.main_thread())
     _Held.blocks += held
@@ -52,9 +56,9 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         _Held.blocks -= held
-    if held and _Held.pending:
-        number, _Held.pending = _Held.pending, 0
-        raise Interrupted(number)
+        if held and not _Held.blocks and _Held.pending:
+            number, _Held.pending = _Held.pending, 0
+            raise Interrupted(number)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop import processes
 from harness_lib.loop.failures import Interrupted
 from harness_lib.system.processes import process, reaper
 from tests import forked
@@ -334,3 +335,22 @@ def test_a_second_signal_that_comes_before_the_program_is_told_leaves_nothing_ru
         reaper.end(child)
 
     assert child.returncode == -signal.SIGKILL
+
+
+def test_a_signal_that_was_held_back_is_raised_after_an_error_too_and_only_by_the_outermost_block() -> None:
+    steps: list[str] = []
+
+    @processes.uninterrupted()
+    def fail() -> None:
+        with processes.uninterrupted():
+            processes.interrupt(signal.SIGINT, None)
+        steps.append("not left in the middle")
+        raise OSError
+
+    with pytest.raises(Interrupted) as raised:
+        fail()
+
+    assert steps
+    assert raised.value.args == (signal.SIGINT,)
+    with processes.uninterrupted():
+        pass

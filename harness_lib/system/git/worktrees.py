@@ -56,12 +56,18 @@ def is_hidden(git: Git, branch: str) -> bool:
 
 def is_bare(git: Git) -> bool:
     """Return whether core.bare is set, so that git ignores the main checkout."""
-    return _is_bare_by(git, *(calls.read(git.common_dir / name) for name in ("config", "config.worktree")))
+    settings = [calls.read(git.common_dir / name) for name in ("config", "config.worktree")]
+    # A run asks for each merge: git is asked again when one of its files has changed, or may include another.
+    includes = any(b"[include" in each.lower() for each in settings)
+    return _ask_whether_bare(git) if includes else _is_bare_by(git, *settings)
 
 
 @lru_cache(maxsize=8)
 def _is_bare_by(git: Git, *_settings: bytes) -> bool:
-    # A run asks for each merge: git is asked again when one of its files has changed.
+    return _ask_whether_bare(git)
+
+
+def _ask_whether_bare(git: Git) -> bool:
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
     return git.run(*args, check=False).stdout.strip() == b"true"
 

@@ -159,9 +159,10 @@ def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) ->
     assert Git.open(world.top / "sub") == world.git
 
 
-@pytest.mark.parametrize("settings", ["--local", "--worktree"])
+@pytest.mark.parametrize("settings", ["--local", "--worktree", "--file=.git/included"])
 def test_core_bare_is_seen_whenever_it_is_set(world: World, settings: str) -> None:
     sh(world.top, "config", "extensions.worktreeConfig", "true")
+    sh(world.top, "config", "include.path", "included")
 
     for value in ("false", "true", "false"):
         sh(world.top, "config", settings, "core.bare", value)

@@ -121,9 +121,8 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
         warnings.append(
             f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that."
         )
-    target = task.target
-    is_merged = bool(tip and target and git.ref(target) and git.is_ancestor(tip, target))
-    gone = history.since(git, intent.base, tip) if tip and not is_merged else []
+    # In a run nobody else commits in the work tree of an attempt.
+    gone = history.since(git, intent.base, tip) if tip and task.target is None else []
     if gone:
         branch = target_branch.short(rescue_refs.branch(git, task) or "HEAD")
         count = f"{counted(len(gone), 'commit')} left {branch}"

@@ -46,6 +46,8 @@ MAX_LOG_BYTES = 256 * 1024 * 1024
 SETTINGS = (".json", ".jsonc", ".toml", ".conf")
 # An agent that polls may repeat itself; after this many repetitions with nothing changed, it is stuck.
 CIRCLES = 25
+# What an agent printed last says why it crashed; beside what the sandbox denied a line of it is enough.
+LAST_LINES = 2
 LONGEST_CIRCLE = 3
 
 
@@ -293,8 +295,9 @@ def run(
         clock=ctx.clock,
     )
     ended = listener.ending
-    how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
     refused = denied.said("\n".join(printed.ends_of(log)), ctx.env, ctx.git.top)
+    lines = 1 if refused else LAST_LINES
+    how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report, lines)
     why = f"{sentence(why)} {refused}" if why and refused else why
     return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode, refused)
 
@@ -338,7 +341,7 @@ def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -
     return ("over", f"{LIMIT_REACHED} ({over})") if over and finished.returncode else None
 
 
-def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
+def _how(finished: runner.Finished, report: Report, most: int) -> tuple[How, str]:
     if finished.timed_out:
         return "long", f"the agent did not end within {finished.seconds:.0f} s"
     if finished.too_loud:
@@ -349,12 +352,16 @@ def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
     if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
         return trouble.kind, trouble.message
     if finished.returncode != 0:
-        last = _last_words(finished.tail) or report.last or "it printed nothing"
+        last = _last_words(finished.tail, most) or report.last or "it printed nothing"
         return "crashed", f"the agent ended with {finished.returncode}: {last[-300:]}"
     return "ended", ""
 
 
-def _last_words(tail: str) -> str:
-    """Return the last lines that were printed for people, not JSON for the adapter."""
-    lines = list(takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines())))
-    return " / ".join(reversed(lines[:2]))
+def _last_words(tail: str, most: int) -> str:
+    """Return the last `most` lines that were printed for people, not JSON for the adapter.
+
+    Lines without a word, as those that underline code in a traceback, are left out.
+    """
+    printed_last = takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines()))
+    lines = [line for line in printed_last if any(map(str.isalnum, line))]
+    return " / ".join(reversed(lines[:most]))

@@ -90,9 +90,11 @@ def _without_told(facts: Facts, told: str) -> Facts:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """Return `text` in at most WRAPPED lines of `width` characters."""
-    whole = quoting.one_line(text, WRAPPED * width)
-    rows = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
-    return [cut(row, width) for row in rows[:WRAPPED]]
+    whole = quoting.one_line(text, (WRAPPED + 1) * width)
+    wrapper = textwrap.TextWrapper(
+        width, break_long_words=False, break_on_hyphens=False, max_lines=WRAPPED, placeholder=" …"
+    )
+    return [cut(row, width) for row in wrapper.wrap(whole)]
 
 
 def _apart(left: str, right: str, width: int) -> list[str]:

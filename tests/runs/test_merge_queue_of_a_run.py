@@ -104,6 +104,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
+    assert "left HEAD" not in workshop.printed
     workshop.all_is_well()
 
 

@@ -430,3 +430,10 @@ def test_a_moment_that_is_none_is_refused(workshop: Workshop, when: str) -> None
     said = workshop("report", "--since", when)
     assert said.code == 2
     assert "harness report --since 8h" in said.text
+
+
+def test_a_reason_that_does_not_fit_ends_with_dots_and_one_that_fits_is_whole() -> None:
+    cut_off = report_text._wrapped("the sandbox denied " * 20, 40)
+
+    assert (len(cut_off), cut_off[-1][-1]) == (report_text.WRAPPED, "…")
+    assert report_text._wrapped("the sandbox denied it", 10) == ["the", "sandbox", "denied it"]

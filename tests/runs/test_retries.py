@@ -17,7 +17,7 @@ from harness_lib.attempts.check import Known
 from harness_lib.core.context import Context
 from harness_lib.rules.events import News, Stepped
 from harness_lib.rules.run_state import Spent
-from harness_lib.runs import agent_retries
+from harness_lib.runs import agent_process, agent_retries
 from harness_lib.runs.agent_process import AgentExit, How, Rules
 from harness_lib.runs.agent_retries import Tries
 from harness_lib.runs.worker_port import AgentOptions, HeldBackError, StuckError
@@ -172,3 +172,11 @@ def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
 def test_no_other_agent_follows_one_that_was_stopped_or_has_ended(attempt: Attempt, how: How) -> None:
     assert not attempt.ends(how)
     assert (attempt.clock.slept, attempt.port.told) == (0.0, [])
+
+
+def test_the_last_words_of_an_agent_are_lines_with_words() -> None:
+    traceback = "Traceback:\n    open(x)\n    ^^^^^^^\nOSError: no\n"
+
+    assert agent_process._last_words(traceback, 2) == "    open(x) / OSError: no"
+    assert agent_process._last_words(traceback, 1) == "OSError: no"
+    assert agent_process._last_words('a\n{"b": 1}', 2) == ""

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from benchmarks.measuring import Row, at_most, in_turns, seconds
+from benchmarks.measuring import Action, Row, at_most, in_turns, seconds
 from benchmarks.projects import Project
 from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
@@ -36,20 +36,35 @@ SAID, MOST_SHARE, ROUNDS = 20, 0.01, 5
 LIMITS: dict[engines.Engine, float] = {"bubblewrap": 1.2, "nono": 1.5}
 
 
-def overhead(place: Path, tasks: int, many: int) -> Iterator[Row]:
+def overhead(place: Path, tasks: int, many: int, rounds: int) -> Iterator[Row]:
     """Compare the seconds for each of `tasks` tasks with those of git alone, in a list of `many`, too."""
     place.mkdir()
     for workers in WORKERS:
-        floor = seconds(partial(_by_hand, place / f"git-{workers}", workers, tasks)) / tasks
+        sizes = {str(size): _in_new_projects(place, size, workers, tasks, rounds) for size in (tasks, many)}
+        taken = in_turns({"git": _in_new_repositories(place, workers, tasks), **sizes}, rounds)
+        floor = taken["git"] / tasks
         for size in (tasks, many):
-            project = Project.make(place / f"run-{workers}-{size}", size)
-            project.close()
-            taken = seconds(partial(_run, project, workers, tasks)) / tasks
+            each = taken[str(size)] / tasks
             what = f"`harness run -j {workers}`, {size:,} tasks: each of {tasks} whose agent does nothing"
             if workers == 1:
-                yield at_most(what, 4 if size == tasks else 8, taken / floor, "git alone")
+                yield at_most(what, 4 if size == tasks else 8, each / floor, "git alone")
             else:
-                yield Row(what, "", _compared(taken, floor))
+                yield Row(what, "", _compared(each, floor))
+
+
+def _in_new_projects(place: Path, size: int, workers: int, tasks: int, rounds: int) -> Action:
+    """Return what runs `tasks` tasks of a list of `size`; each of `rounds` times in a project of its own."""
+    made = [Project.make(place / f"run-{workers}-{size}-{number}", size) for number in range(rounds)]
+    for project in made:
+        project.close()
+    projects = iter(made)
+    return lambda: _run(next(projects), workers, tasks)
+
+
+def _in_new_repositories(place: Path, workers: int, tasks: int) -> Action:
+    """Return what git alone does for `tasks` tasks, each time in a repository of its own."""
+    places = (place / f"git-{workers}-{number}" for number in count())
+    return lambda: _by_hand(next(places), workers, tasks)
 
 
 def set_up(place: Path, files: int, rounds: int) -> Iterator[Row]:

@@ -113,6 +113,10 @@ class GoneError(EnvSetupError):
         )
 
 
+class NoRepositoryError(EnvSetupError):
+    """No git repository is around the place, so one can be made there."""
+
+
 class RefusedError(HarnessError):
     """It would lose work that no task made, or run what nobody trusted."""
 

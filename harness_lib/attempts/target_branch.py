@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.system.git import fast_forward, history, locks, merge, restore, worktrees
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.repository import NOBODY, Git, GitError
 
 HEADS = recovery.HEADS
 WAITING = recovery.WAITING
@@ -293,8 +293,16 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
         )
     return EnvSetupError(
         f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
-        "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
+        f"Make a first commit (an empty one will do): {_first_commit(git)}",
     )
+
+
+def _first_commit(git: Git) -> str:
+    """Return the command that makes an empty commit, as `harness` where git does not know who commits."""
+    command = ("commit", "--allow-empty", "-m", "Start")
+    if git.run("var", "GIT_COMMITTER_IDENT", check=False).returncode == 0:
+        return typed.git(*command)
+    return typed.git("-c", "user.name=harness", "-c", f"user.email={NOBODY}", *command)
 
 
 def last_place(git: Git, branch: str) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.errors import EnvSetupError, NoRepositoryError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.state import answers, api
 from harness_lib.state.store import Store
@@ -140,12 +140,23 @@ class Context:
             )
         others = roots.elsewhere(self.cwd)
         if not others:
-            return UsageError(f"{none}.", "Make one with: harness init")
+            return UsageError(f"{none}.", f"Make one with: {self._init()}")
         places = ", ".join(map(str, others[:NAMED]))
         change_directory = typed.change_to(others[0])
         return UsageError(
             f"{none}; this repository has one in {places}.", f"Type it there: {change_directory}"
         )
+
+    def _init(self) -> str:
+        """Return the command that makes a list here."""
+        try:
+            _opened(self.cwd)
+        except NoRepositoryError:
+            return typed.harness("init", "--git")
+        except EnvSetupError:
+            # It says what is wrong.
+            pass
+        return typed.harness("init")
 
     @cached_property
     def store(self) -> api.Store:

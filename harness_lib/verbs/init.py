@@ -11,7 +11,13 @@ from harness_lib import typed
 from harness_lib.core import project, rechecked, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
+from harness_lib.errors import (
+    EnvSetupError,
+    NoRepositoryError,
+    RefusedError,
+    StateUnreadableError,
+    UsageError,
+)
 from harness_lib.runs import recorder
 from harness_lib.system.files import atomic
 from harness_lib.system.git import status
@@ -155,12 +161,13 @@ def _restored(ctx: Context, reply: Reply) -> Reply:
 def _repository(place: Path, *, make_git: bool) -> Git:
     try:
         git = Git.open(place)
-    except EnvSetupError:
+    except NoRepositoryError:
         if not make_git:
             raise
         return Git.init(place)
     if make_git and git.head() is None:
-        return Git.init(place)
+        # Not in a directory of it, where another one would be made.
+        return Git.init(git.top)
     return git
 
 

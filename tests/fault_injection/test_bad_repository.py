@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -45,9 +47,11 @@ def test_before_the_first_commit_nothing_can_be_claimed(tmp_path: Path, make_pro
     error = agent.fails(7, "claim")["error"]
 
     assert "no commit yet" in error["message"]
-    assert "git commit --allow-empty" in error["hint"]
+    assert error["hint"].endswith(": git commit --allow-empty -m Start")
     assert project.task()["status"] == "pending"
-    project.git("commit", "-q", "--allow-empty", "-m", "Start")
+    project.git("config", "user.useConfigOnly", "true")
+    hint = agent.fails(7, "claim", GIT_CONFIG_GLOBAL=os.devnull)["error"]["hint"]
+    project.git(*shlex.split(hint.partition(": git ")[2]))
     agent.works()
     assert project.read("draft.txt") == "draft\n"
     assert project.in_commit() == []
@@ -58,9 +62,35 @@ def test_a_bare_repository_is_no_place(tmp_path: Path, make_project: Make) -> No
     sh(tmp_path, "init", "-q", "--bare", "bare.git")
     agent = make_project(bare=True).agent("bare", tmp_path / "bare.git")
 
-    agent.fails(7, "init")
+    for words in (("init",), ("init", "--git")):
+        hint = agent.fails(7, *words)["error"]["hint"]
+        assert hint.endswith(f"git clone {tmp_path}/bare.git {tmp_path}/bare")
+        assert not (tmp_path / "bare.git" / "harness-tasks.json").exists()
+    assert not (tmp_path / "bare.git" / ".git").exists()
 
-    assert not (tmp_path / "bare.git" / "harness-tasks.json").exists()
+
+def test_nobody_makes_a_repository_in_another_one(tmp_path: Path, make_project: Make) -> None:
+    """Neither among the files of git nor in a directory of a repository that has no commit yet."""
+    sh(tmp_path, "init", "-q", "-b", "main", "young")
+    (tmp_path / "young" / "sub").mkdir()
+    people = make_project(bare=True)
+    inside = people.agent("inside", tmp_path / "young" / ".git")
+
+    assert inside.fails(7, "init", "--git")["error"]["hint"].endswith(f": cd {tmp_path}/young")
+    people.agent("below", tmp_path / "young" / "sub").ok("init", "--git")
+
+    assert not (tmp_path / "young" / "sub" / ".git").exists()
+    assert sh(tmp_path / "young", "log", "--format=%s") == "Begin"
+
+
+def test_what_is_said_to_make_the_first_list_works_literally(tmp_path: Path, make_project: Make) -> None:
+    (tmp_path / "nowhere").mkdir()
+    agent = make_project(bare=True).agent("new", tmp_path / "nowhere")
+
+    hint = agent.fails(2, "status")["error"]["hint"]
+
+    assert hint == "Make one with: harness init --git"
+    agent.ok("init", "--git")
 
 
 # -- locked, or in the middle of something

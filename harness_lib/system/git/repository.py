@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, NoRepositoryError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, decode, descriptors, failure
@@ -415,13 +415,24 @@ def _denied(path: Path) -> Git | None:
     return None
 
 
+def _to_files(path: Path) -> str:
+    """Return what leads from a git directory, or a bare repository, to files."""
+    git_dir = Path(os.fsdecode(call(("rev-parse", "--git-common-dir"), path).stdout[:-1]))
+    place = Path(os.path.realpath(path / git_dir))
+    if place.name == ".git":
+        return f"Go to its files: {typed.change_to(place.parent)}"
+    copies = (place.with_name(f"{place.name.removesuffix('.git')}{end}") for end in ("", "-files", "-work"))
+    to = next((each for each in copies if not os.path.lexists(each)), "DIRECTORY")
+    return f"Work in a clone of it: {typed.git('clone', place, to)}"
+
+
 def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
     complaint = os.fsdecode(stderr).strip()
     if "dubious ownership" in complaint or "unsafe repository" in complaint:
         what, _, advice = complaint.partition("\n")
         return EnvSetupError(f"git does not trust the repository at {path}: {what}", advice.strip())
     if NO_WORK_TREE in stderr:
-        return EnvSetupError(f"{path} is in a git directory or a bare repository", "use a work tree of it")
+        return EnvSetupError(f"{path} is in a git directory or a bare repository.", _to_files(path))
     _, is_pointed_to, gone = complaint.partition("not a git repository: ")
     if is_pointed_to:
         return EnvSetupError(
@@ -429,7 +440,7 @@ def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
             "If the repository was moved, type in its new place: " + typed.git("worktree", "repair", path),
         )
     if "not a git repository" in complaint:
-        return EnvSetupError(f"{path} is not in a git repository", "`harness init --git` makes one")
+        return NoRepositoryError(f"{path} is not in a git repository.", "Make one: harness init --git")
     return EnvSetupError(
         f"git cannot use the repository at {path}: {complaint[-STDERR_TAIL:]}", "repair it first"
     )

@@ -215,11 +215,12 @@ def _problem(key: Key, value: Any) -> str:
         return "" if is_list else "a list of texts"
     if key.kind == "text":
         return "" if isinstance(value, str) and value.strip() else "a text"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        return "a number"
+    number = "a whole number" if key.kind == "whole" else "a number"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+        return number
     if key.kind == "whole" and value != int(value):
-        return "a whole number"
-    return "" if value or key.zero_is_none else "a number above 0"
+        return number
+    return "" if value > 0 or (not value and key.zero_is_none) else f"{number} above 0"
 
 
 def _meant(name: str) -> str:
@@ -247,7 +248,7 @@ def change(path: Path, name: str, text: str | None, *, is_project: bool) -> Any:
     else:
         try:
             value = _checked(path, name, _parsed(KEYS[name], text), is_project=is_project)
-        except (ConfigError, ValueError) as error:
+        except ConfigError as error:
             raise UsageError(
                 f"{name} cannot be {text!r}. {error}", f"See: {typed.harness('config')}"
             ) from error
@@ -261,4 +262,8 @@ def _parsed(key: Key, text: str) -> Any:
         return text.split(os.pathsep)
     if key.kind == "text" or key.words:
         return text
-    return int(text) if key.kind == "whole" or float(text).is_integer() else float(text)
+    try:
+        return int(text) if key.kind == "whole" or float(text).is_integer() else float(text)
+    except ValueError:
+        # What it must be is said where it is checked.
+        return text

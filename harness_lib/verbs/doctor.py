@@ -38,6 +38,8 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     diagnoses = [each for examination in MACHINE for each in _examined(examination, ctx)]
     if has_root(ctx):
         diagnoses += [each for examination in LIST for each in _examined(examination, ctx)]
+    # Several of them may meet the same.
+    diagnoses = list(dict.fromkeys(diagnoses))
     count = {level: sum(each.level == level for each in diagnoses) for level in ("bad", "warn")}
     return Reply(
         "doctor",

@@ -101,7 +101,7 @@ def run(
     """
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
-        raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
+        raise UsageError(f"{place} is no directory.", f"Make it first: mkdir -p {typed.word(place)}")
     root = roots.Root(place)
     roots.require_direct(root)
     git = _repository(place, make_git=make_git)

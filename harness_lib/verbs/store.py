@@ -117,7 +117,9 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
     from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
 
-    rights.require_user(ctx, "Where the list is kept", typed.harness("store", "move"))
+    named = ("--list", args.name) if args.name else ()
+    words = ("--to-file",) if args.to_file else (_url(args), *named)
+    rights.require_user(ctx, "Where the list is kept", typed.harness("store", "move", *words))
     if args.to_file:
         if not isinstance(ctx.store, PgStore):
             raise UsageError("The list is in a file already.", "harness status")
@@ -282,5 +284,7 @@ def _in_database(ctx: Context) -> PgStore:
 
 def _url(args: Namespace) -> str:
     if not args.url:
-        raise UsageError("The address is missing.", EXAMPLE)
+        end = ("--list", "shop") if args.action in ("move", "join") else ()
+        example = typed.harness("store", args.action, "postgresql://db.example.org/agents", *end)
+        raise UsageError("The address is missing.", f"For example: {example}")
     return str(args.url)

@@ -88,8 +88,8 @@ def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
         ("[runs]\njobs = 2", "'runs' is no table of settings"),
         ("run = 2", "'run' is no table of settings"),
         ("[run]\nmax_cots = 2", "Did you mean max-cost?"),
-        ("[run]\njobs = 'two'", "run.jobs must be a number, not 'two'"),
-        ("[run]\njobs = true", "run.jobs must be a number"),
+        ("[run]\njobs = 'two'", "run.jobs must be a whole number, not 'two'"),
+        ("[run]\njobs = true", "run.jobs must be a whole number"),
         ("[run]\njobs = 1.5", "run.jobs must be a whole number"),
         ("[run]\nmax-cost = nan", "run.max-cost must be a number"),
         ("[run]\nsilence = 0", "run.silence must be a number above 0"),
@@ -176,6 +176,7 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     assert workshop("config", "model", "m", "--project").code == 2
     assert workshop("config", "max-cots", "1").code == 2
     assert "Did you mean max-cost?" in workshop("config", "max-cots", "1").text
+    assert "jobs must be a whole number, not 'x'." in workshop("config", "jobs", "x").text
 
 
 def test_an_agent_changes_no_setting(workshop: Workshop, home: Path) -> None:

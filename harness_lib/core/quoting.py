@@ -44,10 +44,11 @@ def title(task: Task) -> str:
     return one_line(task.title, TITLE_LENGTH)
 
 
-def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
-    """Return `text` line by line, each marked as a quotation; beyond `limit` it refers to `rest`."""
-    rows = [f"  | {printable(row)}".rstrip() for row in text[:limit].splitlines()]
-    return rows if len(text) <= limit else [*rows, f"  … {len(text) - limit:,} more characters: {rest}"]
+def quoted(text: str, rest: str) -> list[str]:
+    """Return `text` line by line, each marked as a quotation; beyond QUOTED_LENGTH it refers to `rest`."""
+    rows = [f"  | {printable(row)}".rstrip() for row in text[:QUOTED_LENGTH].splitlines()]
+    left = len(text) - QUOTED_LENGTH
+    return [*rows, f"  … {left:,} more characters: {rest}"] if left > 0 else rows
 
 
 def touched(files: Sequence[str]) -> str:

@@ -23,14 +23,13 @@ from harness_lib.system.place import find_root
 from harness_lib.system.processes import child, interpreter, owner
 
 LOW_BYTES = 200 * 1024 * 1024
-PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
 
 
 def python(_ctx: Context) -> Diagnoses:
     """Report the running Python and its packages."""
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
-    installed = [f"{name} {number}" for name in PACKAGES if (number := _version(name))]
-    lacking = [name for name in PACKAGES if not _version(name)]
+    installed = [f"{name} {number}" for name in launcher.DEPENDENCIES if (number := _version(name))]
+    lacking = [name for name in launcher.DEPENDENCIES if not _version(name)]
     if lacking:
         cure = "where a package registry is in reach, type: harness --version"
         yield bad(f"not installed: {', '.join(lacking)}", cure)

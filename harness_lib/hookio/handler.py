@@ -30,7 +30,7 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
     """Answer `event`, of which the host has sent `data`, for the list at `root`; return the exit code."""
     named = payload.named_host(argv, env)
     sent = Payload(event, payload.parse(data), named)
-    if sent.event is None or sent.event not in _ACTS:
+    if sent.event not in _ACTS:
         return 0
     hook = Hook(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
     answer = _ACTS[sent.event](hook)
@@ -70,7 +70,7 @@ class Hook:
             workers=facts.workers(own, "" if legacy else self.session_id, self.env),
             trouble=trouble,
             counter=facts.counter(self.root, who) if who else None,
-            program=data_home.LAUNCHER if os.path.isfile(data_home.LAUNCHER) else "harness",
+            program=data_home.launcher() or "harness",
             root=self.root,
         )
 

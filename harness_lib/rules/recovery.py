@@ -115,12 +115,13 @@ def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, liv
 
 def problem(task: Task) -> str | None:
     """Return a field of `task` with a value that harness never writes, and why; None if there is none."""
-    return next(_problems(task), None) if task.intent else None
+    return next(_problems(task), None)
 
 
 def _problems(task: Task) -> Iterator[str]:
     intent, gate = task.intent, task.gate
-    assert intent is not None
+    if intent is None:
+        return
     for field in ("base", "head", "commit"):
         value = getattr(intent, field)
         if value is not None and not is_object(value):

@@ -103,8 +103,6 @@ def _names_dependency(task: Task) -> bool:
 
 def _cyclic(state: State) -> dict[str, str]:
     cycles = graph.cycle_members(state.tasks)
-    if not cycles:
-        return {}
     return {
         task.id: f"Circular dependency detected: {cycles[task.id]}"
         for task in state.tasks

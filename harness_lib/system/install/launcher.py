@@ -17,16 +17,15 @@ from harness_lib.system.install import private_env
 from harness_lib.system.place import data_home
 
 _HOME = Path(data_home.HOME)
-_LAUNCHER = str(_HOME / "bin" / "harness")
 _OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
 _OF_POSTGRES = private_env.REQUIREMENTS.with_name("requirements-postgres.txt")
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Their own dependencies are in the same places.
-_DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
+DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "rich", "yaml")
 
 
-def python(code: str, dependencies: tuple[str, ...] = _DEPENDENCIES) -> list[str]:
+def python(code: str, dependencies: tuple[str, ...] = DEPENDENCIES) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
     # After the standard library, so that nothing can replace a part of it.
@@ -77,7 +76,7 @@ def add_postgres(environ: Mapping[str, str]) -> None:
 
 
 def _fetched(
-    environ: Mapping[str, str], requirements: Path, launcher: str = _LAUNCHER, *, once: bool = False
+    environ: Mapping[str, str], requirements: Path, launcher: str = data_home.LAUNCHER, *, once: bool = False
 ) -> Path:
     """Return the environment with the packages of `requirements`; make it if need be.
 

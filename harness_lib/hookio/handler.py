@@ -114,7 +114,7 @@ def _session_start(hook: Hook) -> Answer:
         context.mine = [each for each in context.mine if each.get("agent_session_id") == hook.session_id]
         context.workers = [hook.session_id] if hook.session_id else []
     context.others = facts.living(context, hook.root, hook.session_id)
-    return policy.session_start(context, hook.payload)
+    return policy.session_start(context)
 
 
 def _session_end(hook: Hook) -> Answer:
@@ -190,8 +190,6 @@ def _finish(hook: Hook) -> None:
             blocked=counts["blocked"],
             attempts=counts["attempts"],
             checkpoints=counts["checkpoints"],
-            retryable=counts["retryable"],
-            permanent=counts["failed"] - counts["retryable"],
         )
     )
     _log(context, "STATS", totals)

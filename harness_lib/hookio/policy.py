@@ -95,7 +95,7 @@ def teammate_idle(context: HookContext, payload: Payload) -> Answer:
     return _hold_with(context, "keep", own, "teammate")
 
 
-def session_start(context: HookContext, _payload: Payload) -> Answer:
+def session_start(context: HookContext) -> Answer:
     """Return what an agent is told when its session begins, goes on or was compacted."""
     if context.trouble or context.cache is None:
         return Answer("context", messages.repair(context))

@@ -238,12 +238,10 @@ def _sections(text: str, pattern: re.Pattern[str]) -> str:
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        header = _SECTION.match(line)
-        if header:
+        if header := _SECTION.match(line):
             section = header[1].replace('"', "").replace("'", "")
         # In TOML a key may carry the name of its section: tool.pytest.ini_options.addopts = …
-        place = section if header else f"{section}.{line.strip()}".lstrip(".")
-        if pattern.match(place):
+        if pattern.match(f"{section}.{line.strip()}".lstrip(".")):
             kept.append(line.rstrip())
     return "\n".join(kept)
 

@@ -34,8 +34,8 @@ class Counts(NamedTuple):
     blocked: int
     attempts: int
     checkpoints: int
-    retryable: int
-    permanent: int
+    retryable: int = 0
+    permanent: int = 0
     red: int = 0
 
 

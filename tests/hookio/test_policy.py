@@ -192,7 +192,7 @@ def test_texts_are_bounded_however_long_the_list_is() -> None:
         ours(*tasks, sessions=()),
     ):
         assert len(stop(context).text) < 3000
-        assert len(policy.session_start(context, payload()).text) < 3000
+        assert len(policy.session_start(context).text) < 3000
 
 
 @pytest.mark.parametrize(
@@ -358,12 +358,12 @@ def test_an_idle_teammate_is_kept_while_it_owns_a_task_or_one_waits(row: str) ->
 def test_whoever_begins_is_told_how_the_list_stands(context: HookContext, held: int) -> None:
     text = messages.start(context, own_tasks(context, held))
 
-    assert said(policy.session_start(context, payload())) == ("context", text, "", "", False, False)
+    assert said(policy.session_start(context)) == ("context", text, "", "", False, False)
 
 
 @pytest.mark.parametrize("context", [TORN, ours(PENDING, trouble="torn")])
 def test_whoever_begins_is_told_what_is_wrong_with_the_list(context: HookContext) -> None:
-    answer = policy.session_start(context, payload())
+    answer = policy.session_start(context)
 
     assert said(answer) == ("context", messages.repair(context), "", "", False, False)
 

@@ -81,7 +81,9 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trust.require(existing, questions)
     calls.require_for_runs(existing.cwd)
-    existing.target = _target(existing.git, options.target)
+    # The branch of the work tree that the user is in, which need not be the one with the list.
+    here = ctx.git if ctx.git.common_dir == existing.git.common_dir else existing.git
+    existing.target = _target(here, options.target)
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
     existing.merging = publish.of(existing, existing.target, options.merge, options.merge_command or "")

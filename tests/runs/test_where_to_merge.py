@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,21 @@ def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     assert "HEAD is detached" in said.stderr
     assert "git switch -c NAME" in said.stderr
     assert workshop.state["session_count"] == 0
+
+
+def test_in_a_linked_work_tree_it_is_the_branch_there(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    before = workshop.git.ref("refs/heads/main")
+    there = copy(workshop)
+    there.top = tmp_path / "side"
+
+    there.ends(0)
+
+    assert workshop.statuses() == {"task-001": "completed"}
+    assert (there.top / "one").exists()
+    assert workshop.git.ref("refs/heads/main") == before
+    assert sh(there.top, "status", "--porcelain") == ""
 
 
 def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import engines, sandbox
+from harness_lib.system.processes.sandbox import Sandbox
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
@@ -64,6 +66,20 @@ def test_where_a_container_or_kernel_refuses_an_engine_the_next_one_counts_and_i
         left = [each for each in started if each not in gone]
         assert done.stdout.split() == [*left, "none"][:1]
         assert ("No sandbox can be started" in done.stderr) is (not left)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is that of Linux")
+def test_a_file_that_is_removed_while_nono_starts_a_command_does_not_keep_it_from_starting(
+    tmp_path: Path,
+) -> None:
+    if why := sandbox.find(os.environ, ["nono"])[1]:
+        pytest.skip(why)
+    with TemporaryFile(dir=tmp_path) as removed:
+        # It is there for whoever looks, and cannot be opened by its name.
+        gone = f"/proc/{os.getpid()}/fd/{removed.fileno()}"
+        confined = Sandbox("nono", str(tmp_path), writable=(gone, str(tmp_path)))
+        assert sandbox.trial(confined, "touch made", os.environ, tmp_path) == (None, [])
+    assert (tmp_path / "made").exists()
 
 
 def test_a_child_that_outlives_its_agent_is_ended(each_engine: str, workshop: Workshop, home: Path) -> None:

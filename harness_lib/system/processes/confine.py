@@ -14,8 +14,6 @@ DEVICES = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"),
     *("/dev/pts", "/dev/shm"),  # noqa: S108
 )
-# A file that is to be granted may be removed meanwhile.
-TRIES = 5
 # The number of a call of the kernel's, and how many capabilities there may be.
 PR_CAPBSET_DROP, CAPABILITIES = 24, 64
 
@@ -26,14 +24,7 @@ def enter() -> None:
     with open(sys.argv[1], encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
         closed, *grants = stream.read().split("\0")
     os.unlink(sys.argv[1])  # noqa: PTH108
-    for tries_left in reversed(range(TRIES)):
-        try:
-            nono.apply(_capabilities(nono, grants, closed=bool(closed)))
-            break
-        except RuntimeError:
-            # A file that it opens may just have been removed.
-            if not tries_left:
-                raise
+    _apply(nono, [*grants, *(f"W{path}" for path in DEVICES)], closed=bool(closed))
     if sys.platform == "linux" and os.geteuid() == 0:
         _drop_capabilities()
     os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])  # noqa: S606
@@ -62,10 +53,26 @@ def _nono_py(path: list[str]) -> Any:
     return module
 
 
+def _apply(nono_py: Any, grants: list[str], *, closed: bool) -> None:
+    """Confine this process to `grants`, leaving out what is removed just now."""
+    while True:
+        try:
+            nono_py.apply(_capabilities(nono_py, grants, closed=closed))
+        except (OSError, RuntimeError, ValueError) as error:
+            real = {each: os.path.realpath(each[1:]) for each in grants}
+            named = [each for each in grants if each[1:] in str(error) or real[each] in str(error)]
+            if not named:
+                raise
+            # The others are directories above it.
+            grants.remove(max(named, key=lambda each: len(real[each])))
+        else:
+            return
+
+
 def _capabilities(nono_py: Any, grants: list[str], *, closed: bool) -> Any:
     """Return what the process may do; each of `grants` is R or W before a path."""
     found = nono_py.CapabilitySet()
-    for grant in (*grants, *(f"W{path}" for path in DEVICES)):
+    for grant in grants:
         mode = nono_py.AccessMode.READ_WRITE if grant[0] == "W" else nono_py.AccessMode.READ
         if os.path.isdir(grant[1:]):  # noqa: PTH112
             found.allow_path(grant[1:], mode)

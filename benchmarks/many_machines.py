@@ -5,16 +5,19 @@ another one. Each client is a process with a machine of its own. What counts are
     --tasks 1000 100000   lengths of the list (default)     --clients 8     --seconds 5
     --table               print docs/many-machines.md's table of all of them, too, as
                           --tasks 100 5000 100000 1000000 --clients 8 32 128 does it
-The files of a machine, which follow each of its changes, are left out but in the last line: that compares one
-change with one in the file store.
+The files of a machine, which follow each of its changes, are left out but in the first lines: those compare
+a change in this process, and verbs as they are typed, with the same on a list in a file. What counts of a
+verb is its use of the processor, with that of the processes of git that it starts: other work makes it wait.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import psycopg
 
+from benchmarks import projects
 from harness_lib.rules import transitions
 from harness_lib.state.api import Store
 from harness_lib.state.mirrored import Link
@@ -35,6 +39,18 @@ from harness_lib.task import SessionConfig, State, Task
 from tests import postgres
 
 LEASE = 600
+ROUNDS = 9
+IGNORED = "harness-tasks.json*\nharness-progress.txt\n.harness*\n"
+# In this order each finds something to do; the first and the last ones keep the rounds apart.
+VERBS = (
+    ("start",),
+    ("claim",),
+    ("checkpoint", "1/2", "half of it"),
+    ("status",),
+    ("add", "One more", "--validate", "true"),
+    ("finish", "--already-done"),
+    ("stop",),
+)
 # The seconds of claims, and of all together.
 Answers: TypeAlias = "multiprocessing.Queue[tuple[list[float], float]]"
 
@@ -154,6 +170,57 @@ def change_compared(place: Path, url: str) -> str:
     )
 
 
+def typed(top: Path, *argv: str) -> float:
+    """Type `harness ARGV` in `top`; return the seconds of the processor that it took, with its children."""
+    command = [sys.executable, "-I", "-S", str(projects.CHECKOUT / "bin" / "harness"), *argv]
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=top, stdin=nowhere, stdout=nowhere, stderr=nowhere) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, argv
+    return used.ru_utime + used.ru_stime
+
+
+def cloned(place: Path) -> Path:
+    """Make a remote and a clone of it in `place`, whose list has 100 tasks; return the clone."""
+    top, seed = place / "project", place / "seed"
+    seed.mkdir(parents=True)
+    (seed / ".gitignore").write_text(IGNORED)
+    for command in ("init -q -b main", "add -A", "commit -q -m Begin", "clone -q --bare . ../remote"):
+        subprocess.run(["git", *command.split()], cwd=seed, check=True)
+    subprocess.run(["git", "clone", "-q", "remote", "project"], cwd=place, check=True)
+    plan = place / "plan.json"
+    tasks = [{"title": f"Task {n}", "validation": {"command": "true"}} for n in range(100)]
+    plan.write_text(json.dumps({"tasks": tasks}))
+    typed(top, "init", "--mode", "concurrent")
+    typed(top, "import", str(plan))
+    return top
+
+
+def verbs_compared(place: Path, url: str) -> list[str]:
+    """Compare verbs on a list of 100 tasks in the database with the same on one in a file."""
+    projects.settle_in(place / "home")
+    del os.environ["PYTHONPATH"]
+    os.environ["HARNESS_TRUST"] = "1"
+    file, database = cloned(place / "in-file"), cloned(place / "in-database")
+    typed(database, "store", "move", url, "--list", f"bench-{os.urandom(3).hex()}")
+    for top in (file, database):
+        typed(top, "trust", "--yes")
+    took: dict[tuple[str, Path], list[float]] = {}
+    for _ in range(ROUNDS):
+        for argv in VERBS:
+            for top in (file, database):
+                took.setdefault((argv[0], top), []).append(typed(top, *argv))
+    lines = []
+    for verb in ("claim", "checkpoint", "finish", "status", "add"):
+        first, second = (1000 * statistics.median(took[verb, top]) for top in (file, database))
+        lines.append(
+            f"harness {verb}, 100 tasks: {second:.0f} ms of the processor in the database, {first:.0f} ms "
+            f"in the file: {second / first:.1f} times"
+        )
+    return lines
+
+
 def settle(url: str) -> None:
     """Do what the server would do beside the measurement: vacuum what was added, and write it to the disk."""
     with psycopg.connect(url, autocommit=True) as conn:
@@ -173,6 +240,7 @@ def main() -> None:
     url = postgres.require()
     place = Path(tempfile.mkdtemp(prefix="bench-")).resolve()
     print(change_compared(place, url))
+    print(*verbs_compared(place, url), sep="\n")
     cells = [(count, clients) for count in args.tasks for clients in args.clients]
     lists = {cell: long_list(place / f"{cell[0]}-{cell[1]}", url, cell[0]) for cell in cells}
     settle(url)

@@ -65,7 +65,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
     if attempts.asks_a_person(task):
         return _looked(ctx, task)
-    rights.require_user(ctx, f"What becomes of {task.id}", complete.accept_command(task, paths or ("FILE",)))
+    answering.require_waiting(task)
+    command = complete.accept_command(task, paths) if paths else complete.asked_command(task)
+    rights.require_user(ctx, f"What becomes of {task.id}", command)
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
     # Before anything is noted: what is accepted and cannot be checked would wait for nobody any more.

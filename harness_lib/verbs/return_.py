@@ -30,6 +30,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
     """
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
+    answering.require_waiting(task)
     rights.require_user(ctx, f"What becomes of {task.id}", complete.return_command(task))
     place = answering.place(ctx, task)
     said = quoting.one_line(args.text, quoting.REASON_LENGTH)

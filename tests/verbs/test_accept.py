@@ -156,10 +156,13 @@ def test_agents_answer_nothing_and_nobody_where_nothing_was_asked(project: Proje
     answers = (SECRET, ("return", "task-001", "fine"))
     for verb in answers:
         assert "no work that waits" in started.fails(2, *verb)["message"]
+        assert "no work that waits" in started.fails(2, *verb, CLAUDECODE="1")["message"]
     started.fails(8, "finish")
 
     for verb in answers:
         assert "user" in started.fails(8, *verb, CLAUDECODE="1")["error"]["hint"]
+    hint = started.fails(8, "accept", "1", CLAUDECODE="1")["error"]["hint"]
+    assert hint.endswith(": harness accept task-001 --path .env")
 
     assert project.task()["halt_kind"] == "SECRET"
 

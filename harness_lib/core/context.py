@@ -140,23 +140,23 @@ class Context:
             )
         others = roots.elsewhere(self.cwd)
         if not others:
-            return UsageError(f"{none}.", f"Make one with: {self._init()}")
+            return self._first_list(none)
         places = ", ".join(map(str, others[:NAMED]))
         change_directory = typed.change_to(others[0])
         return UsageError(
             f"{none}; this repository has one in {places}.", f"Type it there: {change_directory}"
         )
 
-    def _init(self) -> str:
-        """Return the command that makes a list here."""
+    def _first_list(self, none: str) -> UsageError:
+        """Return the error for a place without a list: what makes one there, or why git does not let us."""
+        make = typed.harness("init")
         try:
             _opened(self.cwd)
         except NoRepositoryError:
-            return typed.harness("init", "--git")
-        except EnvSetupError:
-            # It says what is wrong.
-            pass
-        return typed.harness("init")
+            make = typed.harness("init", "--git")
+        except EnvSetupError as error:
+            return UsageError(f"{none}. {error.message}", error.hint)
+        return UsageError(f"{none}.", f"Make one with: {make}")
 
     @cached_property
     def store(self) -> api.Store:

@@ -66,6 +66,7 @@ def test_a_bare_repository_is_no_place(tmp_path: Path, make_project: Make) -> No
         hint = agent.fails(7, *words)["error"]["hint"]
         assert hint.endswith(f"git clone {tmp_path}/bare.git {tmp_path}/bare")
         assert not (tmp_path / "bare.git" / "harness-tasks.json").exists()
+        assert agent.fails(2, "status")["error"]["hint"] == hint
     assert not (tmp_path / "bare.git" / ".git").exists()
 
 

@@ -15,7 +15,7 @@ from harness_lib.loop import confined, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.piped import as_object
-from harness_lib.loop.providers import hosted, keys, models
+from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages.setup import candidates
@@ -232,7 +232,7 @@ def _meant(runtime: Runtime, name: str) -> Choice:
         return Choice(prefix, rest)
     owners = [(len(line), pack) for pack, line in _lines(wide) if name.startswith(line)]
     owner = max(owners, default=(0, ""))[1]
-    if name != own and owner != models.protocol_of(wide, runtime.provider):
+    if name != own and owner != hosted.protocol_of(wide, runtime.provider):
         for each in known:
             if name == each.model:
                 return each
@@ -254,7 +254,7 @@ def model_names(runtime: Runtime) -> list[str]:
     """
     wide = _everywhere(runtime)
     defaults = _defaults(wide, programs=False)
-    own, protocol = runtime.provider, models.protocol_of(wide, runtime.provider)
+    own, protocol = runtime.provider, hosted.protocol_of(wide, runtime.provider)
     ready = {each.provider for each in defaults}
     # Another one is only the beginning of a name.
     lines = [(pack, line) for pack, line in _lines(wide) if not line.endswith(("-", "."))]
@@ -288,4 +288,4 @@ def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
 def _lines(wide: Runtime) -> list[tuple[str, str]]:
     """Return the beginnings of names in the `models.conf` of each pack, behind the name of the pack."""
     packs = [Path(source) for source in trust.usable(wide) if Path(source).parent.name == "plugins"]
-    return [(pack.name, line) for pack in packs for line in models.by_prefix(str(pack))]
+    return [(pack.name, line) for pack in packs for line in hosted.by_prefix(str(pack))]

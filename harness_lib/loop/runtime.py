@@ -71,10 +71,6 @@ class Table:
             self._ordered[kind, stage] = sorted(plugins, key=lambda plugin: plugin.name)
         return self._ordered[kind, stage]
 
-    def has_only_ours(self, stage: str) -> bool:
-        """Return whether no hook of `stage` is a program."""
-        return all(plugin.is_ours for plugin in self.of("hooks.d", stage))
-
     def find(self, kind: Kind, name: str) -> Plugin | None:
         """Return the plugin `name` of a kind that has no stages."""
         return self.entries.get((kind, "", name))

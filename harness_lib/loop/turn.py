@@ -79,7 +79,8 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         if not runtime.is_fresh and (last in {"", "tool_done"} or state == "assemble"):
             discovery.refresh(runtime)
         last = state
-        runtime.is_fresh &= state in {"start", "assemble"} and runtime.table.has_only_ours(state)
+        hooks = runtime.table.of("hooks.d", state)
+        runtime.is_fresh &= state in {"start", "assemble"} and all(hook.is_ours for hook in hooks)
         try:
             context = plugins.call(runtime, state, context)
         except HookError as failure:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import disk
-from harness_lib.loop.providers import tokens
-from harness_lib.loop.providers.models import ProviderConfig
+from harness_lib.loop.providers import hosted, tokens
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 
@@ -138,7 +137,7 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
 
 def test_the_login_of_the_page_is_one() -> None:
     written = PAGE.split("\n### A login\n")[1].split("```conf\n")[1].split("```")[0]
-    config = ProviderConfig("ours", disk.parse_conf(written))
+    config = hosted.OPENAI._replace(name="ours", values=disk.parse_conf(written))
 
     tokens.check(config)
     assert config.values["redirect_port"] == "1455"

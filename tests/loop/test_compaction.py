@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import runtime, trust, turn
-from harness_lib.loop.providers import models
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Assistant, User, entries
@@ -249,7 +249,7 @@ def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(home: Pat
     trust.save(run, run.sources)
 
     names = ("big-one", "big-one-now", "big-two", "small")
-    assert [models.of(run, name).output for name in names] == [1, 22, 3, 0]
+    assert [hosted.model_of(run, name).output for name in names] == [1, 22, 3, 0]
 
 
 def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:

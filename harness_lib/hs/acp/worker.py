@@ -22,7 +22,7 @@ from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.providers import models
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, skills
@@ -275,7 +275,7 @@ def usage(runtime: Runtime) -> Json:
     last = context.total(answers[-1:])
     return {
         "used": last.tokens_in + last.tokens_out,
-        "size": models.of(runtime).context,
+        "size": hosted.model_of(runtime).context,
         "cost": context.total(messages).cost,
     }
 

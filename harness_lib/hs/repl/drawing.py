@@ -13,7 +13,7 @@ from rich.text import Text
 from harness_lib.hs import user_input
 from harness_lib.loop.asking import Question
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import models
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, edit_file
@@ -202,7 +202,7 @@ def status(runtime: Runtime) -> str:
     """Return the status line."""
     messages = runtime.messages()
     account = context.total(messages)
-    limit = models.of(runtime).context
+    limit = hosted.model_of(runtime).context
     used = f"{short(context.tokens(messages))}{f' of {short(limit)}' if limit else ''}"
     cost = account.shown() if account.cost is None else f"${account.shown()}"
     tokens = f"{short(account.tokens_in)} in, {short(account.tokens_out)} out"

@@ -16,7 +16,6 @@ from harness_lib.loop.claude.conversation import Conversation, Scribe
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
-from harness_lib.loop.providers.hosted import effort
 from harness_lib.loop.stages import send, tool_calls
 from harness_lib.text import harmless
 
@@ -144,8 +143,8 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
         command.append(f"--model={runtime.model}")
     if payload.get("system"):
         command.append(f"--system-prompt={payload['system']}")
-    if effort(runtime.env):
-        command.append(f"--effort={effort(runtime.env)}")
+    if (effort := runtime.env.get("HARNESS_THINKING", "")) not in {"", "off"}:
+        command.append(f"--effort={effort}")
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if most:
         left = float(most) - (runtime.spent().cost or 0.0)

@@ -1,26 +1,36 @@
-"""The built-in providers: a host is named by an environment or a config, and spoken to by an API adapter."""
+"""The providers that hs asks itself, and the limits and prices of their models.
+
+A host is named by an environment or a provider config (a `.conf` file), and spoken to by an API adapter. A
+source's `models.conf` has a line for each beginning of a model's name, because no host tells it.
+"""
 
 from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
-from harness_lib.loop import disk
+from harness_lib.loop import disk, trust
+from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.providers import keys, models
-from harness_lib.loop.providers.models import ProviderConfig
+from harness_lib.loop.providers import keys
+from harness_lib.loop.runtime import Runtime, once
+from harness_lib.loop.sessions import context
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
-    from harness_lib.loop.runtime import Plugin, Runtime
+    from harness_lib.loop.runtime import Plugin
+    from harness_lib.loop.wires.answer import Answer
 
 
 WIRES = get_args(WireName)
+MODELS = "models.conf"
+_MILLION = 1_000_000
 # A limit that every model accepts.
 _UNKNOWN_OUTPUT = 8192
 _ANTHROPIC_HOST = "https://api.anthropic.com/"
@@ -41,10 +51,12 @@ OPENAI_MAX_TOKENS   max response tokens (the model's)
 class Hosted(NamedTuple):
     """A host of models that hs asks itself: a built-in provider, or one that a `.conf` describes.
 
-    `protocol` is the built-in provider whose API it speaks, and `key` the variable of its key.
+    `values` are those of its `.conf` (docs/agent-loop.md lists them), `protocol` is the built-in provider
+    whose API it speaks, and `key` the variable of its key.
     """
 
-    config: ProviderConfig
+    name: str
+    values: dict[str, str]
     protocol: Literal["anthropic", "openai"]
     description: str
     default_model: str
@@ -61,11 +73,11 @@ class Hosted(NamedTuple):
         """Return whether there is a key or a login for it."""
         if any(map(runtime.env.get, self.ready_by)):
             return True
-        credential = keys.first(runtime, self.config.name)
+        credential = keys.first(runtime, self.name)
         expires = disk.number(str(credential.get("expires_at")))
         is_fresh = bool(credential) and (not expires or expires > time.time())
         # A login is renewed when it is used.
-        return is_fresh or bool(self.config.values.get("auth") and credential.get("refresh_token"))
+        return is_fresh or bool(self.values.get("auth") and credential.get("refresh_token"))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
         return {"model": self.default_model}
@@ -75,7 +87,7 @@ class Hosted(NamedTuple):
 
     def speaker(self, runtime: Runtime) -> Speaker:
         """Return how this run's messages are written; no key and no login is needed to assemble them."""
-        named = self.config.values.get("wire", "")
+        named = self.values.get("wire", "")
         if named not in {"", *WIRES}:
             raise ProviderError(f"Unknown wire={named}; hs speaks responses and chat.")
         wire: WireName = "anthropic"
@@ -83,24 +95,26 @@ class Hosted(NamedTuple):
             is_responses = urlsplit(self._url(runtime)).path.rstrip("/").endswith("/responses")
             wire = "responses" if is_responses else "chat"
         model = runtime.model or self.default_model or _HOSTED[self.protocol].default_model
-        return Speaker(cast("WireName", named) or wire, self.config.name, model)
+        return Speaker(cast("WireName", named) or wire, self.name, model)
 
     def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
-        speaker, values = self.speaker(runtime), self.config.values
+        speaker, values = self.speaker(runtime), self.values
         login = None
         if values.get("auth"):
             from harness_lib.loop.providers import tokens  # noqa: PLC0415 (only a login needs it)
 
-            tokens.check(self.config)
-            tokens.check_stored(runtime, self.config)
-            login = partial(tokens.headers, runtime, self.config)
+            tokens.check(self)
+            tokens.check_stored(runtime, self)
+            login = partial(tokens.headers, runtime, self)
         # A line `header.NAME=VALUE` is a header of every request.
-        own = {key[7:]: value for key, value in values.items() if key.startswith("header.")}
+        own = {
+            key.removeprefix("header."): value for key, value in values.items() if key.startswith("header.")
+        }
         headers = {**self._headers(runtime), **own}
         if values and not values.get("url"):
             # Without this, its key would go to the host of the protocol.
-            raise ProviderError(f"The provider {self.config.name} has no url= in its .conf file.")
+            raise ProviderError(f"The provider {self.name} has no url= in its .conf file.")
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             # Checked here: later code would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
@@ -109,7 +123,7 @@ class Hosted(NamedTuple):
         most = disk.number(limit)
         if limit and not most:
             raise ProviderError(f"{name} must be a number of tokens, not {limit}")
-        url = self._url(runtime)
+        url, thinking = self._url(runtime), runtime.env.get("HARNESS_THINKING", "")
         return Endpoint(
             **speaker._asdict(),
             url=url,
@@ -117,15 +131,15 @@ class Hosted(NamedTuple):
             login=login,
             max_tokens_field=values.get("max_tokens_field", ""),
             reasoning_field=values.get("reasoning_field", ""),
-            max_tokens=most or models.of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
-            effort=effort(runtime.env),
+            max_tokens=most or model_of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
+            effort="" if thinking == "off" else thinking,
             # Hosts that only speak the language of Anthropic may refuse the fields of its cache.
             cached=url.startswith(_ANTHROPIC_HOST) or runtime.env.get("ANTHROPIC_PROMPT_CACHE") == "1",
             session=runtime.session.id if runtime.session else "",
         )
 
     def _url(self, runtime: Runtime) -> str:
-        values = self.config.values
+        values = self.values
         # The environment says where a built-in provider is.
         url = values.get("url", "") if values else runtime.env.get(f"{self.protocol.upper()}_API_URL", "")
         if self.protocol == "anthropic":
@@ -140,17 +154,17 @@ class Hosted(NamedTuple):
             headers["anthropic-version"] = env.get("ANTHROPIC_API_VERSION") or "2023-06-01"
             if env.get("ANTHROPIC_BETA"):
                 headers["anthropic-beta"] = env["ANTHROPIC_BETA"]
-            own = "" if self.config.values else env.get("ANTHROPIC_AUTH_HEADER", "")
+            own = "" if self.values else env.get("ANTHROPIC_AUTH_HEADER", "")
             name, separator, value = own.partition(":")
             if separator:
                 return {**headers, name.strip(): value.strip()}
-        if self.config.values.get("auth"):
+        if self.values.get("auth"):
             # The header of its login comes with each request, and no key is needed beside it.
             return headers
-        stored = keys.secret(keys.first(runtime, self.config.name))
+        stored = keys.secret(keys.first(runtime, self.name))
         key = (env.get(self.key, "") or stored).strip()
         if not key and self.needs_key:
-            message = f"{self.key} is not set. Set it, or run: hs auth set {self.config.name}"
+            message = f"{self.key} is not set. Set it, or run: hs auth set {self.name}"
             raise ProviderError(message)
         if not key:
             return headers
@@ -166,14 +180,9 @@ class Hosted(NamedTuple):
         return cast("Json", plugin.target.ask(runtime, payload))
 
 
-def effort(env: dict[str, str]) -> str:
-    """Return the effort of reasoning that was asked for; "" for none."""
-    thinking = env.get("HARNESS_THINKING", "")
-    return "" if thinking == "off" else thinking
-
-
 ANTHROPIC = Hosted(
-    ProviderConfig("anthropic", {}),
+    "anthropic",
+    {},
     "anthropic",
     description="Anthropic Messages API",
     default_model="claude-sonnet-4-6",
@@ -183,7 +192,8 @@ ANTHROPIC = Hosted(
     ready_by=("ANTHROPIC_API_KEY",),
 )
 OPENAI = Hosted(
-    ProviderConfig("openai", {}),
+    "openai",
+    {},
     "openai",
     description="OpenAI Responses, and chat completions of compatible servers",
     default_model="gpt-4o",
@@ -197,15 +207,15 @@ _HOSTED: dict[str, Hosted] = {provider.protocol: provider for provider in (ANTHR
 
 def with_own_api(runtime: Runtime) -> Plugin | None:
     """Return the run's provider where it is a program or `claude`; None for one that hs asks itself."""
-    plugin = runtime.table.find("providers", models.protocol_of(runtime, runtime.provider))
+    plugin = runtime.table.find("providers", protocol_of(runtime, runtime.provider))
     return None if plugin and plugin.is_ours and plugin.name in _HOSTED else plugin
 
 
 def host(runtime: Runtime) -> Hosted:
     """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
-    config = models.find_config(runtime, runtime.provider)
+    config = find_config(runtime, runtime.provider)
     if config is not None and config.values.get("protocol") in _HOSTED:
-        return _described(config)
+        return config
     if runtime.provider in _HOSTED:
         return _HOSTED[runtime.provider]
     plugin = with_own_api(runtime)
@@ -219,15 +229,26 @@ def host(runtime: Runtime) -> Hosted:
     )
 
 
-def _described(config: ProviderConfig) -> Hosted:
-    """Return the provider of `config`: that of its protocol, with other words, key and model."""
-    values = config.values
+@once
+def find_config(runtime: Runtime, name: str) -> Hosted | None:
+    """Return the provider that the most local `.conf` of that name describes; a program goes before it.
+
+    It is that of its protocol, with other words, key and model.
+    """
+    if not is_name(name) or runtime.table.find("providers", name) is not None:
+        return None
+    files = (Path(source, "providers", f"{name}.conf") for source in reversed(trust.usable(runtime)))
+    path = next((each for each in files if each.is_file()), None)
+    if path is None:
+        return None
+    values = disk.read_conf(path)
     key = values.get("auth_env", "")
     variables = f"{key}  API key" if key else "(no key)"
     if values.get("auth"):
-        variables = f"(a login: hs auth login {config.name})"
+        variables = f"(a login: hs auth login {name})"
     return _HOSTED.get(values.get("protocol", ""), OPENAI)._replace(
-        config=config,
+        name=name,
+        values=values,
         description=values.get("description", ""),
         default_model=values.get("model", ""),
         variables=variables,
@@ -237,10 +258,74 @@ def _described(config: ProviderConfig) -> Hosted:
     )
 
 
+def every_config(runtime: Runtime) -> list[Hosted]:
+    """Return the providers that are described by a `.conf`, by name."""
+    files = (
+        path for source in trust.usable(runtime) for path in Path(source, "providers").glob("[!.]*.conf")
+    )
+    configs = (find_config(runtime, name) for name in sorted({path.stem for path in files}))
+    return [config for config in configs if config]
+
+
+def protocol_of(runtime: Runtime, provider: str) -> str:
+    """Return the protocol of `provider`: that of its config, or its own name."""
+    config = find_config(runtime, provider)
+    return config.values.get("protocol", "") if config else provider
+
+
 def find_provider(runtime: Runtime, name: str) -> Provider | None:
     """Return the provider `name`: built-in, a program, or a `.conf`; None if there is none."""
     plugin = runtime.table.find("providers", name)
-    if plugin is not None:
-        return cast("Provider", plugin.target)
-    config = models.find_config(runtime, name)
-    return _described(config) if config else None
+    return cast("Provider", plugin.target) if plugin else find_config(runtime, name)
+
+
+class Model(NamedTuple):
+    """A model's limits in tokens, 0 where unknown, and its prices in US dollars per million."""
+
+    context: int = 0
+    output: int = 0
+    price_in: float | None = None
+    price_out: float | None = None
+    price_cached: float | None = None
+    price_write: float | None = None
+
+    def spent(self, answer: Answer) -> dict[str, str]:
+        """Return the cost of an answer as the field of a message; none without a price or counted tokens."""
+        if self.price_in is None or self.price_out is None or not answer.tokens_in:
+            return {}
+        cached = self.price_in if self.price_cached is None else self.price_cached
+        written = self.price_in if self.price_write is None else self.price_write
+        plain = max(0, answer.tokens_in - answer.tokens_cached - answer.tokens_cache_write)
+        spent = plain * self.price_in + answer.tokens_cached * cached + answer.tokens_cache_write * written
+        return {"cost": f"{(spent + answer.tokens_out * self.price_out) / _MILLION:.6f}"}
+
+
+@once
+def model_of(runtime: Runtime, name: str = "") -> Model:
+    """Return the run's model, or the model `name` of its provider.
+
+    The longest beginning of its name counts, of equal ones the most local, and before all of them what the
+    provider's own `.conf` says of its model.
+    """
+    model = name or runtime.model
+    lines: dict[str, dict[str, str]] = {}
+    for source in trust.usable(runtime):
+        for prefix, said in by_prefix(source).items():
+            lines[prefix] = {**lines.get(prefix, {}), **said}
+    longest = max((prefix for prefix in lines if model.startswith(prefix)), key=len, default="")
+    config = find_config(runtime, runtime.provider)
+    own = config.values if config and config.values.get("model") == model else {}
+    values = {**lines.get(longest, {}), **own}
+    limits = [disk.number(values.get(key, "")) for key in ("context", "output")]
+    prices = ("price_in", "price_out", "price_cached", "price_write")
+    return Model(*limits, *(context.amount(values.get(key, "")) for key in prices))
+
+
+def by_prefix(source: str) -> dict[str, dict[str, str]]:
+    """Return what the `models.conf` of `source` says of models, by the prefixes of their names."""
+    found: dict[str, dict[str, str]] = {}
+    for line in disk.read_text(Path(source, MODELS)).splitlines():
+        prefix, *pairs = line.split() or [""]
+        if prefix and not prefix.startswith("#"):
+            found[prefix] = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+    return found

@@ -27,7 +27,7 @@ from harness_lib.loop import disk
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import tokens
-from harness_lib.loop.providers.models import ProviderConfig
+from harness_lib.loop.providers.tokens import Client
 from harness_lib.text import harmless
 
 _SHOWN = 300
@@ -47,7 +47,7 @@ _LONGEST = 64 * 1024
 class Attempt:
     """Two random values: `state` goes through the browser, `verifier` straight to the server."""
 
-    client: ProviderConfig
+    client: Client
     redirect_uri: str
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
@@ -148,16 +148,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: the address has the code in it."""
 
 
-def _path(client: ProviderConfig) -> str:
+def _path(client: Client) -> str:
     return client.values.get("redirect_path", "/callback")
 
 
-def _port(client: ProviderConfig) -> int:
+def _port(client: Client) -> int:
     """Return the port to listen at; 0: any that is free, as servers allow for local programs."""
     return disk.number(client.values.get("redirect_port", ""))
 
 
-def log_in(client: ProviderConfig) -> Json:
+def log_in(client: Client) -> Json:
     """Return the credential that the user gives by logging in. Raises ProviderError."""
     tokens.check(client)
     with _terminal() as terminal, _listener(client, can_paste=terminal is not None) as listener:
@@ -199,7 +199,7 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
 
 
 @contextmanager
-def _listener(client: ProviderConfig, *, can_paste: bool) -> Iterator[Listener | None]:
+def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
     """Listen for the browser; if the port is taken, only pasting is left."""
     try:
         listener = Listener(_port(client))

@@ -11,7 +11,7 @@ import base64
 import ipaddress
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from harness_lib.loop import disk, processes
@@ -21,7 +21,6 @@ from harness_lib.loop.providers import keys
 from harness_lib.text import harmless
 
 if TYPE_CHECKING:
-    from harness_lib.loop.providers.models import ProviderConfig
     from harness_lib.loop.runtime import Runtime
 
 
@@ -35,7 +34,17 @@ _TOO_MANY = 429
 _MOST_PORTS = 1 << 16
 
 
-def check(client: ProviderConfig) -> None:
+class Client(Protocol):
+    """A provider with a login, and what its `.conf` says of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def values(self) -> Mapping[str, str]: ...
+
+
+def check(client: Client) -> None:
     """Raise ProviderError naming what is missing or wrong in the login that `client` describes."""
     name, values = client.name, client.values
     if (auth := values.get("auth")) != "oauth":
@@ -52,7 +61,7 @@ def check(client: ProviderConfig) -> None:
         raise ProviderError(f"Invalid redirect_port={port} of {name}.")
 
 
-def command(client: ProviderConfig) -> str:
+def command(client: Client) -> str:
     """Return the command with which the user logs in."""
     return f"hs auth login {client.name}"
 
@@ -72,7 +81,7 @@ class LoginEndedError(ProviderError):
     """The server refuses the login for good; the user has to log in again."""
 
 
-def exchange(client: ProviderConfig, code: str, redirect_uri: str, verifier: str) -> Json:
+def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Json:
     """Return the credential that `code` is good for. Raises ProviderError."""
     fields = {
         "grant_type": "authorization_code",
@@ -84,7 +93,7 @@ def exchange(client: ProviderConfig, code: str, redirect_uri: str, verifier: str
     return _credential(client, _ask(client, fields), {})
 
 
-def refresh(client: ProviderConfig, credential: Json) -> Json:
+def refresh(client: Client, credential: Json) -> Json:
     """Return `credential` renewed. Raises LoginEndedError when it cannot be, TransientError when not now."""
     token = str(credential.get("refresh_token") or "")
     if not token:
@@ -98,7 +107,7 @@ def is_due(credential: Json) -> bool:
     return 0 < disk.number(str(credential.get("expires_at"))) <= time.time()
 
 
-def _ask(client: ProviderConfig, fields: Mapping[str, str]) -> Json:
+def _ask(client: Client, fields: Mapping[str, str]) -> Json:
     from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
 
     url = client.values["token_url"]
@@ -117,7 +126,7 @@ def _ask(client: ProviderConfig, fields: Mapping[str, str]) -> Json:
     raise LoginEndedError(f"{message} Log in again: {command(client)}")
 
 
-def _credential(client: ProviderConfig, answer: Json, before: Json) -> Json:
+def _credential(client: Client, answer: Json, before: Json) -> Json:
     """Return the credential to store; without a new refresh token the old one stays."""
     credential: Json = {**before, "type": "oauth", "access_token": answer["access_token"]}
     if answer.get("refresh_token"):
@@ -137,7 +146,7 @@ def _expires(answer: Json) -> int:
     return now + seconds - min(_EARLY_SECONDS, seconds // 2) if seconds > 0 else 0
 
 
-def _account(client: ProviderConfig, answer: Json) -> str:
+def _account(client: Client, answer: Json) -> str:
     """Return the account that the tokens name; "" if it is not wanted or not named."""
     path = client.values.get("account_claim", "").split()
     for name in ("id_token", "access_token"):
@@ -161,7 +170,7 @@ def claims(token: str) -> Json:
     return as_object(text) or {}
 
 
-def check_stored(runtime: Runtime, client: ProviderConfig) -> Json:
+def check_stored(runtime: Runtime, client: Client) -> Json:
     """Return the stored login at `client`. Raises ProviderError where nobody is logged in."""
     credential = keys.first(runtime, client.name)
     if credential.get("type") != "oauth" or not credential.get("access_token"):
@@ -169,9 +178,7 @@ def check_stored(runtime: Runtime, client: ProviderConfig) -> Json:
     return credential
 
 
-def headers(
-    runtime: Runtime, client: ProviderConfig, templates: Mapping[str, str], refused: str
-) -> dict[str, str]:
+def headers(runtime: Runtime, client: Client, templates: Mapping[str, str], refused: str) -> dict[str, str]:
     """Return the headers of a request: the token's, and `templates` with the account in them.
 
     `refused` is a header `authorization` that the host has refused, or "": it is not returned again.
@@ -191,7 +198,7 @@ def headers(
     }
 
 
-def _renewed(runtime: Runtime, client: ProviderConfig, refused: str) -> Json:
+def _renewed(runtime: Runtime, client: Client, refused: str) -> Json:
     with keys.held(runtime):
         # Another process may have renewed it, or logged out, while this one waited.
         credential = check_stored(runtime, client)

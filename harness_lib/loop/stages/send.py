@@ -14,7 +14,7 @@ from dataclasses import replace
 from harness_lib.loop import confined, disk, plugins
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import hosted, models
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Cut
@@ -43,7 +43,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
     """Return the provider's native answer to the payload, and go on to `receive`."""
     _check_limits(runtime)
     plugin = hosted.with_own_api(runtime)
-    limit = models.of(runtime).context
+    limit = hosted.model_of(runtime).context
     is_full = limit and context.tokens(runtime.messages()) > limit * _FULL
     # A provider that keeps the conversation also makes room in it.
     if is_full and plugin is None and compact(runtime, payload):
@@ -120,7 +120,7 @@ def compact(runtime: Runtime, payload: Json) -> bool:
 
 def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
     """Return `endpoint` with no more output than fits into the context; hosts refuse more."""
-    limit = models.of(runtime, endpoint.model).context
+    limit = hosted.model_of(runtime, endpoint.model).context
     if not limit or runtime.session is None:
         return endpoint
     room = limit - limit // _MARGIN - context.tokens(runtime.messages())
@@ -129,7 +129,7 @@ def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
 
 def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     """Return why there is no summary, or "" where one was written."""
-    limit = models.of(runtime).context
+    limit = hosted.model_of(runtime).context
     seen = context.view(messages)
     before = seen.tokens
     cut = context.cut(messages, limit or before)
@@ -172,7 +172,7 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
         "provider": endpoint.provider,
         "tokens_in": str(answer.tokens_in),
         "tokens_out": str(answer.tokens_out),
-        **models.of(runtime, endpoint.model).spent(answer),
+        **hosted.model_of(runtime, endpoint.model).spent(answer),
     }
     return ("" if answer.stop == "length" else answer.text), fields
 
@@ -194,7 +194,7 @@ def save(runtime: Runtime, native: Json) -> Json:
         raise HookError(str(error)) from error
     answer = _repeatable(answer)
     runtime.stop = answer.stop
-    message = write(runtime, answer, runtime.model, models.of(runtime, speaker.model).spent(answer))
+    message = write(runtime, answer, runtime.model, hosted.model_of(runtime, speaker.model).spent(answer))
     if answer.native and message is not None and runtime.session is not None:
         context.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:

@@ -10,7 +10,7 @@ from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import hosted, keys, models
+from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 
 CACHE = ".auth-cache.json"
@@ -48,7 +48,7 @@ def scope(runtime: Runtime, payload: Json) -> Json:
     sources = runtime.unscoped = _sources(payload)
     if not is_name(provider):
         return payload
-    protocol = models.protocol_of(replace(runtime, sources=sources), provider)
+    protocol = hosted.protocol_of(replace(runtime, sources=sources), provider)
     kept = []
     for source in sources:
         own, providers = Path(source).name, {*disk.visible_names(f"{source}/providers")}
@@ -121,7 +121,7 @@ def log_in(runtime: Runtime, credential: Json) -> Json:
     if name == "claude" and not credential.get("type"):
         message = "Claude Code keeps its login itself: start claude and type /login"
         raise HookError(message)
-    config = models.find_config(runtime, name)
+    config = hosted.find_config(runtime, name)
     try:
         if credential.get("type") or config is None or not config.values.get("auth"):
             return credential

@@ -23,7 +23,7 @@ from harness_lib.loop import confined, processes
 from harness_lib.loop.disk import number
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.providers import keys, models
+from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.trust import REFUSED, is_secret
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def run_program(
 def read_clipped(runtime: Runtime, output: IO[bytes]) -> str:
     """Return the text of `output`, or both its ends and the file that holds all of it. Closes `output`."""
     # A few results must leave room for the work.
-    context = models.of(runtime).context
+    context = hosted.model_of(runtime).context
     most = min(MAX_BYTES, context * _BYTES_PER_TOKEN // _CONTEXT_PART or MAX_BYTES)
     with output:
         output.seek(0, 2)

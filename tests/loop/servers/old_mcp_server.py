@@ -13,7 +13,12 @@ from typing import Any
 
 PROTOCOL = "2025-06-18"
 SESSION = "the-session"
-TOOL = {"name": "spoken", "description": "Say what is spoken", "inputSchema": {"type": "object"}}
+TOOL = {
+    "name": "spoken",
+    "description": "Say what is spoken",
+    "inputSchema": {"type": "object"},
+    "annotations": {"readOnlyHint": True},
+}
 
 
 def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]:

@@ -201,18 +201,10 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
     match kind:
         case "CONFIG" | "CHECK_CHANGED":
             return True
-        case (
-            "ENV_SETUP"
-            | "REFUSED"
-            | "UNSTARTED"
-            | "SPENT"
-            | "SECRET"
-            | "JUDGES"
-            | "REVIEW"
-            | "MERGE"
-            | "HUMAN"
-            | None
-        ):
+        case "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT":
+            # What stands in the way is outside of the task.
+            return False
+        case "SECRET" | "JUDGES" | "REVIEW" | "MERGE" | "HUMAN" | None:
             return False
 
 

@@ -129,17 +129,21 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     except restore.HeadMovedError:
         outcome.drop_intent(ctx, task)
         raise
-    said = [
-        *_moved_branch(git, task),
-        *(() if is_as_committed else undo_check(ctx, task, oid)),
-    ]
+    said = _moved_branch(git, task)
+    if not is_as_committed:
+        said += undo_check(ctx, task, oid)
+    if task.gate is None or task.gate.before is None:
+        return outcome.completed(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended
 
 
 def _moved_branch(git: Git, task: Task) -> list[str]:
-    branch, claimed = git.branch(), rescue_refs.branch(git, task)
+    branch = git.branch()
+    if task.gate is None or branch == task.gate.branch:
+        return []
+    claimed = rescue_refs.branch(git, task)
     if branch == claimed:
         return []
     tip = git.ref(claimed) if claimed else None

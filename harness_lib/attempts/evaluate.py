@@ -78,11 +78,11 @@ def evaluate(
     _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
-    if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
-        return _off_its_base(ctx, task, task.started_at_commit)
+    # Before the content: a commit made between the two is then seen as a move of HEAD, and not undone.
+    head, base = ctx.git.head(), task.started_at_commit
+    if base not in (None, head) and history.lost_base(ctx.git, base):
+        return _off_its_base(ctx, task, base)
     check.require_check(ctx, questions, task)
-    # In this order: a commit made between the two calls is then seen as a move of HEAD, and not undone.
-    head = ctx.git.head()
     tree, lacks_some = snapshot.taken(ctx.git, ctx.excluded_paths)
     against = None
     if task.target is not None:

@@ -85,7 +85,7 @@ def _in_other_commits(git: Git, tip: str, commits: Sequence[str]) -> set[str]:
         if base and publish.has_change(git, tip, end, base):
             arrived.update(git.text("rev-list", end, f"^{base}").split())
     for commit in present - arrived:
-        base = git.ref(f"{commit}^")
+        base = git.parent(commit)
         if base and publish.has_change(git, tip, commit, base):
             arrived.add(commit)
     return arrived

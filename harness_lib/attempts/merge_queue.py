@@ -122,7 +122,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
     git = ctx.git
     with locks.hold(git):
         head = git.head()
-        if head is None or (head != oid and head != git.ref(f"{oid}^")):
+        if head is None or (head != oid and head != git.parent(oid)):
             return []
         _detach(git)
         is_as_committed = restore.move_head_and_index(git, oid, head)

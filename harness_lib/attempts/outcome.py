@@ -141,7 +141,8 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     with ctx.store.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
-        _forget_repaired(tx, done)
+        if done.repairs is not None:
+            _forget_repaired(tx, done)
         tx.log("Completed", f"(commit {commit[:SHORT]})", session=session.number, task=task.id)
         for sentence in look_at:
             tx.log("WARN", sentence, session=session.number, task=task.id)
@@ -154,7 +155,7 @@ def with_command(git: Git, task: Task) -> list[str]:
     commit, base = intent.commit, intent.base
     if not task.look_at or commit is None or base is None or commit == base:
         return list(task.look_at)
-    is_one = git.ref(f"{commit}^") == base
+    is_one = git.parent(commit) == base
     span = f"{base[:SHORT]}..{commit[:SHORT]}"
     show = typed.git("show", commit[:SHORT]) if is_one else typed.git("log", "--patch", span)
     return [f"{sentence} ({show})" for sentence in task.look_at]
@@ -162,8 +163,6 @@ def with_command(git: Git, task: Task) -> list[str]:
 
 def _forget_repaired(tx: Tx, done: Task) -> None:
     """Clear the red mark of the task that `done` has repaired: its check has passed."""
-    if done.repairs is None:
-        return
     for task in rechecks.red(tx.search("completed")):
         if rechecks.whole_key(task) == rechecks.whole_key(done):
             tx.replace(transitions.recheck(task, None))

@@ -142,16 +142,12 @@ def find(ctx: Context, target: str, task: Task, tree: str, *, lacks_some: bool) 
     """
     git = ctx.git
     before = git.tree_of(git.commit_called(task.started_at_commit) or "HEAD")
-    links_before, links = submodules.links(git, before), submodules.links(git, tree)
-    repositories = {
-        *(submodules.untracked(git) if lacks_some else ()),
-        *(path for path in links if links[path] != links_before.get(path)),
-    }
-    new = {path for path in repositories if path not in links_before}
+    changed = trees.changed(git, before, tree)
+    known = {path for path, (old, _) in changed.items() if old and old[0] == trees.GITLINK}
+    links = {path: new[1] for path, (_, new) in changed.items() if new and new[0] == trees.GITLINK}
+    new = {*links, *(submodules.untracked(git) if lacks_some else ())} - known
     new -= {path for path in new if path in links and submodules.is_submodule(git, tree, path)}
-    moved = sorted(
-        path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
-    )
+    moved = sorted(links.keys() - new)
     lost = [path for path in moved if not _is_held(ctx, target, path, links[path])]
     marked = {*merge.left(git, before, tree), *merge.unresolved(git, tree)}
     blockers = Blockers(tuple(sorted(new)), tuple(lost), tuple(sorted(marked)))

@@ -122,7 +122,8 @@ def run(
 
 def put_back(git: Git, began: str) -> None:
     """Restore the clean checkout for the next check; files that git ignores stay."""
-    if snapshot.capture(git) != began:
+    is_as_committed = began == git.tree_of("HEAD") and not any(status.changes(git))
+    if not is_as_committed and snapshot.capture(git) != began:
         git.run("read-tree", "--reset", "-u", began)
         git.run("clean", "-d", "--force", "--force", "--quiet")
         git.run("read-tree", "HEAD")

@@ -82,7 +82,7 @@ def _whose(ctx: Context, task: Task) -> tuple[str, str]:
 
 def _complete(ctx: Context, session: Session, task: Task, there: There, commit: str) -> outcome.Ended:
     git = there.git
-    base = git.ref(f"{commit}^") or task.started_at_commit
+    base = git.parent(commit) or task.started_at_commit
     with ctx.store.transaction("tasks") as tx:
         current = transitions.uncommitted(outcome.require_claim(tx, task))
         current = transitions.begin_commit(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -209,7 +209,7 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
     New files in a submodule stay as long as the work tree is reused, and are moved with it.
     """
     if git is not None and not _has_more_than_git_keeps(git, commit, status.changes(git)):
-        below = (repository for repository, _ in _repositories(git, commit))
+        below = (repository for repository, _ in _repositories(git, commit, submodules.staged(git)))
         if not any(status.changes(repository).untracked for repository in below):
             return None
     return rescue_refs.whole(ctx, path, git)
@@ -227,18 +227,20 @@ def set_up(ctx: Context) -> None:
 
 def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> bool:
     """Return whether a repository in the work tree has content that neither harness nor a remote has."""
-    if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
+    is_as_committed = not changes.tracked and git.head() == commit
+    staged = submodules.links(git, commit) if is_as_committed else submodules.staged(git)
+    if submodules.among(changes) or any(submodules.is_broken(git, path) for path in staged):
         return True
     return any(
         status.changes(repository).tracked or submodules.has_own_commits(repository, known)
-        for repository, known in _repositories(git, commit)
+        for repository, known in _repositories(git, commit, staged)
     )
 
 
-def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
-    """Return the repositories that the index or `commit` name, each with its commit in `commit`."""
+def _repositories(git: Git, commit: str, staged: Iterable[str]) -> list[tuple[Git, str | None]]:
+    """Return the repositories that `commit` names, each with its commit there, and those `staged`."""
     links = submodules.links(git, commit)
-    named = {**submodules.staged(git), **links}
+    named = {**dict.fromkeys(staged), **links}
     return [(repository, links.get(path)) for path in named if (repository := submodules.at(git, path))]
 
 
@@ -246,7 +248,7 @@ def _is_whole(git: Git, commit: str) -> bool:
     """Return whether the work tree, clean at `commit`, equals a new one."""
     if (git.git_dir / rescue_refs.INCOMPLETE).exists():
         return False
-    return all(repository.head() == known for repository, known in _repositories(git, commit))
+    return all(repository.head() == known for repository, known in _repositories(git, commit, ()))
 
 
 def is_there(git: Git) -> bool:

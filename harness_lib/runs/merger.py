@@ -93,7 +93,7 @@ class Merger(Worker):
         commit = task.completed_commit
         if task.status != "completed" or commit is None:
             return None
-        before = self.ctx.git.ref(f"{commit}^")
+        before = self.ctx.git.parent(commit)
         return len(trees.difference(self.ctx.git, before, commit)) if before else None
 
     def _keep_claims(self) -> None:

@@ -297,7 +297,7 @@ def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
         own.append(oid)
     if not own:
         return None
-    since = git.ref(f"{own[-1]}^") or base
+    since = git.parent(own[-1]) or base
     return Delivered(tuple(own), trees.difference(git, since, tip), since)
 
 

@@ -254,7 +254,9 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
     One that git does not track yet is found at the top and one directory below it.
     """
-    tracked = _tracked_crates(top, git_dir)
+    # Asking git takes a process. In an index a name may lack the prefix of the one before.
+    may_be = CRATE[1:6].encode() in read(git_dir / "index")
+    tracked = _tracked_crates(top, git_dir) if may_be else []
     with os.scandir(top) as entries:
         below = [f"{entry.name}/" for entry in entries if entry.is_dir(follow_symlinks=False)]
     new = (crate for crate in ("", *below) if Path(top, crate, CRATE).exists())
@@ -263,9 +265,6 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
 
 def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
-    # Asking git takes a process. In an index a name may lack the prefix of the one before.
-    if CRATE[1:6].encode() not in read(git_dir / "index"):
-        return []
     asked = ("ls-files", "-z", "--", f":(top,glob)**/{CRATE}")
     paths = decode(call(asked, top, env={"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}).stdout)
     return [path.removesuffix(CRATE) for path in paths]

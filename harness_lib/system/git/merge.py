@@ -50,6 +50,8 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     One by one, with authors and messages; as a single commit with `message` if there are merges among them,
     or one conflicts. Commits of `base`, which the work began with, are left out.
     """
+    if commit != base and git.parent(commit) == tip:
+        return Picked(commit)
     commits = missing(git, commit, tip, base)
     if not commits:
         return Picked(tip)

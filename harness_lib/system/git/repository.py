@@ -37,8 +37,10 @@ HEADS = "refs/heads/"
 ELSEWHERE = "refs/heads/.invalid"
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 CHECKSUM = 20
-# What this process knows of the repository with this common directory: its commits, and the trees of objects.
+# What this process knows of the repository with this common directory: its commits, the parents of those that
+# it has made, and the trees of objects.
 _commits: set[tuple[Path, str]] = set()
+_parents: dict[tuple[Path, str], tuple[str, ...]] = {}
 _trees: dict[tuple[Path, str], str] = {}
 
 
@@ -163,7 +165,18 @@ class Git(NamedTuple):
 
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
         """Return whether `descendant` is `ancestor` or has it in its history."""
+        if ancestor in _parents.get((self.common_dir, descendant), ()):
+            return True
         return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
+
+    def parent(self, commit: str) -> str | None:
+        """Return the first parent of `commit`; None if it has none."""
+        known = _parents.get((self.common_dir, commit))
+        return known[0] if known else self.ref(f"{commit}^")
+
+    def known_tree(self, oid: str) -> str:
+        """Return the tree of a commit that this process knows; any other `oid` as it is."""
+        return _trees.get((self.common_dir, oid), oid)
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
@@ -174,6 +187,8 @@ class Git(NamedTuple):
         tree = self.text("rev-parse", "--verify", "--quiet", f"{oid}^{{tree}}")
         if OID.fullmatch(oid):
             _trees[self.common_dir, oid] = tree
+            if oid == self.head():
+                _commits.add((self.common_dir, oid))
         return tree
 
     def empty_tree(self) -> str:
@@ -356,6 +371,8 @@ class Git(NamedTuple):
         if result.returncode:
             raise failure(args, result.returncode, result.stderr)
         oid = os.fsdecode(result.stdout).strip()
+        _commits.add((self.common_dir, oid))
+        _parents[self.common_dir, oid] = tuple(parents)
         _trees[self.common_dir, oid] = tree
         return oid
 

@@ -61,7 +61,7 @@ def origin(git: Git, oid: str) -> str:
     result = git.run("merge-base", "HEAD", oid, check=False)
     if result.returncode == 0:
         return os.fsdecode(result.stdout).strip()
-    return git.ref(f"{oid}^") or git.empty_tree()
+    return git.parent(oid) or git.empty_tree()
 
 
 def stat(git: Git, old: str, new: str, files: int) -> str:

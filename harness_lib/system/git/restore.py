@@ -94,7 +94,8 @@ def reset_index(git: Git, commit: str) -> bool:
     differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
     if differing:
         _refresh(git)
-    status.put_marks(git, marks)
+    if marks:
+        status.put_marks(git, marks)
     return not marks and not differing
 
 
@@ -106,7 +107,8 @@ def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
     marks = status.unmark(git, {})
     _patiently(lambda: trees.update(git, {}, edits))
     git.run("update-index", "-q", "--refresh", check=False)
-    status.put_marks(git, marks)
+    if marks:
+        status.put_marks(git, marks)
 
 
 def _refresh(git: Git) -> None:

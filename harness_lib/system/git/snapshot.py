@@ -20,6 +20,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
     INDEX,
     SYMLINK,
+    changed,
     entries,
     private_index,
     with_from,
@@ -161,15 +162,12 @@ def _rules(git: Git, base: str, before: Before) -> str:
 
 
 def _as_in_head(git: Git, tree: str, excluded_paths: Sequence[str]) -> str:
-    head = git.head()
-    if not excluded_paths or (head and tree == git.tree_of(head)):
+    if not excluded_paths:
         return tree
-    compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *excluded_paths)
-    answer = git.run(*compare, check=False).returncode
-    if answer == 0:
-        return tree
-    # Other codes than 0 and 1: there is no HEAD yet.
-    return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), excluded_paths)
+    before = git.tree_of("HEAD") if git.head() else git.empty_tree()
+    # Whoever commits `tree` asks the same.
+    differs = any(covers(excluded_paths, path) for path in changed(git, before, tree))
+    return with_from(git, tree, before, excluded_paths) if differs else tree
 
 
 def capture_untracked(

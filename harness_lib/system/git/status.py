@@ -112,8 +112,6 @@ def marked(git: Git) -> tuple[str, ...]:
 
 def put_marks(git: Git, marks: Mapping[str, str]) -> None:
     """Restore `marks` of files that the index still has."""
-    if not marks:
-        return
     tracked = set(decode(git.run(*AS_MARKED, "ls-files", "-z").stdout))
     assumed, skipped = _kinds({path: tag for path, tag in marks.items() if path in tracked})
     _update(git, {}, ("--assume-unchanged", assumed), ("--skip-worktree", skipped))

@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.system.git.calls import covers, decode, encode
@@ -30,6 +29,10 @@ INDEX = tuple(
 Entry = tuple[str, str]
 PREFIX = "harness-scratch-"
 STALE_SECONDS = 24 * 3600.0
+Change = tuple[Entry | None, Entry | None]
+# What this process has asked last of the repository with this common directory.
+MOST_CHANGED = 8
+_changed: dict[tuple[Path, str, str], Mapping[str, Change]] = {}
 
 
 @contextmanager
@@ -97,20 +100,25 @@ def unread(git: Git) -> dict[str, Entry]:
     return {path: (mode, oid) for (mode, _, oid, *_), path in zip(fields, parts[1::2], strict=True)}
 
 
-@lru_cache(maxsize=8)
-def changed(git: Git, old: str, new: str) -> Mapping[str, tuple[Entry | None, Entry | None]]:
+def changed(git: Git, old: str, new: str) -> Mapping[str, Change]:
     """Return path → (old, new) entry of what differs between two trees or commits, by id; None is absent."""
+    old, new = git.known_tree(old), git.known_tree(new)
     if old == new:
         return {}
-    parts = decode(git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout)
-    by_path = {}
-    for facts, path in zip(parts[::2], parts[1::2], strict=True):
-        old_mode, new_mode, old_oid, new_oid, letter = facts.removeprefix(":").split(" ")
-        by_path[path] = (
-            None if letter == "A" else (old_mode, old_oid),
-            None if letter == "D" else (new_mode, new_oid),
-        )
-    return by_path
+    # Whoever captures, looks through, commits and merges a tree asks the same, in one work tree or another.
+    key = (git.common_dir, old, new)
+    if key not in _changed:
+        asked = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
+        parts = decode(git.run(*asked).stdout)
+        if len(_changed) >= MOST_CHANGED:
+            _changed.pop(next(iter(_changed)))
+        _changed[key] = dict(zip(parts[1::2], map(_sides, parts[::2]), strict=True))
+    return _changed[key]
+
+
+def _sides(facts: str) -> Change:
+    old_mode, new_mode, old_oid, new_oid, letter = facts.removeprefix(":").split(" ")
+    return None if letter == "A" else (old_mode, old_oid), None if letter == "D" else (new_mode, new_oid)
 
 
 def without(git: Git, tree: str, paths: Collection[str]) -> str:

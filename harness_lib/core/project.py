@@ -61,8 +61,8 @@ def offer_ignored(git: Git) -> str | None:
 
 def own_names(root: roots.Root, git: Git) -> tuple[list[str], list[str]]:
     """Return the files of harness for an ignore file, and those of its private directory."""
-    own = tuple(name for name in root.harness_names() if name != find_root.PRIVATE_DIR)
-    return _relative(root, git, own), _relative(root, git, root.private_patterns())
+    own = tuple(name for name in roots.HARNESS_NAMES if name != find_root.PRIVATE_DIR)
+    return _relative(root, git, own), _relative(root, git, roots.PRIVATE_PATTERNS)
 
 
 def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:

@@ -33,29 +33,27 @@ Note = Mapping[str, object]
 
 
 class Runs(NamedTuple):
-    """Everything that a list would run: checks, where they run, cleanups, and its init script, if any."""
+    """Everything that a list would run: checks, where they run, cleanups, and the digest of its script."""
 
     commands: Sequence[TaskCommands]
-    script: bytes | None
+    script: str | None
 
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of all of it."""
-        return _fingerprint(tuple(self.commands), _digest(self.script))
+        return _fingerprint(tuple(self.commands), self.script)
 
     @property
     def parts(self) -> dict[str, str | None]:
         """What stands for the commands and for the init script, by these names."""
-        return {"commands": Runs(self.commands, None).fingerprint, "init_script": _digest(self.script)}
+        return {"commands": Runs(self.commands, None).fingerprint, "init_script": self.script}
 
     @property
     def each(self) -> frozenset[str]:
         """What stands for each different command, whichever tasks have it, and for the init script."""
         rows = {(row.check, row.cwd, row.cleanup) for row in self.commands if row.check or row.cleanup}
-        script = _digest(self.script)
-        return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | (
-            {script} if script else set()
-        )
+        script = {self.script} if self.script else set()
+        return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | script
 
 
 @lru_cache(maxsize=1)
@@ -121,10 +119,6 @@ def changed_since(git_common_dir: Path, root: Path, runs: Runs) -> frozenset[str
     return frozenset(name for name, value in runs.parts.items() if name in entry and entry[name] != value)
 
 
-def _digest(init_script: bytes | None) -> str | None:
-    return None if init_script is None else sha256.digest(init_script)
-
-
 def _notes(file: Path) -> dict[str, object]:
     """Return the notes of this user; a file of another user (a shared machine) is ignored."""
     try:
@@ -147,7 +141,7 @@ def _hint(ctx: Context) -> str:
 def runs_of(ctx: Context, commands: Sequence[TaskCommands]) -> Runs:
     """Return everything that this list would run if its tasks have these `commands`."""
     script = ctx.root.init_script
-    return Runs(commands, script.read_bytes() if script.is_file() else None)
+    return Runs(commands, sha256.digest(script.read_bytes()) if script.is_file() else None)
 
 
 def prepare(ctx: Context) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib import sha256
 from harness_lib.core import trust
 from harness_lib.core.trust import Runs
 from harness_lib.state.answers import Answers
@@ -33,7 +34,10 @@ for number in range(10):
 
 
 def run_by(state: State, script: bytes | None = None) -> Runs:
-    return Runs(Answers(state, datetime.now(timezone.utc)).commands(), script)
+    return Runs(
+        Answers(state, datetime.now(timezone.utc)).commands(),
+        None if script is None else sha256.digest(script),
+    )
 
 
 def is_trusted(common: Path, root: Path, state: State, *, tracked: bool, script: bytes | None = None) -> bool:

@@ -15,6 +15,24 @@ from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.place import find_root
 
+# Harness's own files in the root, which never enter a commit. A `*` matches anything, as in a glob: temporary
+# files have a random part. The init script and the settings are not among them: a project may commit both.
+HARNESS_NAMES = (
+    find_root.STATE_FILE,
+    find_root.BACKUP_FILE,
+    f"{find_root.STATE_FILE}.tmp",
+    f"{find_root.STATE_FILE}.broken-*",
+    f"{find_root.STATE_FILE}.old-*",
+    f"{find_root.STATE_FILE}.edited-*",
+    f".{find_root.STATE_FILE}.*.tmp",
+    f".{find_root.BACKUP_FILE}.*.tmp",
+    find_root.LOG_FILE,
+    find_root.ENABLE_FLAG,
+    find_root.PRIVATE_DIR,
+)
+# What git's ignore files say of what is private in `.harness/`.
+PRIVATE_PATTERNS = tuple(f"{find_root.PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
+
 
 class Root:
     """A state root: `path` is the resolved directory, the other attributes are files that may be in it.
@@ -53,30 +71,6 @@ class Root:
         # The output of checks.
         self.logs = self.private / "logs"
 
-    def harness_names(self) -> tuple[str, ...]:
-        """Return the names of harness's own files in the root, which never enter a commit.
-
-        A `*` matches anything, as in a glob: temporary files have a random part.
-        The init script and the settings are not among them: a project may commit both.
-        """
-        return (
-            find_root.STATE_FILE,
-            find_root.BACKUP_FILE,
-            f"{find_root.STATE_FILE}.tmp",
-            f"{find_root.STATE_FILE}.broken-*",
-            f"{find_root.STATE_FILE}.old-*",
-            f"{find_root.STATE_FILE}.edited-*",
-            f".{find_root.STATE_FILE}.*.tmp",
-            f".{find_root.BACKUP_FILE}.*.tmp",
-            find_root.LOG_FILE,
-            find_root.ENABLE_FLAG,
-            find_root.PRIVATE_DIR,
-        )
-
-    def private_patterns(self) -> tuple[str, ...]:
-        """Return patterns of git's ignore files for what is private in `.harness/`."""
-        return tuple(f"{find_root.PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
-
     def private_paths(self) -> tuple[Path, ...]:
         """Return the paths of what is private in `.harness/`, whether they exist or not."""
         paths: list[Path] = []
@@ -88,10 +82,10 @@ class Root:
         return tuple(paths)
 
     def standing_names(self) -> tuple[str, ...]:
-        """Return `harness_names` with the present matches in the place of each name with a `*`."""
+        """Return `HARNESS_NAMES` with the present matches in the place of each name with a `*`."""
         names: list[str] = []
         present = sorted(path.name for path in directories.matching(self.path, "*"))
-        for name in self.harness_names():
+        for name in HARNESS_NAMES:
             names += fnmatch.filter(present, name) if "*" in name else [name]
         return tuple(names)
 

@@ -198,17 +198,11 @@ class TestLinkedWorktree:
         assert root_of(tmp_path) is None
 
 
-def test_our_names_do_not_include_what_a_project_may_commit(tmp_path: Path) -> None:
-    names = roots.Root(tmp_path).harness_names()
+def test_our_names_do_not_include_what_a_project_may_commit() -> None:
+    names = ("STATE_FILE", "BACKUP_FILE", "LOG_FILE", "ENABLE_FLAG", "PRIVATE_DIR")
 
-    assert {
-        find_root.STATE_FILE,
-        find_root.BACKUP_FILE,
-        find_root.LOG_FILE,
-        find_root.ENABLE_FLAG,
-        find_root.PRIVATE_DIR,
-    } < set(names)
-    assert find_root.INIT_SCRIPT not in names
+    assert {getattr(find_root, name) for name in names} < set(roots.HARNESS_NAMES)
+    assert find_root.INIT_SCRIPT not in roots.HARNESS_NAMES
 
 
 # -- notes about agent sessions are few and small, and none of them stays for ever

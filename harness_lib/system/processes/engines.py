@@ -77,11 +77,10 @@ def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:
     # Where all may be written, no place is safer than another.
     written = [path for each in grants.writable if (path := os.path.realpath(each)) != os.sep]
     entries = environment.absolute(env.get("PATH", os.defpath)).split(os.pathsep)
-    safe = (each for each in entries if not is_within(os.path.realpath(each), *written))
-    found = environment.find("bwrap", os.pathsep.join(safe))
-    if found is None:
-        raise EnvSetupError("bwrap is not on the PATH", "Install bubblewrap, or go without it: --sandbox off")
-    return found
+    for path in filter(None, (environment.find("bwrap", each) for each in entries)):
+        if not is_within(os.path.realpath(Path(path).parent), *written):
+            return path
+    raise EnvSetupError("bwrap is not on the PATH", "Install bubblewrap, or go without it: --sandbox off")
 
 
 def _mount(how: str, path: str, temporary: str) -> list[str]:

@@ -317,3 +317,21 @@ def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> N
         git, new, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
         assert (new, (git.top / "large").stat().st_size) == (False, 100_000)
+
+
+def test_only_a_work_tree_that_was_found_clean_is_known_to_have_no_changes(
+    shared: Workshop,
+) -> None:
+    ctx = shared.context()
+    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
+    commit = str(ctx.git.head())
+
+    made = worker_worktrees.checkout_clean(ctx, place, commit)
+    clean = worker_worktrees.checkout_clean(ctx, place, commit)
+    put(place / "left.txt", "by an agent that was killed\n")
+    cleaned = worker_worktrees.checkout_clean(ctx, place, commit)
+    commit_all(shared.top, "More", {"more": b"more"})
+    moved = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+
+    assert (made.settings, cleaned.settings, moved.settings) == (None, None, None)
+    assert clean.settings == clean.git.settings()

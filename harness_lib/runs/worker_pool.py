@@ -188,6 +188,7 @@ class Orphans:
         self._ctx, self._tell, self._tell_queued = ctx, tell, tell_queued
         self._next_try = self._next_look = self._next_count = 0.0
         self._missing: set[str] = set()
+        self._awaited: set[tuple[str, int]] = set()
         # Who merges what the others have finished, if machines share the list.
         self.merger = ctx.merging.by
         self._reclaims = reconcile.Reclaims(ctx)
@@ -231,7 +232,10 @@ class Orphans:
             self._tell("warning", tried.message)
 
     def left(self, questions: Questions) -> None:
-        """Requeue tasks that could not be requeued when their workers died; every worker is idle now."""
+        """Requeue tasks that could not be requeued when their workers died; every worker is idle now.
+
+        Tell once for each task of another session that they wait for it, unless machines share the list.
+        """
         me, now = self._ctx.owner.worker, self._ctx.clock.monotonic()
         if now < self._next_try:
             return
@@ -239,6 +243,9 @@ class Orphans:
         for task in questions.in_progress():
             if task.claimed_by and recovery.works_for(task.claimed_by, me):
                 self.of(task.claimed_by)
+            elif self._ctx.store.shared is None and (task.id, task.fence) not in self._awaited:
+                self._awaited.add((task.id, task.fence))
+                self._tell("warning", f"every worker waits: {task.claimed_by} works on {task.id}")
 
     def of_others(self, questions: Questions) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""

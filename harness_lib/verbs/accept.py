@@ -78,7 +78,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         rights.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
     if left:
         rest = complete.accept_command(current, left)
-        return _reply(current, Exit.REFUSED, f"{current.id} still waits. To accept the rest: {rest}")
+        words = f"{current.id} still waits. To accept the rest: {rest}"
+        return _reply(current, Exit.REFUSED, words)._replace(next=rest)
     if current.status == "in_progress":
         return _in_place(place, current)
     holder = sessions.holder(ctx.store.ask(), ctx)
@@ -86,7 +87,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if holder is None and merge == "pull-request":
         command = typed.harness("run", "--merge", "pull-request")
         words = f"{current.id} is accepted; this opens its pull request: {command}"
-        return _reply(current, Exit.DONE, words)
+        return _reply(current, Exit.DONE, words)._replace(next=command)
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
     return _ended(current, _complete(ctx, current.id, merge))

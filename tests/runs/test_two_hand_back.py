@@ -254,3 +254,16 @@ def test_a_worker_asks_for_its_next_task_while_all_that_its_session_may_finish_w
     assert worker._one()
 
     assert crew.heard[-1].news == Ready()
+
+
+def test_a_run_tells_once_whose_task_all_its_workers_wait_for(crew: Crew) -> None:
+    taken = crew.take(2)
+    with crew.context().store.transaction() as tx:
+        tx.replace(taken._replace(claimed_by="a chat"))
+    run = crew.run()
+
+    for _ in range(2):
+        run._next_try = 0.0
+        run.left(crew.context().store.ask())
+
+    assert crew.messages == ["every worker waits: a chat works on task-001"]

@@ -222,9 +222,10 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
             "Nothing was recorded.",
             keep_work(task.id),
         )
+    claim = f"Claim it first: {typed.harness('claim', task.id)}"
     raise UsageError(
         f"Task {task.id} is {task.status}, not in progress.",
-        f"Claim it first: {typed.harness('claim', task.id)}",
+        claim if questions.why(task.id).eligible else f"See what it is: {typed.harness('show', task.id)}",
     )
 
 

@@ -21,6 +21,7 @@ from harness_lib.system.files import atomic, directories
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import State
+from harness_lib.text import counted
 
 LARGE_LOG_BYTES = 100 * 1024 * 1024
 
@@ -223,4 +224,4 @@ def _rest(root: Root) -> str:
         loaded = load.find(root)
     except StateUnreadableError:
         return "no good earlier state is left"
-    return f"the newest good state is {loaded.source} with {len(loaded.state.tasks)} tasks"
+    return f"the newest good state is {loaded.source} with {counted(len(loaded.state.tasks), 'task')}"

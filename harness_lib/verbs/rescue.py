@@ -59,12 +59,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.action == "list":
         return show_all(ctx, args.what)
     if args.what is None:
-        # A ref to drop must be named exactly, and saved work has no attempt yet.
-        example = "task-001/1" if args.action == "drop" else "task-001"
-        raise UsageError(
-            "The attempt is missing.",
-            f"{typed.harness('rescue', args.action, example)}, or see: harness rescue list",
-        )
+        if args.action == "save":
+            raise UsageError("The task is missing.", "List the tasks: harness status --all")
+        raise UsageError("The attempt is missing.", "See which there are: harness rescue list")
     if args.action == "apply":
         return apply(ctx, args.what, tuple(args.only))
     if args.action == "save":

@@ -185,11 +185,13 @@ def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> Non
 
     assert "You hold no task" in agent.fails(2, "finish")["error"]["message"]
     agent.fails(2, "finish", "task-777")
-    agent.fails(2, "finish", "task-001")
+    assert agent.fails(2, "finish", "task-001")["error"]["hint"].endswith(": harness claim task-001")
     agent.ok("claim", "task-001")
     assert "harness finish task-001" in agent.fails(2, "finish", "task-002")["error"]["hint"]
     agent.ok("finish")
-    assert "completed" in agent.fails(2, "finish", "task-001")["error"]["message"]
+    refused = agent.fails(2, "finish", "task-001")["error"]
+    assert "completed" in refused["message"]
+    assert refused["hint"].endswith(": harness show task-001")
     assert project.task()["status"] == "completed"
 
 

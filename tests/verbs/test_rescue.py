@@ -156,9 +156,7 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
     agent.fails(2, "rescue", "drop", "task-001")
     agent.fails(8, "rescue", "drop", REF, CLAUDECODE="1")
     assert failed.refs() == [REF]
-    hint = agent.fails(2, "rescue", "drop")["error"]["hint"]
-    example = hint.partition(", or see")[0].removeprefix("harness ").split()
-    said = agent.ok(*example)
+    said = agent.ok("rescue", "drop", "task-001/1")
     oid = said["rescue"]["oid"]
     assert failed.refs() == []
     assert failed.grep("WARN dropped by hand", REF, oid)
@@ -248,3 +246,10 @@ def test_saving_keeps_what_was_staged_and_changed_further(project: Project, agen
         assert project.git("status", "--porcelain", "--untracked-files=no") == ""
         assert project.read("tracked.txt") == "one\n"
         (project.top / "new.txt").unlink(missing_ok=True)
+
+
+def test_a_command_that_works_says_what_could_be_named(agent: Agent) -> None:
+    for action, verb in (("show", "rescue list"), ("drop", "rescue list"), ("save", "status --all")):
+        hint = agent.fails(2, "rescue", action)["error"]["hint"]
+        assert hint.endswith(f": harness {verb}")
+        agent.ok(*verb.split())

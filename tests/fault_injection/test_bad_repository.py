@@ -1,4 +1,4 @@
-"""Git missing, locked, busy or led astray: refused with the way on, or worked with, and nothing lost."""
+"""Git missing, locked or led astray, HEAD moved, a clock that goes wrong: refused or borne, nothing lost."""
 
 from __future__ import annotations
 
@@ -148,3 +148,71 @@ def test_a_machine_without_an_identity_gets_one(project: Project, agent: Agent, 
         "was committed by harness@localhost, as git does not know you: git config --global user.name NAME"
         in named
     )
+
+
+# -- HEAD moved or orphaned, or another branch: refused with the way on, or worked with, and nothing lost
+
+
+def test_head_moved_while_the_check_ran_is_refused_and_kept(project: Project, agent: Agent) -> None:
+    """Their commit must not be undone by a tree that was captured before it."""
+    begin(agent, "echo theirs > theirs.txt; git add theirs.txt; git commit -qm theirs; test -f done")
+    error = agent.finishes({"done": "x\n"}, code=8)["error"]
+
+    assert "HEAD is at" in error["message"]
+    assert project.git("show", "HEAD:theirs.txt") == "theirs"
+    assert project.read("done") == "x\n"
+    task = project.task()
+    assert (task["status"], task["attempts"], task.get("intent")) == ("in_progress", 0, None)
+    project.edit_task(validation={"command": "true"}, gate=None, worktree=None)
+    agent.ok("finish")
+    assert project.in_commit() == ["done", "theirs.txt", "tracked.txt"]
+
+
+def test_an_orphan_branch_at_finish_is_refused_with_the_way_back(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    base = project.head
+    project.git("checkout", "-q", "--orphan", "empty")
+    hint = agent.finishes({"loose.txt": "x\n"}, code=8)["error"]["hint"]
+
+    assert project.read("loose.txt") == "x\n"
+    assert hint.endswith("git symbolic-ref HEAD refs/heads/main")
+    project.git("symbolic-ref", "HEAD", "refs/heads/main")
+    agent.ok("finish")
+    assert project.git("rev-parse", "HEAD^") == base
+    assert project.in_commit() == ["loose.txt", "tracked.txt"]
+
+
+# -- A clock that goes wrong, and a stamp from the far future, break nothing
+
+
+def test_a_clock_that_goes_backwards_breaks_nothing(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    agent = project.agent()
+    begin(agent)
+    agent.ok("add", "Two", "--validate", "false")
+    project.clock.pass_(days=-400)
+
+    agent.ok("checkpoint", "task-001", "1/2", "back in time")
+    project.put("done")
+    agent.ok("finish")
+    agent.works(code=1)
+    project.clock.pass_(days=-400)
+    agent.ok("claim")
+    agent.die()
+    agent.wake()
+    agent.ok("start")
+
+    assert [task["status"] for task in project.state["tasks"]] == ["completed", "failed"]
+    assert project.task("task-002")["attempts"] == 2
+
+
+def test_a_stamp_from_the_far_future_is_only_a_stamp(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    agent, other = project.agent(), project.agent("other", project.top)
+    begin(agent)
+    project.edit_task(lease_expires_at="9999-12-31T23:59:59Z", claimed_at="9999-12-31T23:59:59Z")
+
+    other.fails(9, "claim")
+    agent.ok("checkpoint", "task-001", "1/2", "x")
+    project.put("done")
+    agent.ok("finish")

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash import dying, merging, merging_scenarios, merging_survivors, world
+from tests.crash import dying, merging, merging_survivors, world
 from tests.crash.dying import Point
-from tests.crash.merging import Merging
-from tests.crash.merging_scenarios import Scenario
+from tests.crash.merging import Merging, Scenario
 from tests.crash.merging_survivors import Survivor
 
 EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
@@ -36,7 +35,7 @@ def _deaths(scenario: Scenario, points: list[Point]) -> list[tuple[Point, Surviv
     survivors, every = merging_survivors.SURVIVORS, scenario.every
     if EVERYTHING:
         return [(point, survivor) for point in points for survivor in survivors]
-    first = merging_scenarios.SCENARIOS.index(scenario)
+    first = merging.SCENARIOS.index(scenario)
     return [
         (point, survivors[(first + turn) % len(survivors)])
         for turn, point in enumerate(points[every // 2 :: THINNING * every])
@@ -44,10 +43,10 @@ def _deaths(scenario: Scenario, points: list[Point]) -> list[tuple[Point, Surviv
 
 
 @pytest.mark.timeout(3000 if EVERYTHING else 300)
-@pytest.mark.parametrize("scenario", merging_scenarios.SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", merging.SCENARIOS, ids=str)
 def test_a_death_anywhere_in_merging_loses_nothing(tmp_path: Path, here: Merging, scenario: Scenario) -> None:
     template = tmp_path / "template"
-    noted = merging_scenarios.effects_of(scenario, here, template)
+    noted = merging.effects_of(scenario, here, template)
     deaths = _deaths(scenario, list(dying.points_of(noted)))
     broken = []
     for point, survivor in deaths:

@@ -14,10 +14,19 @@ import pytest
 
 from harness_lib.attempts import publish
 from tests.conftest import for_release
-from tests.runs.arrived import merged
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
+
+
+def merged(workshop: Workshop, branch: str = "main") -> list[str]:
+    """Return what is on the branch besides the first commit, and nothing else of ours."""
+    assert sh(workshop.top, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert list((workshop.home / "worktrees").glob("*")) == []
+    return sorted(sh(workshop.top, "log", "--format=%s", branch).splitlines()[:-1])
+
+
+# -- where a run merges: a branch with any name or place, or a plain word on why there is none
 
 
 @pytest.mark.release

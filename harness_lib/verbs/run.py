@@ -5,8 +5,10 @@ In a shell, or with an agent named, it is the supervisor.
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from harness_lib import typed
 from harness_lib.agents import registry
@@ -29,6 +31,8 @@ SUMMARY = "work unattended: start agents, and go on until every task is done (in
 EXAMPLE = "harness run -j 2 --max-hours 8"
 HELP_ORDER = 40
 MINUTE = 60.0
+# Another run, as a hint names it; further options may follow.
+_RUN = re.compile(r"\bharness run\b(?! --help)")
 JSON = """with --json each line is an object: first one with the key `event` for each event, then the reply.
 The reply's `tasks` are all tasks that the run has worked on, each with
   id, outcome     completed, failed, or pending (handed back)
@@ -181,9 +185,9 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)
-    with run_screen.watching_run(ctx, screen) as watch:
+    with _naming(again := _again(args)), run_screen.watching_run(ctx, screen) as watch:
         if not args.html:
-            return _with_options(run(ctx, chosen, watch, notify=value["notify"]), args)
+            return _with_options(run(ctx, chosen, watch, notify=value["notify"]), again)
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
 
         page = ctx.cwd / args.html
@@ -191,19 +195,32 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         report_page.write(ctx, page, live=True)
         try:
             ended = run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=value["notify"])
-            return _with_options(ended, args)
+            return _with_options(ended, again)
         finally:
             with suppress(HarnessError):
                 report_page.write(ctx, page)
 
 
-def _with_options(reply: Reply, args: Namespace) -> Reply:
-    """Return `reply`; another run that it names as next has the options that were typed.
+def _with_options(reply: Reply, again: str) -> Reply:
+    """Return `reply`; another run that it names as next is `again`."""
+    return reply._replace(next=again) if reply.next == "harness run" else reply
+
+
+@contextmanager
+def _naming(again: str) -> Iterator[None]:
+    """Let the hint of an error name `again` in the place of `harness run`."""
+    try:
+        yield
+    except HarnessError as error:
+        error.hint = error.hint and _RUN.sub(lambda _: again, error.hint)
+        raise
+
+
+def _again(args: Namespace) -> str:
+    """Return the command of another run with the options that were typed.
 
     Without them it would merge, spend or reach what this run was told not to.
     """
-    if reply.next != "harness run":
-        return reply
     words = []
     for name in (*settings.KEYS, "agent-arg", "target", "html"):
         value = getattr(args, name.replace("-", "_"))
@@ -212,7 +229,7 @@ def _with_options(reply: Reply, args: Namespace) -> Reply:
             words += [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
     flags = {"--review": args.review, "--skip-green": args.skip_green, "--no-precheck": not args.precheck}
     words += [flag for flag, is_typed in flags.items() if is_typed]
-    return reply._replace(next=typed.harness("run", *words))
+    return typed.harness("run", *words)
 
 
 def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:

@@ -34,6 +34,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.rules import arrows, transitions
+from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, merge, restore, trees
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
@@ -66,10 +67,13 @@ def begin(ctx: Context) -> None:
         ) from error
 
 
+def has_proposed(questions: Questions) -> bool:
+    """Return whether finished work of a chat waits for others to merge it."""
+    return any(task.halt_kind == "MERGE" for task in questions.halted())
+
+
 def look(ctx: Context) -> list[str]:
     """Complete the tasks whose work others have merged; return a sentence for each."""
-    if not any(task.halt_kind == "MERGE" for task in ctx.store.ask().halted()):
-        return []
     view = ctx.at(ctx.git)
     view.merging = publish.of(ctx, target_branch.current(ctx.git), "local", "")
     view.target = target_branch.waiting(view.merging.branch)

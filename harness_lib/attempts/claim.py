@@ -30,13 +30,15 @@ NAMED = 5
 class Taken(NamedTuple):
     """The result of one try: a task, or a reason to stop, or neither if another worker was faster.
 
-    `told`: why this machine takes none of those that another one may.
+    `told`: why this machine takes none of those that another one may. `must_check`: only the final check of
+    a chat's session is left.
     """
 
     task: Task | None = None
     stop: StopReason | None = None
     resumed: bool = False
     told: str = ""
+    must_check: bool = False
 
 
 def take(
@@ -48,10 +50,15 @@ def take(
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
     questions = ctx.store.ask()
+    if ctx.target is None and sessions.must_check(questions, ctx):
+        return Taken(must_check=True)
     ownership.refuse_late(ctx, questions)
     held = questions.held_by(ctx.owner.worker)
     if held:
-        return Taken(_again(ctx, held, task_id), resumed=True)
+        _require_same(questions, held, task_id)
+        is_leased = questions.concurrent
+        del questions
+        return Taken(_renewed(ctx, held) if is_leased else held, resumed=True)
     here = choose(ctx, questions, task_id)
     chosen = here.task
     if chosen is None:
@@ -124,16 +131,18 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
     tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 
 
-def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
-    """Return the task that this worker has in progress. Raises UsageError if another one was asked for."""
-    if task_id is not None and ownership.require_task(ctx.store.ask(), task_id).id != held.id:
+def _require_same(questions: Questions, held: Task, task_id: str | None) -> None:
+    """Raise UsageError if another task than the one that this worker has in progress was asked for."""
+    if task_id is not None and ownership.require_task(questions, task_id).id != held.id:
         finish, release = typed.harness("finish", held.id), typed.harness("release", held.id)
         raise UsageError(
             f"You hold {held.id}; one task at a time.",
             f"Finish it ({finish}) or hand it back ({release}).",
         )
-    if not ctx.store.ask().concurrent:
-        return held
+
+
+def _renewed(ctx: Context, held: Task) -> Task:
+    """Return the task that this worker has in progress, with its lease renewed."""
     with ctx.store.transaction("tasks") as tx:
         current = tx.task(held.id)
         if current is None or not recovery.is_same(current, held):

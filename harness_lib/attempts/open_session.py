@@ -43,12 +43,13 @@ def reply(ctx: Context) -> Reply:
     ownership.refuse_late(ctx, questions)
     live = sessions.mine(questions, ctx)
     goes_on = live is not None and is_open(live, questions, ctx) and live.halt is None
+    has_proposed = goes_on and _has_proposed(ctx, questions)
     # A database then uses its connection for what follows.
     del questions
     history = ctx.store.log_tail(LOG_LINES)
     facts = GitFacts(ctx.git.recent(COMMITS), ctx.git.diff_stat(), ctx.git.stash_list())
     if goes_on:
-        merged = _merged_by_others(ctx)
+        merged = tuple(chat.look(ctx)) if has_proposed else ()
         opened = prove(ctx, go_on(ctx))
         return _reply(ctx, opened._replace(recovered=(*merged, *opened.recovered)), history, facts)
     return _reply(ctx, open_session(ctx), history, facts)
@@ -87,12 +88,11 @@ def has_unclaimed(questions: Questions) -> bool:
     return not questions.concurrent and any(task.claimed_by is None for task in questions.in_progress())
 
 
-def _caller(ctx: Context) -> tuple[bool, bool]:
+def _caller(ctx: Context, questions: Questions) -> tuple[bool, bool]:
     """Return whether the same conversation calls again in its interrupted session, and whether it is known.
 
     It is known if the work under its name is its own, and its takeover was not left half done.
     """
-    questions = ctx.store.ask()
     session = sessions.mine(questions, ctx)
     is_whole = session is None or session.number <= questions.session_count
     if session is not None and is_whole and not session.halt:
@@ -113,22 +113,22 @@ def open_session(ctx: Context) -> Opened:
     A conversation that comes back continues its own session, and nothing in it is recovered.
     """
     project.require_writable_git(ctx, ctx.git)
+    questions = ctx.store.ask()
     if ctx.store.shared is not None:
-        late.refuse_namesake(ctx, ctx.store.ask())
-    merged = _merged_by_others(ctx)
-    opened = _open(ctx)
+        late.refuse_namesake(ctx, questions)
+    has_proposed, caller = _has_proposed(ctx, questions), _caller(ctx, questions)
+    # A database then uses its connection for what follows.
+    del questions
+    merged = chat.look(ctx) if has_proposed else ()
+    opened = _open(ctx, *(_caller(ctx, ctx.store.ask()) if merged else caller))
     return opened._replace(recovered=(*merged, *opened.recovered))
 
 
-def _merged_by_others(ctx: Context) -> tuple[str, ...]:
-    """Complete what a chat has proposed and others have merged; return a sentence for each task."""
-    if ctx.store.shared is None or ctx.target is not None:
-        return ()
-    return tuple(chat.look(ctx))
+def _has_proposed(ctx: Context, questions: Questions) -> bool:
+    return ctx.store.shared is not None and ctx.target is None and chat.has_proposed(questions)
 
 
-def _open(ctx: Context) -> Opened:
-    goes_on, is_known = _caller(ctx)
+def _open(ctx: Context, goes_on: bool, is_known: bool) -> Opened:  # noqa: FBT001
     if goes_on:
         return go_on(ctx)
     session, stop, warnings = _take(ctx)
@@ -186,7 +186,9 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
 def _sweep(ctx: Context) -> tuple[str, ...]:
     """Remove the work trees of killed runs, now that their tasks are recovered."""
     head = ctx.git.head()
-    return tuple(worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
+    if not (head and worker_worktrees.are_any(ctx)):
+        return ()
+    return tuple(worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx)))
 
 
 def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:

@@ -68,11 +68,9 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         session = opened.session
         if session is None:
             return rechecked.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
-        if sessions.must_check(questions := ctx.store.ask(), ctx):
-            return rechecked.final_check("claim", questions, session, opened.recovered)
-        # A database then uses its connection for what follows.
-        del questions
         taken = claim.take(ctx, session, task_id)
+        if taken.must_check:
+            return rechecked.final_check("claim", ctx.store.ask(), session, opened.recovered)
         if taken.stop == "waiting" and ctx.store.ask().expired():
             # Its lease ran out after this session was opened.
             report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
@@ -102,7 +100,7 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     session = sessions.mine(questions, ctx)
     is_open = session is not None and open_session.is_open(session, questions, ctx)
     is_unclaimed = open_session.has_unclaimed(questions)
-    # As in `_claim`.
+    # A database then uses its connection for what follows.
     del questions
     if session is None or not is_open:
         opened = open_session.open_session(ctx)

@@ -106,4 +106,4 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
         cost(checkpoint, step="1/2", text="half", id=None),
         # Its check fails.
         cost(finish, id=None, already_done=False, merge=None, merge_command=None),
-    ] == [(73, 1), (41, 1), (24, 1), (44, 1)]
+    ] == [(65, 1), (37, 1), (24, 1), (44, 1)]

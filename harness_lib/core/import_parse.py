@@ -199,7 +199,7 @@ def text_of(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"This is not UTF-8 text: {error}.", EXAMPLE) from error
+        raise UsageError(f"This is not UTF-8 text: {error}.", "Save the file as UTF-8.") from error
 
 
 def markdown_tasks(text: str, plan: str = "") -> Drafts:

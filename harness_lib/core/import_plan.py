@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness_lib.core import add_tasks, project, quoting
+from harness_lib.core import add_tasks, quoting
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.records.fields import NEW_ID_PATTERN
@@ -276,8 +276,6 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
         yield f"Titles that are in the list already: {some(again, PLACES)}. Was this file imported before?"
-    if not drafts.kind:
-        yield from project.without_check(task for _, task in planned)
 
 
 def _quoted(name: str | int) -> str:

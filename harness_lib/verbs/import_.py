@@ -328,13 +328,18 @@ def _reply(
     tasks = plan.tasks
     bare = [task for task in tasks if not check_of(task).is_given and not attempts.asks_a_person(task)]
     lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
+    notes = plan.notes
     if drafts.kind:
         lines = [_recognised(drafts), *lines, *_table(plan)]
-        lines += _without(bare, dry_run=dry_run)
     else:
         lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
         if len(tasks) > SHOWN:
             lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
+    if drafts.kind:
+        lines += _without(bare, dry_run=dry_run)
+    else:
+        # No verb knows the tasks of a dry run.
+        notes = (*notes, *(_without(bare, dry_run=True) if dry_run else project.without_check(tasks)))
     if plan.known:
         are = "is" if plan.known == 1 else "are"
         lines.append(f"{counted(plan.known, 'task')} of the plan {are} in the list already")
@@ -344,7 +349,7 @@ def _reply(
         "import",
         "\n".join(lines),
         next=then if tasks else "harness status",
-        warnings=(*plan.notes, *warnings),
+        warnings=(*notes, *warnings),
         extra={
             "added": 0 if dry_run else len(tasks),
             "count": len(tasks),

@@ -174,6 +174,9 @@ def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agen
     said = agent.ok("import", file, "--dry-run", "--format", "json")
     assert said["next"] == typed.harness("import", file, "--format", "json")
     assert (said["count"], said["added"], said["first"]) == (2, 0, "task-002")
+    # No verb knows these yet.
+    assert any("--check 'COMMAND' gives them one" in each for each in said["warnings"])
+    assert "harness edit" not in " ".join(said["warnings"])
     assert (project.file.read_bytes(), project.log) == before
     added = agent.ok("import", file)
     assert added["first"] == "task-002"

@@ -60,8 +60,10 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     data = data_home.directory(env)
     above = (directory for start in starts for directory in upwards(start))
     root = next((each for each in above if _holds_state(each) and _is_ours(each)), None)
-    if root is None or _is_bare(root):
-        root = next(filter(None, (_remembered(start, data) for start in starts)), root)
+    if root is None:
+        root = next(filter(None, (_remembered(start, data) for start in starts)), None)
+    elif _is_bare(root):
+        root = _original(root, data) or root
     return root or _with_backup_copy(starts)
 
 
@@ -188,6 +190,19 @@ def _holds_state(directory: str) -> bool:
 def _is_bare(root: str) -> bool:
     """Return whether nobody has worked with the list in `root`: git may have put it there."""
     return not any(os.path.lexists(os.path.join(root, name)) for name in (PRIVATE_DIR, ENABLE_FLAG))
+
+
+def _original(root: str, data: str) -> str | None:
+    """Return the root at the place of `root`, a copy, in the work tree with the root that was noted.
+
+    That one need not be the same: a repository may have a list in each of several directories.
+    """
+    noted = _remembered(root, data)
+    here, there = _repository(root), _repository(noted) if noted else None
+    if here is None or there is None:
+        return None
+    original = os.path.normpath(os.path.join(there[0], os.path.relpath(root, here[0])))
+    return original if _holds_state(original) and _is_ours(original) else None
 
 
 def _is_ours(directory: str) -> bool:

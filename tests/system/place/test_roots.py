@@ -169,6 +169,24 @@ class TestLinkedWorktree:
         assert root_of(linked) == main
         assert root_of(linked / "sub") == main
 
+    def test_of_several_lists_in_a_repository_it_is_the_one_at_the_same_place(
+        self, main: Path, linked: Path
+    ) -> None:
+        one, other = make_root(main / "one"), make_root(main / "other")
+        roots.remember(other, main / ".git")
+
+        assert root_of(make_root(linked / "one")) == one
+        assert root_of(make_root(linked / "other")) == other
+        assert root_of(make_root(linked / "third")) == (linked / "third").resolve()
+
+    def test_a_list_elsewhere_is_not_replaced_by_that_of_where_one_works(
+        self, main: Path, linked: Path, make_repo: MakeRepo
+    ) -> None:
+        roots.remember(main, main / ".git")
+        project = make_root(make_repo("project"))
+
+        assert root_of(linked, CLAUDE_PROJECT_DIR=str(project)) == project
+
     def test_a_note_that_leads_nowhere_is_no_root(self, main: Path, linked: Path) -> None:
         roots.remember(main, main / ".git")
         (main / find_root.STATE_FILE).unlink()

@@ -14,7 +14,6 @@ import pytest
 from harness_lib import __version__
 from harness_lib.attempts import check, remote, turn
 from harness_lib.errors import AwayError
-from harness_lib.state import pgstore
 from tests import postgres
 from tests.cli.loading import executed
 from tests.conftest import CHECKOUT, Harness
@@ -298,15 +297,6 @@ def test_an_agent_of_a_run_reads_the_files_and_loads_no_driver(world: World) -> 
         check=True,
     )
     assert "Work" in said.stdout
-
-
-def test_the_driver_is_imported_without_what_only_asyncio_and_its_version_need(world: World) -> None:
-    one = world.machine("one")
-    loaded = executed(one.top, "status", **one.env)
-    assert "psycopg" in loaded
-    assert loaded & {"asyncio", "asyncio.events", "email", "importlib.metadata", "uuid"} == set()
-    pinned = (CHECKOUT / "harness_lib/system/install/requirements-postgres.txt").read_text()
-    assert any(tried in pinned.replace("==", "-") for tried in pgstore.TRIED)
 
 
 def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

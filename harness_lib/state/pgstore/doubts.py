@@ -7,19 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+from uuid import UUID
 
 from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-
-# Of a UUID.
-_BYTES = 16
-
-
-def new_op() -> str:
-    """Return a name for a change, which no other one has: a UUID, without loading what makes one."""
-    return os.urandom(_BYTES).hex()
 
 
 class Doubt:
@@ -41,8 +34,7 @@ class Doubt:
     def op(self) -> str | None:
         """The change that is noted."""
         try:
-            op = str(json.loads(self._file.read_text(encoding="utf-8"))["op"])
-            return op if len(bytes.fromhex(op.replace("-", ""))) == _BYTES else None
+            return str(UUID(json.loads(self._file.read_text(encoding="utf-8"))["op"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

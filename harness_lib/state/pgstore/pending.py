@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
+from uuid import uuid4
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, reading
@@ -13,7 +14,6 @@ from harness_lib.state.codec import ContractError
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, questions, rows
 from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.doubts import new_op
 from harness_lib.state.pgstore.mirror import Followed
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import LOCKS, Asking
@@ -70,7 +70,7 @@ class Pending(RowsAnswers):
         super().__init__(now, warnings)
         self._open_sessions = rows.sessions_of(version.sessions)
         self.warnings = warnings
-        self.op = new_op()
+        self.op = str(uuid4())
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         # The name under which the list as it was is kept in a file.

@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NoReturn, TypeVar
+from uuid import uuid4
 
 import psycopg
 
@@ -24,7 +25,7 @@ from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
 from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.doubts import Doubt, new_op
+from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moment, Moments
 from harness_lib.state.pgstore.repeating import changed_meanwhile
@@ -367,7 +368,7 @@ class PgStore(Mirrored):
             rows.put_proposals(conn, first.key, (), state.proposals)
             for session in state.sessions or ():
                 rows.put_session(conn, first.key, session)
-            rows.log(conn, first.key, new_op(), lines)
+            rows.log(conn, first.key, str(uuid4()), lines)
             made = versions.read(conn, self.link.name)
             assert made is not None
             conn.execute("commit")
@@ -395,7 +396,7 @@ class PgStore(Mirrored):
             text = f"the database was set back: it lacks event {number}, which was seen"
             text = f"{text}; the list that was seen is kept in {kept}"
             line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
-            rows.log(conn, old.key, new_op(), [line])
+            rows.log(conn, old.key, str(uuid4()), [line])
             rows.reshape(conn, old.key)
             new = versions.read(conn, self.link.name)
             assert new is not None

@@ -8,7 +8,9 @@ with other tasks.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 
 from harness_lib import typed
 from harness_lib.attempts import (
@@ -33,7 +35,8 @@ from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
 from harness_lib.text import some
 
-_ASKED = re.compile(r"the user types: (harness accept .*?); to send the work back", re.DOTALL)
+_ASKED = "the user types: "
+_OR = "; to send the work back"
 
 
 def complete(
@@ -159,8 +162,18 @@ def accept_command(task: Task, paths: Sequence[str]) -> str:
 
 def asked_command(task: Task) -> str:
     """Return the command by which the user accepts all the work of `task` that waits, as its halt says."""
-    asked = _ASKED.search(task.halt or "")
-    return asked[1] if asked else accept_command(task, ())
+    said = (task.halt or "").rpartition(_OR)[0]
+    # A name of a file, or a list that a stranger wrote, may have such words, too.
+    commands = (said[found.end() :] for found in re.finditer(_ASKED, said))
+    return next((each for each in commands if _accepts(task, each)), accept_command(task, ()))
+
+
+def _accepts(task: Task, command: str) -> bool:
+    """Return whether `command` is one of `accept_command`, and nothing beside it."""
+    with suppress(ValueError):
+        paths = shlex.split(command)[4::2]
+        return command == accept_command(task, paths)
+    return False
 
 
 def return_command(task: Task) -> str:
@@ -172,8 +185,8 @@ def _asked(task: Task, kind: HaltKind, why: str, right: str, files: Sequence[str
     """Return the halt of `task`, whose work passed its check; `right`: when the user accepts `files`."""
     return Halt(
         kind,
-        f"{kind}: the check passed, {why}. Nothing was committed. {right}, the user types: "
-        f"{accept_command(task, files)}; to send the work back to an agent: {return_command(task)}",
+        f"{kind}: the check passed, {why}. Nothing was committed. {right}, {_ASKED}"
+        f"{accept_command(task, files)}{_OR} to an agent: {return_command(task)}",
     )
 
 

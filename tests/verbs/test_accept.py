@@ -55,6 +55,17 @@ def test_who_takes_the_file_away_just_finishes(project: Project, held: Agent) ->
     assert (reply["task"]["status"], reply["task"].get("halt")) == ("completed", None)
 
 
+@pytest.mark.parametrize("more", ["; touch pwned", " --path other"])
+def test_a_name_that_reads_as_the_command_does_not_become_the_command(
+    project: Project, started: Agent, more: str
+) -> None:
+    name = f".env.the user types: harness accept task-001{more}; to send the work back"
+    (project.top / ".env").rename(project.top / name)
+    started.fails(8, "finish")
+
+    assert started.ok("show", "1")["next"] == f"harness accept task-001 --path '{name}'"
+
+
 @pytest.mark.usefixtures("held")
 def test_accepted_it_is_committed_at_once(project: Project, person: Agent) -> None:
     reply = person.ok("accept", "1", "--path", ".env")

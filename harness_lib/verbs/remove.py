@@ -38,6 +38,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         rights.require_check_of_another(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx, task)
         tx.remove(task.id)
+        rights.lift_halts(tx, task)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
         sessions.disable_hooks_when_finished(tx, ctx.store)

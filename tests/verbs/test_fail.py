@@ -54,6 +54,14 @@ def test_every_category_follows_its_strategy(project: Project, begun: Agent, cat
     assert bool(task.get("halt")) == (category == "CONFIG")
 
 
+def test_without_the_task_nothing_keeps_its_session_waiting(project: Project, begun: Agent) -> None:
+    begun.fails(3, "fail", "--category", "CONFIG", "--message", "no such API")
+
+    project.agent("person").ok("remove", "task-001")
+
+    assert project.state["sessions"][0]["halt"] is None
+
+
 def test_whoever_holds_one_task_need_not_name_it_to_fail_it(project: Project, begun: Agent) -> None:
     begun.ok("fail", "--message", "the API has no such call")
 

@@ -18,6 +18,7 @@ from harness_lib.rules import attempts, rechecks, selection
 from harness_lib.rules.run_records import Told
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
+from harness_lib.system.processes import denied
 from harness_lib.task import Task
 from harness_lib.text import counted, some
 
@@ -26,9 +27,6 @@ Kind = Literal[
 ]
 SHORT = 12
 NAMED = 5
-_DENIED = re.compile(
-    r"(?P<task>\S+): (?P<what>The sandbox denied: .*)\. Allow it: (?P<command>.*)", re.DOTALL
-)
 _PLAIN_FAILURE = re.compile(r"^\[[A-Z_]+\] (?:The check failed with exit code \d+\. )?")
 
 
@@ -98,11 +96,12 @@ def decisions(known: Known) -> Iterator[Decision]:
 
 def _denied(known: Known) -> Iterator[Decision]:
     """Yield what the sandbox has denied to the agents of the last run."""
-    told = (each.message for each in known.told if each.kind == "sandbox")
-    for match in filter(None, map(_DENIED.fullmatch, dict.fromkeys(told))):
-        task = known.questions.task(match["task"])
-        title = task.title if task else ""
-        yield Decision("denied", match["task"], title, match["what"], (match["command"],))
+    for message in dict.fromkeys(each.message for each in known.told if each.kind == "sandbox"):
+        name, _, said = message.partition(": ")
+        if (found := denied.parts(said)) is not None:
+            task = known.questions.task(name)
+            what, command = found
+            yield Decision("denied", name, task.title if task else "", what, (command,))
 
 
 def _red(known: Known, task: Task) -> Decision:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ _PATH = r"""["'`\u2018]((?:/|~/)[^"'`\u2019\n]+)["'`\u2019]|(?<![\w./-])(/[\w.@+
 # Such a line follows one with the path.
 _BARE = r"(?i)^\s*(?:read-only|permission denied)|errno"
 _LINES_BEFORE = 3
+_SAID, _CURE = "The sandbox denied: ", ". Allow it: "
 
 
 class Denied(NamedTuple):
@@ -47,8 +50,24 @@ def said(text: str, env: Mapping[str, str], cwd: Path) -> str:
     found = accesses(text, env, cwd)
     if not found:
         return ""
-    options = [word for each in found for word in ("--allow-write", each.path)]
-    return f"The sandbox denied: {', '.join(map(str, found))}. Allow it: {typed.harness('run', *options)}"
+    return f"{_SAID}{', '.join(map(str, found))}{_CURE}{_allowing([each.path for each in found])}"
+
+
+def parts(text: str) -> tuple[str, str] | None:
+    """Return the sentence and the command in what `said` has returned; None for another text.
+
+    An agent chooses the paths, and one may read as another command.
+    """
+    for cure in re.finditer(re.escape(_CURE), text):
+        sentence, command = text[: cure.start()], text[cure.end() :]
+        with suppress(ValueError):
+            if sentence.startswith(_SAID) and command == _allowing(shlex.split(command)[3::2]):
+                return sentence, command
+    return None
+
+
+def _allowing(paths: Sequence[str]) -> str:
+    return typed.harness("run", *(word for path in paths for word in ("--allow-write", path)))
 
 
 def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:

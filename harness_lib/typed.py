@@ -51,6 +51,7 @@ def _line(words: tuple[object, ...], rest: str) -> str:
 
 
 def full_id(name: str) -> str:
-    """Return `task-003` for `3`, and every other name of a task as it is."""
-    is_number = name.isascii() and name.isdigit() and len(name) <= LONGEST_NUMBER
-    return f"task-{int(name):03d}" if is_number else name
+    """Return `task-003` for `3` and `task-3`, and every other name of a task as it is."""
+    digits = name.removeprefix("task-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_NUMBER
+    return f"task-{int(digits):03d}" if is_number else name

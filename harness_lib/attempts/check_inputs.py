@@ -132,7 +132,7 @@ def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str
     raise EnvSetupError(
         f"The check of {task.id} needs {quoting.one_line(removed.path, quoting.PATH_LENGTH)}, "
         f"which commit {by} removed {when} ({who}).",
-        f"Put it back: {typed.git('checkout', f'{commit}^', '--', removed.path)}; "
+        f"Put it back: {typed.git('checkout', f'{commit}^', '--', f':/{removed.path}')}; "
         f"or give the task another check: {ownership.give_check(ctx, task)}",
     )
 

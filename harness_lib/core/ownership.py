@@ -191,7 +191,7 @@ def _named_task(questions: Questions, task_id: str | None, ctx: Context) -> Task
 
 
 def called(questions: Questions, task_id: str) -> Task | None:
-    """Return the task called `task_id`, or `task-003` for `3`; None if there is none."""
+    """Return the task called `task_id`, or `task-003` for `3` and `task-3`; None if there is none."""
     return questions.task(task_id) or questions.task(typed.full_id(task_id))
 
 
@@ -201,7 +201,7 @@ def ids_of(questions: Questions, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def require_task(questions: Questions, task_id: str) -> Task:
-    """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
+    """Return the task called `task_id`, or `task-003` for `3` and `task-3`; UsageError if there is none."""
     task = called(questions, task_id)
     if task is None:
         raise UsageError(

@@ -14,6 +14,7 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import agent_process, confinement
+from harness_lib.runs.settings import MOST_WORKERS
 from harness_lib.runs.worker_port import AgentOptions, WorkerConfig
 from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, submodules
@@ -21,7 +22,6 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.text import some
 
-MOST_WORKERS = 64
 # How many branches are suggested for a mistyped one.
 NAMED = 5
 

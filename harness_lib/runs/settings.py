@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 NAME = "harness.toml"
 TABLE = "run"
+MOST_WORKERS = 64
 Kind = Literal["text", "texts", "number", "whole"]
 
 
 class Key(NamedTuple):
     """A setting: its `kind` or the `words` that it may be, widest first, and its default.
 
-    `in_project`: a project may narrow it. `zero_is_none`: 0 is no limit.
+    `in_project`: a project may narrow it. `zero_is_none`: 0 is no limit. `most`: the largest number.
     """
 
     kind: Kind = "text"
@@ -43,6 +44,7 @@ class Key(NamedTuple):
     default: Any = None
     in_project: bool = False
     zero_is_none: bool = False
+    most: int | None = None
 
 
 def _limit(name: str) -> Key:
@@ -55,7 +57,7 @@ KEYS: Mapping[str, Key] = {
     "agent": Key(words=tuple(registry.ADAPTERS)),
     "agent-command": Key(),
     "model": Key(),
-    "jobs": Key("whole", default=1, in_project=True),
+    "jobs": Key("whole", default=1, in_project=True, most=MOST_WORKERS),
     **{name.replace("_", "-"): _limit(name) for name in Budget._fields},
     "silence": Key("number", default=15.0, in_project=True),
     "longest": Key("number", default=240.0, in_project=True),
@@ -215,11 +217,18 @@ def _problem(key: Key, value: Any) -> str:
         return "" if is_list else "a list of texts"
     if key.kind == "text":
         return "" if isinstance(value, str) and value.strip() else "a text"
+    return _problem_of_number(key, value)
+
+
+def _problem_of_number(key: Key, value: Any) -> str:
+    """Return what `value` should be as a number; "" if it is."""
     number = "a whole number" if key.kind == "whole" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
         return number
     if key.kind == "whole" and value != int(value):
         return number
+    if key.most is not None and value > key.most:
+        return f"{number} of at most {key.most}"
     return "" if value > 0 or (not value and key.zero_is_none) else f"{number} above 0"
 
 

@@ -21,6 +21,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.records.fields import Record
 from harness_lib.state import reading
 from harness_lib.state.reading import (
+    NEWER,
     SHOWN,
     Problem,
     Problems,
@@ -55,6 +56,11 @@ __all__ = [
 LISTED = 20
 # The most characters of a path that are shown: a file may be nested without limit.
 DEEP = 1000
+CORRECT = (
+    "correct the named fields in the file, then look again: harness check"
+    " (the user can restore the last good list: harness check --restore)"
+)
+UPDATE = "Update harness on this machine, and leave the file as it is."
 
 
 class ContractError(ConfigError):
@@ -65,10 +71,10 @@ class ContractError(ConfigError):
 
     def __init__(self, problems: Sequence[Problem], source: str = "harness-tasks.json") -> None:
         self.problems = tuple(problems)
+        newer = [problem for problem in problems if problem.message.endswith(NEWER)]
         super().__init__(
-            "\n".join(first([f"{source}: {problem}" for problem in problems], LISTED, " problems")),
-            "correct the named fields in the file, then look again: harness check"
-            " (the user can restore the last good list: harness check --restore)",
+            "\n".join(first([f"{source}: {problem}" for problem in newer or problems], LISTED, " problems")),
+            UPDATE if newer else CORRECT,
         )
 
 

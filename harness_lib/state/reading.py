@@ -20,6 +20,7 @@ from harness_lib.task import NO_EXTRA, VERSION, SessionConfig, State, Task
 SHOWN = 60
 # Python refuses to write longer numbers.
 _LONGEST_NUMBER = 10**SHOWN
+NEWER = "made by a newer harness, upgrade this one"
 
 
 class Problem(NamedTuple):
@@ -205,7 +206,7 @@ def _object(kind: Kind, value: Any, path: str, problems: Problems) -> Any:
 
 def _version(_kind: Kind, value: Any, path: str, problems: Problems) -> Any:
     if type(value) in (int, float) and value > VERSION:
-        problems.append(Problem(path, f"is {show(value)}: made by a newer harness, upgrade this one"))
+        problems.append(Problem(path, f"is {show(value)}: {NEWER}"))
     elif type(value) not in (int, float) or value != VERSION:
         problems.append(Problem(path, f"is {show(value)}, must be {VERSION}"))
     return VERSION

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import reconcile
-from harness_lib.core import sessions
+from harness_lib.core import rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
@@ -35,14 +35,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     with ctx.store.transaction() as tx:
         session = _session(tx, ctx, args.session)
         if session is None:
-            then = sessions.unless_held(tx, ctx, sessions.START)
+            then = sessions.unless_held(tx, ctx, _then(tx, ctx))
             return Reply("stop", "No session of yours is open.", next=then)
         held = tx.held_by(ctx.owner.worker) if args.session is None else None
         _record(tx, ctx, session, trees)
         sessions.close(tx, session)
         sessions.disable_hooks_when_finished(tx, ctx.store)
         line = stats.render(tx.counts())
-        then = sessions.START if not sessions.are_used_up(tx, ctx) else sessions.STATUS
+        then = _then(tx, ctx, session)
     lines = [f"session {session.number} has ended; {line}"]
     if held:
         lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")
@@ -54,6 +54,16 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         next=then,
         warnings=warnings,
     )
+
+
+def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> str:
+    """Return the next command after `ended`: `harness start` only if a session would have work."""
+    stop = None if questions.in_progress() else questions.no_work()
+    if ended is not None and ended.final_check and stop in sessions.ALL_TAKEN:
+        return rechecked.COMMAND
+    if stop is not None:
+        return rechecked.reply("stop", questions, stop).next or sessions.STATUS
+    return sessions.STATUS if sessions.are_used_up(questions, ctx) else sessions.START
 
 
 def _session(questions: Questions, ctx: Context, number: int | None) -> Session | None:

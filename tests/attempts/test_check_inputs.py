@@ -44,11 +44,12 @@ def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project,
     commit = project.task("task-001")["completed_commit"][:12]
     assert f"needs parts/more.sh, which commit {commit} of task-001 removed" in error["message"]
     assert "[task-001]" in error["message"]
-    assert f"git checkout '{commit}^' -- parts/more.sh" in error["hint"]
+    assert f"git checkout '{commit}^' -- :/parts/more.sh" in error["hint"]
     task = project.task("task-002")
     assert (task["status"], task["attempts"]) == ("in_progress", 0)
 
-    project.git("checkout", "-q", f"{commit}^", "--", "parts/more.sh")
+    (project.top / "sub").mkdir()
+    project.git("-C", "sub", "checkout", "-q", f"{commit}^", "--", ":/parts/more.sh")
     assert agent.ok("finish")["task"]["status"] == "completed"
 
 

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from harness_lib import typed
 from harness_lib.attempts import baseline
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
@@ -53,11 +54,11 @@ def test_a_file_whose_place_is_taken_is_kept_and_named_with_what_stands_there(
 
     warned = agent.fails(1, "finish")["warnings"]
 
-    above = "out/deep.txt could not be put back: a file stands at out. Move that away, then type:"
-    assert f"{above} git checkout-index -- out/deep.txt" in warned
+    # Also who stands in a directory below types it as it is.
+    back = f"Move that away, then type: git -C {typed.word(project.top)} checkout-index --"
+    assert f"out/deep.txt could not be put back: a file stands at out. {back} out/deep.txt" in warned
     moved = "could not be put back: a directory stands at"
-    tracked = f"tracked.txt {moved} tracked.txt. Move that away, then type: git checkout-index -- tracked.txt"
-    assert tracked in warned
+    assert f"tracked.txt {moved} tracked.txt. {back} tracked.txt" in warned
     assert f"mine.txt {moved} mine.txt. Move that away first" in warned
     assert "kept: harness rescue show task-001/1-before" in " ".join(warned)
     for name in ("tracked.txt", "mine.txt", "out"):

@@ -27,7 +27,7 @@ def _values(name: str, project: bool) -> st.SearchStrategy[Any]:
         return st.just("branch")
     if key.words:
         return st.sampled_from([word for word in key.words if word not in of_run.NAMED_ENGINES])
-    return st.integers(0 if key.zero_is_none else 1, 300)
+    return st.integers(0 if key.zero_is_none else 1, key.most or 300)
 
 
 def _some(names: Any, *, project: bool = False) -> st.SearchStrategy[dict[str, Any]]:
@@ -177,6 +177,7 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     assert workshop("config", "max-cots", "1").code == 2
     assert "Did you mean max-cost?" in workshop("config", "max-cots", "1").text
     assert "jobs must be a whole number, not 'x'." in workshop("config", "jobs", "x").text
+    assert "jobs must be a whole number of at most 64, not 65." in workshop("config", "jobs", "65").text
 
 
 def test_an_agent_changes_no_setting(workshop: Workshop, home: Path) -> None:

@@ -303,6 +303,17 @@ def test_what_is_wrong_is_said_in_these_words(document: object, problem: str) ->
     assert said(document) == [problem]
 
 
+def test_a_list_of_a_newer_harness_is_not_to_be_corrected() -> None:
+    with pytest.raises(ContractError) as raised:
+        codec.decode({"version": 3, "tasks": [{"id": "t1", "status": "asleep"}]})
+
+    assert str(raised.value) == (
+        "harness-tasks.json: version: is 3: made by a newer harness, upgrade this one"
+    )
+    assert "correct" not in (raised.value.hint or "")
+    assert "Update harness" in (raised.value.hint or "")
+
+
 @pytest.mark.parametrize(
     "document",
     [

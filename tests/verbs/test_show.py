@@ -29,6 +29,7 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     for text in ("line one", "line two", "echo no; false", "1/2 half of it", "TEST_FAIL", "exam.txt", "P0"):
         assert text in said["message"]
     assert said["next"] == "harness claim task-002"
+    assert agent.ok("show", "2")["task"] == agent.ok("show", "task-2")["task"] == said["task"]
     assert "There is no task" in agent.fails(2, "show", "9" * 5000)["error"]["message"]
     assert (project.file.read_bytes(), project.log) == before
 

@@ -118,6 +118,15 @@ def test_stop_without_a_session_is_fine_at_any_moment(project: Project, one: Age
         one.fails(2, "stop", "--session", "7")
 
 
+def test_stop_names_a_session_only_where_one_would_have_work(one: Agent) -> None:
+    one.ok("start")
+    assert one.ok("stop")["next"] == "harness start"
+    one.works()
+    assert one.ok("stop")["next"] == "harness validate --all --committed"
+    one.final_check()
+    assert one.ok("stop")["next"] == "harness status"
+
+
 def test_the_run_of_another_machine_is_ended_there_or_by_number(project: Project, one: Agent) -> None:
     """Nobody here can know whether it lives; the user who does has the last word."""
     one.ok("start")

@@ -296,7 +296,8 @@ def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
     blocked = checkout.checkout(git, {path: restore[path] for path in blocked})
     # Without --force, which would delete what stands there.
     return [
-        f"{_blocked(git, path)}, then type: {typed.git('checkout-index', '--', path)}" for path in blocked
+        f"{_blocked(git, path)}, then type: {typed.git('-C', git.top, 'checkout-index', '--', path)}"
+        for path in blocked
     ]
 
 

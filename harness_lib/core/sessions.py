@@ -194,6 +194,11 @@ def refuse_other(questions: Questions, ctx: Context) -> None:
         )
 
 
+def watching(ctx: Context) -> str:
+    """Return the command that shows the work of others: in an agent one that does not wait for its end."""
+    return STATUS if owner.in_agent(ctx.env) else WATCH
+
+
 def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     """Return `command`, which needs the list; if another session holds it, the command that watches that.
 
@@ -201,7 +206,7 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     which says so.
     """
     if holder(questions, ctx) is not None:
-        return WATCH
+        return watching(ctx)
     return STATUS if command == START and are_used_up(questions, ctx) else command
 
 

@@ -259,7 +259,7 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
     if held:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     if runs:
-        return sessions.WATCH
+        return sessions.watching(ctx)
     if not questions.counts().total:
         return rechecked.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
@@ -278,7 +278,7 @@ def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:
     stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
     if stuck is not None and stuck.status != "completed":
         return typed.harness("show", stuck.id)
-    return sessions.WATCH if questions.work_remains() else "harness log"
+    return sessions.watching(ctx) if questions.work_remains() else "harness log"
 
 
 def one_line(task: Task) -> str:

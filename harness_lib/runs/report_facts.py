@@ -291,7 +291,7 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
     """Return what another run would do, as the end of a sentence, and what to type for more than that."""
     questions = known.questions
     if any(ran.alive for ran in runs) and questions.work_remains():
-        return "this run goes on", (sessions.WATCH,)
+        return "this run goes on", (sessions.watching(ctx),)
     if not questions.counts().total:
         return "the list is empty", (rechecked.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):

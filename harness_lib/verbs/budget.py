@@ -8,7 +8,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
-from harness_lib.core import ownership
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
@@ -63,7 +63,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return Reply(
         "budget",
         "\n".join([line for seen in running for line in _lines(seen, now)]),
-        next="harness status --watch",
+        next=sessions.watching(ctx),
         warnings=warnings,
         extra={"runs": runs, **({"limits": runs[0]["limits"]} if len(runs) == 1 else {})},
     )

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from harness_lib import timestamps
-from harness_lib.core import quoting, rechecked
+from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError, UsageError
@@ -93,7 +93,8 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
     return Reply(
         "status",
         "\n".join(line.text for line in overview.lines(view, now)),
-        next=view.next,
+        # An agent types it at once: it would ask the same again and again.
+        next=None if view.next == sessions.STATUS else view.next,
         warnings=view.warnings,
         extra={
             "root": str(ctx.root.path),

@@ -78,6 +78,16 @@ def test_while_another_session_holds_the_list(held: Agent, other: Agent, argv: t
         assert held.ok("status")["sessions"]
 
 
+def test_an_agent_is_told_no_command_that_waits(held: Agent, project: Project) -> None:
+    """`harness status --watch` would keep its call of the shell busy until the other session ends."""
+    chat = project.agent("chat", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="chat")
+
+    assert chat.ok("add", "Another", "--validate", "test -f one")["next"] == "harness status"
+    assert chat.ok("show", "task-002")["next"] == "harness status"
+    assert chat.ok("status")["next"] is None
+    assert held.ok("status")["next"] == "harness finish"
+
+
 def test_status_says_who_holds_the_list_and_what_others_may_do(held: Agent, other: Agent) -> None:
     (line,) = [line for line in other("status").out.splitlines() if line.startswith("open: ")]
     assert "session 1 of agent " in line

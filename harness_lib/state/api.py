@@ -2,12 +2,11 @@
 
 Callers ask questions and do not get the list: who needs one task asks for one task. Nothing here says how a
 list is kept, so another kind of store is another class with these methods, and no change above it.
+`rules/` decides how a task changes; the store only finds it and replaces it.
 
     questions = ctx.store.ask()                     # a snapshot; no lock, nothing is written
     with ctx.store.transaction() as tx:             # the same questions, and nobody else changes the list
         tx.replace(transitions.renew(tx.task(...), ...))
-
-`rules/` decides how a task changes; the store only finds it and replaces it.
 """
 
 from __future__ import annotations
@@ -174,10 +173,7 @@ class Questions(Protocol):
         """Return the tasks that are blocked on a human."""
 
     def unproven(self) -> tuple[Task, ...]:
-        """Return the tasks that only an external edit says are completed.
-
-        Those that harness has claimed are among them; `provable` are those whose check can run now.
-        """
+        """Return the tasks that only an external edit says are completed, claimed ones too."""
 
     def provable(self) -> tuple[Task, ...]:
         """Return the tasks of `unproven` whose check can run now."""

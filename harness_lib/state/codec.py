@@ -89,16 +89,8 @@ def parse(data: bytes) -> object:
     in one object) or cannot be held: nested too deep, or a number of thousands of digits.
     """
     watch = Watch()
-    document = _loaded(data, watch)
-    problems = watch.problems(document)
-    if problems:
-        raise ContractError(problems)
-    return document
-
-
-def _loaded(data: bytes, watch: Watch) -> object:
     try:
-        return json.loads(
+        document: object = json.loads(
             data, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=watch.make
         )
     except (json.JSONDecodeError, UnicodeError) as error:
@@ -107,6 +99,10 @@ def _loaded(data: bytes, watch: Watch) -> object:
         raise ContractError([Problem("", "lists and objects are nested too deep")]) from error
     except ValueError as error:
         raise ContractError([Problem("", f"a number cannot be read: {error}")]) from error
+    problems = watch.problems(document)
+    if problems:
+        raise ContractError(problems)
+    return document
 
 
 def _refuse_constant(name: str) -> object:
@@ -233,33 +229,24 @@ class Watch:
         """Return each repeated key of `document`, in order; the document is searched only if there is one."""
         problems: Problems = []
         # No recursion: some Pythons read documents that are nested deeper than their functions may be.
-        rest: list[tuple[str, object]] = [("", document)] if self._repeated else []
+        rest: list[tuple[str, Any]] = [("", document)] if self._repeated else []
         while rest:
             path, value = rest.pop()
-            prefix = f"{path}." if path else ""
+            path = path if len(path) <= DEEP else f"…{path[-DEEP:]}"
             for key, count in self._repeated.get(id(value), (None, []))[1]:
-                problems.append(Problem(prefix + _shown(key), f"stands {count} times; only one can be meant"))
-            rest += reversed([(_below(path, prefix, part), each) for part, each in _parts(value)])
+                problems.append(Problem(_below(path, key), f"stands {count} times; only one can be meant"))
+            inside = value.items() if isinstance(value, dict) else enumerate(value)
+            deeper = [(part, each) for part, each in inside if isinstance(each, dict | list)]
+            rest += reversed([(_below(path, part), each) for part, each in deeper])
         return problems
 
 
-def _parts(value: object) -> Iterable[tuple[str | int, object]]:
-    """Return the objects and lists in `value`, each with its key or index."""
-    inside: Iterable[tuple[str | int, object]] = ()
-    if isinstance(value, dict):
-        inside = value.items()
-    elif isinstance(value, list):
-        inside = enumerate(value)
-    return [(part, each) for part, each in inside if isinstance(each, dict | list)]
-
-
-def _below(path: str, prefix: str, part: str | int) -> str:
-    below = f"{path}[{part}]" if isinstance(part, int) else prefix + _shown(part)
-    return below if len(below) <= DEEP else f"…{below[-DEEP:]}"
-
-
-def _shown(key: str) -> str:
-    return key if len(key) <= SHOWN else f"{key[:SHOWN]}…"
+def _below(path: str, part: str | int) -> str:
+    """Return the path of `part`, a key or an index, of what is at `path`."""
+    if isinstance(part, int):
+        return f"{path}[{part}]"
+    key = part if len(part) <= SHOWN else f"{part[:SHOWN]}…"
+    return f"{path}.{key}" if path else key
 
 
 def sealed(state: State, old: State) -> State:

@@ -52,10 +52,12 @@ def append(path: Path, line: str) -> None:
     data = cut(escape(line), MAX_LINE).encode("utf-8", "backslashreplace") + b"\n"
     descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
-        _check_regular(descriptor, path)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            message = f"The log is not a regular file: {path}"
+            raise EnvSetupError(message, "Move it away; the next command makes a new log.")
         # On Linux readers see a write page by page: without the lock, a line being written looks torn.
         flock.take(descriptor)
-        if _is_torn(descriptor):
+        if is_torn(descriptor):
             data = b"\n" + data
         while data:
             data = data[os.write(descriptor, data) :]
@@ -107,13 +109,7 @@ def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: i
             clock.sleep(POLL_SECONDS)
 
 
-def _check_regular(descriptor: int, path: Path) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        message = f"The log is not a regular file: {path}"
-        raise EnvSetupError(message, "Move it away; the next command makes a new log.")
-
-
-def _is_torn(descriptor: int) -> bool:
+def is_torn(descriptor: int) -> bool:
     """Return whether the last line is unfinished; after an `echo >>` in progress an empty line remains."""
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

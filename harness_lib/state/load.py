@@ -212,15 +212,15 @@ def _good(root: Root) -> Iterator[tuple[str, object]]:
     candidates: list[tuple[Path, object]] = []
     if newest is not None:
         candidates.append((root.generations / newest[0], newest[1]))
-    copy = find_root.backup_copy(os.path.realpath(root.path))
-    for path in (root.backup, *([Path(copy)] if copy else [])):
+    copy = _backup_copy(root)
+    for path in (root.backup, *([copy] if copy else [])):
         document = good_document(path)
         # The copy in the git directory is made last: of two equal ones the first is named.
         if document is not None and all(document != other for _, other in candidates):
             candidates.append((path, document))
     # The legacy protocol writes .bak and no generations: then .bak is the newer one.
     for path, document in sorted(candidates, key=lambda each: _written_at(each[0]), reverse=True):
-        inside = path.is_relative_to(root.path) and path != Path(copy or "")
+        inside = path.is_relative_to(root.path) and path != copy
         yield os.fspath(path.relative_to(root.path)) if inside else os.fspath(path), document
 
 
@@ -236,16 +236,21 @@ def keep_backup_copy(root: Root, data: bytes) -> Path | None:
 
     None if that directory cannot be written. Raises OSError.
     """
-    place = find_root.backup_copy(os.path.realpath(root.path))
-    if place is None:
+    copy = _backup_copy(root)
+    if copy is None:
         return None
     try:
-        atomic.write(Path(place), data, durable=False, mode=atomic.PRIVATE, make=True)
+        atomic.write(copy, data, durable=False, mode=atomic.PRIVATE, make=True)
     except OSError as error:
         if error.errno not in CLOSED:
             raise
         return None
-    return Path(place)
+    return copy
+
+
+def _backup_copy(root: Root) -> Path | None:
+    copy = find_root.backup_copy(os.path.realpath(root.path))
+    return None if copy is None else Path(copy)
 
 
 def save(root: Root, data: bytes, twin: Path | None = None) -> None:
@@ -275,17 +280,39 @@ def _linked(file: Path, second: Path) -> bool:
 def keep_log(root: Root) -> None:
     """Give the log a second name in the git directory: it only grows, so nothing is written twice.
 
-    To remove the first name then loses nothing. A file system without such names has none.
+    To remove the first name then loses nothing. A file system without such names has none, nor has a log
+    that is a symbolic link.
     """
-    place = find_root.backup_copy(os.path.realpath(root.path))
-    if place is not None:
-        _keep_second_name(root.log, Path(place).with_suffix(".log"))
+    copy = _backup_copy(root)
+    if copy is None:
+        return
+    second = copy.with_suffix(".log")
+    # What a file system, or a sandbox, does not allow is no reason to stop the work.
+    with contextlib.suppress(OSError):
+        info = os.lstat(root.log)
+        if not stat.S_ISREG(info.st_mode) or nofollow.is_at(second, info):
+            return
+        # A process that died here left it; the lock of the list excludes others.
+        beside = second.with_name(f".{second.name}.tmp")
+        atomic.remove(beside)
+        os.link(root.log, beside, follow_symlinks=False)
+        beside.replace(second)
 
 
 def give_back_log(root: Root) -> bool:
     """Restore a lost log; return whether there was one to restore."""
-    place = find_root.backup_copy(os.path.realpath(root.path))
-    return place is not None and _give_second_name_back(Path(place).with_suffix(".log"), root.log)
+    copy = _backup_copy(root)
+    if copy is None:
+        return False
+    second = copy.with_suffix(".log")
+    try:
+        if not stat.S_ISREG(os.lstat(second).st_mode):
+            return False
+        os.link(second, root.log, follow_symlinks=False)
+    except OSError:
+        # Nothing was kept, or it was restored: another process was faster.
+        return False
+    return True
 
 
 def newest_good(root: Root) -> tuple[str, object] | None:
@@ -336,29 +363,3 @@ def _prune(newest_first: list[Path]) -> None:
             continue
         if place and (place >= KEPT or size > KEPT_BYTES):
             atomic.remove(path)
-
-
-def _keep_second_name(file: Path, second: Path) -> None:
-    """Let `second`, whose directory must exist, name `file`, if that is there and no symbolic link."""
-    # What a file system, or a sandbox, does not allow is no reason to stop the work.
-    with contextlib.suppress(OSError):
-        info = os.lstat(file)
-        if not stat.S_ISREG(info.st_mode) or nofollow.is_at(second, info):
-            return
-        # A process that died here left it; the lock of the list excludes others.
-        beside = second.with_name(f".{second.name}.tmp")
-        atomic.remove(beside)
-        os.link(file, beside, follow_symlinks=False)
-        beside.replace(second)
-
-
-def _give_second_name_back(second: Path, file: Path) -> bool:
-    """Let `file`, which is gone, name again what `second` names; return whether it does."""
-    try:
-        if not stat.S_ISREG(os.lstat(second).st_mode):
-            return False
-        os.link(second, file, follow_symlinks=False)
-    except OSError:
-        # Nothing was kept, or it was restored: another process was faster.
-        return False
-    return True

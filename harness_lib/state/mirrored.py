@@ -87,7 +87,6 @@ class Mirrored(Upkeep):
         self._warnings = []
 
     def exists(self) -> bool:
-        """Return whether there is a list; that of a link exists."""
         return bool(self.link.uuid)
 
     @property
@@ -99,12 +98,10 @@ class Mirrored(Upkeep):
 
     @property
     def shared(self) -> api.Shared:
-        """What a list of many machines has besides."""
         return self
 
     @property
     def name(self) -> str:
-        """The name of the list in the database."""
         return self.link.name
 
     def ask(self) -> api.Questions:
@@ -114,7 +111,6 @@ class Mirrored(Upkeep):
         return load.find(self.root).state
 
     def examine(self) -> api.Examined:
-        """Return the problems of the list."""
         try:
             answers = self.ask()
             document = codec.encode(self.whole())
@@ -124,7 +120,7 @@ class Mirrored(Upkeep):
         return api.Examined((*schema.problems(document), *rings), answers)
 
     def turns(self) -> tuple[tuple[str, str], ...]:
-        """Return none: the files do not say who merges."""
+        # The files do not say who merges.
         return ()
 
     # What needs the database.
@@ -153,7 +149,6 @@ class Mirrored(Upkeep):
         raise RefusedError("This list exists already.", "Look at it with: harness status")
 
     def restore(self) -> tuple[str, ...]:
-        """Refuse: a database has backups of its own."""
         raise RefusedError(
             "This list is kept in a database, which has backups of its own.",
             "Restore one there, then: harness store check",

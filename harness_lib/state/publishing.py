@@ -79,14 +79,15 @@ def publish(
     data = codec.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
     cache = cache or summary.build(state, now, [])
+    warnings: list[str] = []
     with explained(root):
         if old is not None and old.data is not None:
             # A list that is private keeps a private backup.
             atomic.write(root.backup, old.data, durable=False, mode=atomic.permissions(root.state))
-    if is_mirror:
-        with explained(root):
+        if is_mirror:
             atomic.write(root.state, data, durable=False)
-    warnings = [] if is_mirror else _replace(root, data, last_look)
+        else:
+            warnings += _replace(root, data, last_look)
     if not is_mirror:
         copy = None
         with attempt("the copy in the git directory", warnings):
@@ -107,14 +108,14 @@ def publish(
 
 
 def _replace(root: Root, data: bytes, last_look: Callable[[], None]) -> list[str]:
-    with explained(root):
-        try:
-            atomic.write(root.state, data, last_look=last_look)
-        except OSError as error:
-            # The rename came through and the sync of the directory did not.
-            if not _stands(root, data):
-                raise
-            return [f"{root.state.name} was written, but may not survive a power cut: {error.strerror}"]
+    """Make `data` the list; return warnings. Raises OSError if it is not."""
+    try:
+        atomic.write(root.state, data, last_look=last_look)
+    except OSError as error:
+        # The rename came through and the sync of the directory did not.
+        if not _stands(root, data):
+            raise
+        return [f"{root.state.name} was written, but may not survive a power cut: {error.strerror}"]
     return []
 
 

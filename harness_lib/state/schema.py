@@ -95,15 +95,12 @@ def _check(validator: Draft202012Validator, document: object, prefix: str) -> li
 
 
 def _path(prefix: str, error: ValidationError) -> str:
+    # jsonschema names a missing key only in its sentence: "'status' is a required property".
+    missing = (error.message.split("'")[1],) if error.validator == "required" else ()
     path = prefix
-    for part in (*error.absolute_path, *_missing_key(error)):
+    for part in (*error.absolute_path, *missing):
         path += f"[{part}]" if isinstance(part, int) else f".{part}"
     return path if prefix else path.lstrip(".")
-
-
-def _missing_key(error: ValidationError) -> tuple[str, ...]:
-    # jsonschema names the key only in its sentence: "'status' is a required property".
-    return (error.message.split("'")[1],) if error.validator == "required" else ()
 
 
 def problems_of_new(

@@ -3,11 +3,6 @@
 Reading takes no lock and never writes. A change is a `with` block: inside it no other process changes the
 list, neither of harness nor of the legacy protocol. Leaving it publishes the change; after an error nothing
 is published.
-
-    with store.transaction() as tx:
-        tx.replace(transitions.claim(task, ...))
-        tx.log("Starting", ...)
-
 Source: docs/design.md, "A state change".
 """
 
@@ -20,11 +15,10 @@ from contextlib import ExitStack, contextmanager
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules import selection
-from harness_lib.state import api, codec, journal, load, publishing, schema
+from harness_lib.state import api, codec, journal, load, publishing, schema, upkeep
 from harness_lib.state.answers import Answers, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
-from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
@@ -40,7 +34,7 @@ TIMEOUT_SECONDS = 30.0
 MIRROR = "mirror_of"
 
 
-class Store(Upkeep):
+class Store(upkeep.Upkeep):
     """The list of one state root. `timeout`: seconds to wait for both locks together.
 
     `caller` returns the process that stands for the caller: its own lock is no obstacle to it.
@@ -63,22 +57,12 @@ class Store(Upkeep):
         self._warnings: list[list[str]] = []
 
     def ask(self) -> Answers:
-        """Return the answers about the list as it is now; if it is broken, about its newest good copy.
-
-        A warning says so then. Raises ContractError, StateUnreadableError (no good copy is left),
-        EnvSetupError.
-        """
         return self._answers(self._own(load.find(self.root)))
 
     def ask_to_change(self) -> Answers:
-        """Return what `ask` does, and log it if no good copy is left, as every change would.
-
-        For verbs that read before they change the list: a verb that only shows it must not write.
-        """
         return self._answers(self._find())
 
     def ask_now(self, *, waits: bool = True) -> Answers:  # noqa: ARG002 (the file is the list)
-        """Return what `ask` does."""
         return self.ask()
 
     def _answers(self, loaded: Loaded) -> Answers:
@@ -90,30 +74,19 @@ class Store(Upkeep):
         return Answers(loaded.state, self._clock.now(), tuple(warnings))
 
     def whole(self) -> State:
-        """Return the list as it is now, raising as `ask` does."""
         return self.ask().state
 
     def changes(self, since: object = None) -> api.Changes:
-        """Return the whole list, unless its file is still the one of `since`."""
         loaded = self._own(load.find(self.root))
         is_same = since is not None and since == loaded.stamp
         return api.Changes(loaded.stamp, () if is_same else loaded.state.tasks, is_whole=not is_same)
 
     def examine(self) -> api.Examined:
-        """Return the problems of the file of the list, and the answers about it if it can be read."""
-        from harness_lib.state import upkeep  # noqa: PLC0415 (the schema comes with it)
-
         return upkeep.examine(self.root, self._clock.now())
 
     @contextmanager
     def transaction(self, kind: api.Kind = "list") -> Iterator[Tx]:
-        """Hold both locks around one change of the list.
-
-        A broken or missing list is restored first; `tx.warnings` says so.
-        Raises HeldError (another process has it for longer than `timeout`, or saved it just now),
-        ContractError (of the list as read, or as changed), EnvSetupError, StateUnreadableError: then nothing
-        was changed.
-        """
+        """Hold both locks around one change; a broken or missing list is restored first, with a warning."""
         with ExitStack() as stack:
             deadline = self._enter(stack)
             loaded = self._find()
@@ -134,7 +107,6 @@ class Store(Upkeep):
             outer.owner = tx.held or lock_owner(tx.state, without=tx.dropped)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
-        """Make an empty list, its log and the enable flag; return their names. Raises as `create` does."""
         now = self._clock.now()
         self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
         journal.append(self.root.log, journal.line("INIT", message, now=now, session=0))
@@ -157,11 +129,7 @@ class Store(Upkeep):
         return tuple(warnings)
 
     def restore(self) -> tuple[str, ...]:
-        """Replace the list by its newest good copy, and keep the old one beside it; return warnings.
-
-        Only at a user's request: a list that can be parsed is otherwise never replaced.
-        Raises as `transaction` does.
-        """
+        """Replace the list by its newest good copy, and keep the old one beside it; return warnings."""
         with ExitStack() as stack:
             deadline = self._enter(stack)
             loaded = load.find_instead(self.root)

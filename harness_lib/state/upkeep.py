@@ -20,7 +20,6 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic, directories
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
-from harness_lib.task import State
 from harness_lib.text import counted
 
 LARGE_LOG_BYTES = 100 * 1024 * 1024
@@ -38,7 +37,6 @@ class Upkeep(api.Store):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings of the transactions so far, each sentence once."""
         return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     @property
@@ -100,7 +98,7 @@ class Upkeep(api.Store):
         with self.transaction() as tx:
             if is_lost:
                 done, tx.warnings = tx.warnings, []
-            if _is_torn(self.root.log):
+            if self._is_log_torn():
                 # `append` begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
@@ -110,9 +108,19 @@ class Upkeep(api.Store):
                 done.append(f"{self.root.private.name}/: generation and summary of the list are made again")
         return [*done, *self.sweep()], tx.warnings
 
+    def _is_log_torn(self) -> bool:
+        try:
+            with self.root.log.open("rb") as stream:
+                return journal.is_torn(stream.fileno())
+        except FileNotFoundError:
+            return False
+
     def oddities(self) -> Iterator[Oddity]:
-        yield from _of_log(self.root.log)
-        file = self.root.lock_file
+        log, file = self.root.log, self.root.lock_file
+        if log.exists() and not log.is_file():
+            yield Oddity("bad", f"{log} is no regular file", "move it away; the next command makes a new log")
+        elif log.exists() and log.stat().st_size > LARGE_LOG_BYTES:
+            yield Oddity("ok", f"{log.name} has {log.stat().st_size // 2**20} MB; only its end is ever read")
         if file.exists() and file.stat().st_size:
             # The text of a dead holder remains; its lock does not.
             holder = state_lock.holder(file)
@@ -120,13 +128,6 @@ class Upkeep(api.Store):
                 "ok", f"last taken and not given back: the state lock, by {holder}; the kernel frees it"
             )
         yield from _of_directory_lock(mkdir_lock.path_for(self.root.path))
-
-
-def _of_log(log: Path) -> Iterator[Oddity]:
-    if log.exists() and not log.is_file():
-        yield Oddity("bad", f"{log} is no regular file", "move it away; the next command makes a new log")
-    elif log.exists() and log.stat().st_size > LARGE_LOG_BYTES:
-        yield Oddity("ok", f"{log.name} has {log.stat().st_size // 2**20} MB; only its end is ever read")
 
 
 def _of_directory_lock(path: Path) -> Iterator[Oddity]:
@@ -160,18 +161,6 @@ def _temporaries(directory: Path, name: str) -> set[Path]:
     return set(directories.matching(directory, f".{name}.*.tmp"))
 
 
-def _is_torn(path: Path) -> bool:
-    """Return whether the last line of the log is unfinished."""
-    try:
-        with path.open("rb") as stream:
-            if stream.seek(0, os.SEEK_END) == 0:
-                return False
-            stream.seek(-1, os.SEEK_END)
-            return stream.read(1) != b"\n"
-    except FileNotFoundError:
-        return False
-
-
 def examine(root: Root, now: datetime) -> Examined:
     """Read the file strictly: by the codec, whose messages are best, by the schema, and for cycles."""
     name = root.state.name
@@ -188,9 +177,13 @@ def examine(root: Root, now: datetime) -> Examined:
     try:
         state = codec.examined(codec.decode(document, name))
     except ContractError as error:
-        return Examined(_sorted([*error.problems, *_more(document, error)]))
+        return Examined(_all_problems(document, error))
     rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]
-    unproven = tuple(_unproven(state))
+    unproven = [
+        Problem(f"tasks[{index}].status", f"{task.id}: {UNPROVEN}; harness start has its check run")
+        for index, task in enumerate(state.tasks)
+        if task.unproven
+    ]
     problems = (*_by_schema(root, document), *rings, *unproven)
     questions = Answers(state, now, tuple(load.replaced(root, load.find(root))))
     return Examined(problems, questions, is_only_unproven=len(problems) == len(unproven))
@@ -202,20 +195,13 @@ def _by_schema(root: Root, document: object) -> list[Problem]:
     return [] if untouched else schema.problems(document)
 
 
-def _unproven(state: State) -> Iterator[Problem]:
-    for index, task in enumerate(state.tasks):
-        if task.unproven:
-            yield Problem(f"tasks[{index}].status", f"{task.id}: {UNPROVEN}; harness start has its check run")
-
-
-def _more(document: object, error: ContractError) -> list[Problem]:
-    """Return the problems that only the schema finds, or finds in another place."""
+def _all_problems(document: object, error: ContractError) -> tuple[Problem, ...]:
+    """Return the problems that the codec found, and those that the schema finds at other places."""
     named = {problem.path for problem in error.problems}
-    return [problem for problem in schema.problems(document) if problem.path not in named]
-
-
-def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
-    return tuple(sorted(problems, key=lambda problem: problem.path.count(".") + problem.path.count("[")))
+    more = [problem for problem in schema.problems(document) if problem.path not in named]
+    return tuple(
+        sorted([*error.problems, *more], key=lambda each: each.path.count(".") + each.path.count("["))
+    )
 
 
 def _rest(root: Root) -> str:

@@ -1,4 +1,4 @@
-"""What a check goes by: its words, files and programs, and not what the attempt has put around it."""
+"""What a check goes by beyond its words: files that others have removed, programs, and where it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.system.git.gitrepo import put
-from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 RUNNER = "faketest"
@@ -128,50 +127,6 @@ def test_a_program_that_is_the_same_is_not_named(project: Project, agent: Agent)
     project.put("f", "x\n")
 
     assert "look_at" not in agent.ok("finish")["task"]
-
-
-ORDERS = {"PYTEST_ADDOPTS": "--collect-only", "PYTEST_PLUGINS": "cheat", "PYTHONOPTIMIZE": "1"}
-
-
-def test_orders_for_the_runner_do_not_reach_it(project: Project, agent: Agent) -> None:
-    begin(agent, "env | grep -E '^(PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTHONOPTIMIZE)='")
-
-    reply = agent.fails(1, "finish", **ORDERS)
-
-    assert all(name in reply["message"] for name in ORDERS)
-    assert project.task()["attempts"] == 1
-
-
-def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Project, agent: Agent) -> None:
-    begin(agent, 'python3 -c "import sys; sys.exit(1)"')
-    fake = project.put("bin/python3", "#!/bin/sh\nexit 0\n")
-    fake.chmod(0o755)
-    project.put("lib/sitecustomize.py", "import os\nos._exit(0)\n")
-    path = f"{project.top}/bin:{os.environ['PATH']}"
-
-    reply = agent.fails(1, "finish", PATH=path, PYTHONPATH=f"{project.top}/lib:{os.environ['PYTHONPATH']}")
-
-    assert "PATH, PYTHONPATH" in reply["message"]
-
-
-def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent) -> None:
-    project.commit(files={".gitignore": ".venv\n"})
-    project.put(".venv/pyvenv.cfg", "")
-    project.put(".venv/bin/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
-    begin(agent, "my-runner")
-    agent.ok("finish", PATH=f"{project.top}/.venv/bin:{os.environ['PATH']}")
-
-
-def test_a_check_that_outlasts_its_lease_renews_it_and_runs_on(make_project: Make, tmp_path: Path) -> None:
-    """It ends when it sees that somebody has renewed the lease in the list."""
-    project = make_project(mode="concurrent")
-    agent, seen = project.agent(), tmp_path / "seen"
-    agent.clock.hurry_after = seen
-    begin(agent, f"cp harness-tasks.json {seen}; while cmp -s harness-tasks.json {seen}; do sleep 0.02; done")
-
-    agent.ok("finish", HARNESS_LEASE_SECONDS="3")
-
-    assert project.task()["status"] == "completed"
 
 
 def test_a_check_that_writes_into_the_tree_judges_as_any_other(project: Project, agent: Agent) -> None:

@@ -1,4 +1,4 @@
-"""An attempt builds on its base: what was there stays, what leaves with it is named or put back later."""
+"""An attempt builds on its base: what was there before it stays, and what leaves with it is named."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import target_branch
-from harness_lib.errors import EnvSetupError
-from harness_lib.system.git.repository import Git
-from tests.attempts.interrupting import NEVER
 from tests.conftest import for_release
-from tests.system.git.gitrepo import commit_all, put, sh
-from tests.verbs.conftest import Make
+from tests.system.git.gitrepo import commit_all, sh
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -235,148 +230,3 @@ def test_a_branch_that_had_the_name_of_the_attempts_branch_before_it_is_left_alo
 
     assert project.git("rev-parse", "old") == theirs
     assert project.git("symbolic-ref", "HEAD") == "refs/heads/main"
-
-
-# -- work of an attempt cut off elsewhere: rescued, put back later, and no files of the user with it
-
-
-# -- where it cannot stay
-
-
-def elsewhere(make_project: Make) -> tuple[Project, Path]:
-    """Return a project with a dead worker's half-done work in a work tree of its own."""
-    project = make_project(mode="concurrent")
-    project.git("worktree", "add", "-q", "-b", "side", "../side")
-    place = project.top.parent / "side"
-    put(place / "private.txt", "mine\n")
-    worker = project.agent("worker", place)
-    begin(worker, NEVER)
-    put(place / "half.txt", "half\n")
-    put(place / "tracked.txt", "two\n")
-    worker.die()
-    return project, place
-
-
-def test_work_in_another_work_tree_is_rescued_and_put_back_into_the_next_attempt(make_project: Make) -> None:
-    """What was untracked before is the user's, and goes nowhere with the work."""
-    project, place = elsewhere(make_project)
-    other = project.agent("other")
-
-    other.ok("start")
-
-    task = project.task()
-    assert (task["status"], task["attempts"], task["interruptions"]) == ("pending", 0, 1)
-    assert not (place / "half.txt").exists()
-    assert project.read("tracked.txt") == "one\n"
-    reply = other.ok("claim")
-    assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
-    assert "stands in this work tree" in reply["message"]
-    assert (place / "private.txt").read_text(encoding="utf-8") == "mine\n"
-    assert not (project.top / "private.txt").exists()
-    project.put("done")
-    other.ok("finish")
-    assert {"half.txt", "done"} <= set(project.in_commit())
-
-
-def test_work_that_was_not_yet_put_back_when_the_next_one_died_is_put_back_later(make_project: Make) -> None:
-    project, _ = elsewhere(make_project)
-    other = project.agent("other")
-    other.ok("start")
-    other.ok("claim")
-    (project.top / "half.txt").unlink()
-    project.git("checkout", "-q", "tracked.txt")
-    other.die()
-
-    third = project.agent("third")
-    third.ok("start")
-
-    assert project.task()["attempts"] == 0
-    assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
-
-
-def test_on_another_branch_work_goes_with_the_task_and_not_into_that_branch(project: Project) -> None:
-    agent = project.agent()
-    begin(agent, NEVER)
-    project.put("half.txt", "half\n")
-    agent.die()
-    project.git("checkout", "-q", "-b", "hotfix")
-
-    other = project.agent("other")
-    other.ok("start")
-
-    task = project.task()
-    assert (task["status"], task["attempts"], task["interruptions"]) == ("pending", 0, 1)
-    assert ".." not in task["handback"]["reason"]
-    other.ok("claim")
-    assert project.read("half.txt") == "half\n"
-
-
-# -- an attempt needs a commit that it can go back to: without one, what is wrong with the branch is said
-
-
-@pytest.mark.parametrize(
-    ("broken", "said", "typed"),
-    [
-        (
-            ("symbolic-ref", "HEAD", "refs/heads/empty"),
-            "The branch empty of {top} has no commit; there are others, main for one.",
-            "git switch main",
-        ),
-        (
-            ("update-ref", "-d", "refs/heads/main"),
-            "The branch main is gone; it stood at {head}.",
-            "git branch main {head}",
-        ),
-    ],
-    ids=["never had one", "is gone"],
-)
-def test_a_branch_without_a_commit_is_named_with_its_cure(
-    project: Project, agent: Agent, broken: tuple[str, ...], said: str, typed: str
-) -> None:
-    agent.ok("add", "One", "--validate", "test -f done")
-    agent.ok("start")
-    head = project.head
-    sh(project.top, *broken)
-
-    refused = agent("claim")
-
-    assert refused.code == 7
-    assert said.format(top=project.top, head=head[:12]) in refused.err
-    cure = typed.format(head=head)
-    assert cure in refused.err
-    sh(project.top, *cure.split()[1:])
-    agent.ok("claim")
-
-
-@pytest.mark.parametrize(
-    ("broken", "said", "typed"),
-    [
-        (
-            ("branch", "-m", "main", "trunk"),
-            "The branch main is called trunk now, and there is work for main.",
-            "git branch -m trunk main",
-        ),
-        (
-            ("branch", "-D", "main"),
-            "The branch main is gone, and there is work for it.",
-            "git branch main COMMIT",
-        ),
-    ],
-    ids=["renamed", "deleted"],
-)
-def test_a_branch_that_work_is_for_is_named_with_its_cure_although_another_one_is_checked_out(
-    project: Project, broken: tuple[str, ...], said: str, typed: str
-) -> None:
-    """The user did it while a run was at work: to go to another branch would help nobody."""
-    sh(project.top, "checkout", "-q", "-b", "other")
-    head = project.head
-    sh(project.top, *broken)
-    git = Git.open(project.top)
-
-    with pytest.raises(EnvSetupError) as caught:
-        target_branch.tip(git, "refs/heads/main")
-
-    assert caught.value.message == said
-    assert typed in (caught.value.hint or "")
-    sh(project.top, *typed.replace("COMMIT", head).split()[1:])
-    assert target_branch.tip(git, "refs/heads/main") == head

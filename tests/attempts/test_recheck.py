@@ -1,4 +1,4 @@
-"""A re-check runs the check of a completed task on a clean checkout, and what it finds is recorded."""
+"""A re-check runs the check of a completed task on a clean checkout: what is red there is recorded."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""What an attempt leaves beside its commits, links that lead out, and conversions of git on the way."""
+"""What an attempt leaves beside its commits, and links that lead out of the repository, are named."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.conftest import for_release
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Project, begin
 
@@ -89,75 +86,3 @@ def test_a_link_that_leads_out_of_the_repository_is_to_be_looked_at(project: Pro
         f"task-001: the link 'parent' {leads} '..'",
     ]
     assert set(LINKS) < set(project.in_commit())
-
-
-def _configure(project: Project, clean: str, name: str = "odd") -> None:
-    project.git("config", f"filter.{name}.clean", clean)
-    project.put(".gitattributes", f"*.py filter={name}\n")
-
-
-@pytest.mark.parametrize("how", ["left", "line ends", *for_release("committed", "odd name")])
-def test_a_filter_that_the_attempt_configured_fails_it(project: Project, agent: Agent, how: str) -> None:
-    begin(agent, "grep -q good answer.py")
-    base = project.head
-    if how == "line ends":
-        project.git("config", "core.autocrlf", "input")
-        project.put("answer.py", b"good\r\n")
-    else:
-        _configure(project, "sed s/good/evil/", "a=b" if how == "odd name" else "odd")
-        project.put("answer.py", "good\n")
-    if how == "committed":
-        project.commit("Mine")
-
-    reply = agent.fails(1, "finish")
-
-    name = "filter.a=b.clean" if how == "odd name" else "answer.py"
-    assert f"The commit would not hold what the check sees: '{name}'" in reply["message"]
-    assert project.head == base
-    task = project.task()
-    assert (task["status"], task["halt_kind"]) == ("failed", "CHECK_CHANGED")
-    assert "harness retry task-001" in task["halt"]
-    assert f"waiting will not help.\n  task-001: {task['halt'][:40]}" in reply["message"]
-    assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness show task-001")
-    if how != "odd name":
-        assert project.git("show", "refs/harness/rescue/task-001/1-unconverted:answer.py") == "good"
-
-
-def test_a_filter_that_hides_a_change_fails_it_too(project: Project, agent: Agent) -> None:
-    begin(agent, "grep -q good tracked.txt")
-    project.git("config", "filter.odd.clean", "git show HEAD:%f")
-    project.put(".git/info/attributes", "*.txt filter=odd\n")
-    project.put("tracked.txt", "good\n")
-
-    assert "'tracked.txt'" in agent.fails(1, "finish")["message"]
-    assert project.git("show", "refs/harness/rescue/task-001/1-unconverted:tracked.txt") == "good"
-
-
-def test_filters_and_line_ends_of_the_user_convert_as_before(project: Project, agent: Agent) -> None:
-    _configure(project, "tr a-z A-Z")
-    project.put(".gitattributes", "*.py filter=odd\n*.txt text\n")
-    project.git("config", "filter.odd.smudge", "tr A-Z a-z")
-    project.git("config", "filter.odd.required", "true")
-    project.commit("Settings")
-    begin(agent, "grep -q good answer.py")
-    # A setting of the attempt's own that converts nothing here.
-    project.git("config", "filter.lfs.clean", "git-lfs clean -- %f")
-    reply = agent.finishes({"answer.py": "good\n", "lines.txt": b"one\r\ntwo\r\n"})
-
-    assert project.git("show", "HEAD:answer.py") == "GOOD"
-    assert "task-001 changed git's settings for what is committed of a file: filter.lfs.clean" in json.dumps(
-        reply
-    )
-
-
-def test_once_the_user_has_looked_the_settings_are_theirs(project: Project, agent: Agent) -> None:
-    begin(agent, "grep -q good answer.py", "--max-attempts", "2")
-    _configure(project, "sed s/good/GOOD/")
-    agent.finishes({"answer.py": "good\n"}, code=1)
-
-    project.agent("person").ok("retry", "task-001")
-    agent.ok("claim")
-    _configure(project, "sed s/good/GOOD/")
-    agent.finishes({"answer.py": "good\n"})
-
-    assert project.git("show", "HEAD:answer.py") == "GOOD"

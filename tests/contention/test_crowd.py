@@ -1,4 +1,4 @@
-"""Many processes on one list: every task is claimed once and completed once, and nobody is left out.
+"""Many processes on one list: each task, each expired lease and an exclusive list go to exactly one.
 
 The full size is 32 processes and 2,000 tasks, which takes minutes on two cores: HARNESS_TEST_CROWD=2000.
 Without it there are six, with three tasks each, and they meet the same locks.

@@ -1,4 +1,4 @@
-"""Commands, numbers, flags and outcomes that pages name are those of the code and of the tests."""
+"""Every command that a page shows can be typed, and the blocks of the pages lead where their words say."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from benchmarks import ways
-from benchmarks.cases import Case, Result
-from benchmarks.cheats import CHEATS
-from benchmarks.honest import HONEST
-from harness_lib import task
 from harness_lib.agents.registry import ADAPTERS
-from harness_lib.attempts import requeue, rescue_refs
 from harness_lib.cli import parser
 from harness_lib.cli.parser import parse
-from harness_lib.hookio import policy
-from harness_lib.rules import recovery
-from harness_lib.runs import settings
-from harness_lib.state import store
-from harness_lib.system.files import printed
 from tests.conftest import CHECKOUT
 from tests.docs.pages import block
 from tests.verbs.conftest import Make, make_project
+
+# -- commands, numbers, flags and outcomes that pages name are those of the code and of the tests
+
+
+__all__ = ["make_project"]
 
 INLINE = re.compile(r"`(harness [a-z][^`]*)`")
 # In a table or a sentence: what the reader fills in stands for a word, and a plural for several commands.
@@ -54,11 +47,6 @@ def _shown(page: Path) -> list[str]:
     ]
     return [command for command in (*INLINE.findall(text), *typed) if not OPEN.search(command)]
 
-
-# -- commands, numbers, flags and outcomes that pages name are those of the code and of the tests
-
-
-__all__ = ["make_project"]
 
 PAGES = [
     *(CHECKOUT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SKILL")),
@@ -128,92 +116,3 @@ def test_the_clients_that_were_tried_are_those_that_the_tests_drive() -> None:
     versions = {spec.rpartition("@")[2] for name, spec in pinned.items() if name not in ("node", "skills")}
 
     assert set(re.findall(r"the real client, ([\d.]+)", page)) == versions
-
-
-MEGA = 1024 * 1024
-IN_WORDS = {2: "two times", 8: "Eight times"}
-MAX_FILE = settings.KEYS["max-file"].default
-
-NAMED = [
-    ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
-    ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
-    ("docs/commands.md", f"({rescue_refs.DAYS:g} days, {rescue_refs.MEGABYTES} MB)"),
-    ("docs/unattended.md", f"both ends are kept, {printed.KEPT_BYTES // MEGA} MB each"),
-    ("docs/unattended.md", f"more than {MAX_FILE:g} MB (`--max-file`)"),
-    ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
-    ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),
-    ("references/concurrent.md", f"{recovery.DEFAULT_SECONDS // 60} minutes (`{recovery.VARIABLE}`)"),
-    ("docs/design.md", f"waited for at most {store.TIMEOUT_SECONDS:g} seconds"),
-]
-GIVEN = [
-    ("claude", "--dangerously-skip-permissions"),
-    ("gemini", "--approval-mode yolo"),
-    ("copilot", "--allow-all-tools"),
-    ("opencode", "--auto"),
-    ("codex", "--sandbox workspace-write"),
-]
-
-
-def test_a_page_names_the_number_of_the_code() -> None:
-    for page, words in NAMED:
-        assert words in (CHECKOUT / page).read_text(encoding="utf-8"), page
-
-
-def test_an_agent_is_started_with_what_the_page_says() -> None:
-    page = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
-    told = page.split("## What the agents may do")[1].split("\n## ")[0]
-    for agent, flags in GIVEN:
-        assert f"`{flags}`" in told
-        assert flags in " ".join(ADAPTERS[agent].launch("x").argv)
-
-
-PAGE = (CHECKOUT / "docs" / "done.md").read_text(encoding="utf-8")
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-RUN, HELD_OUT = "harness run", "harness run with held-out checks"
-
-
-def _rows(title: str) -> dict[str, list[str]]:
-    """Return the rows of the table with that title, by their first cell."""
-    table = PAGE.split(f"| {title} |")[1].split("\n\n")[0]
-    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:]]
-    return {name: cells for name, *cells in rows}
-
-
-def _count(several: Mapping[str, Case], *results: Result) -> str:
-    return str(sum(case.run in results for case in several.values()))
-
-
-def test_the_tables_have_a_row_for_each_way_of_working() -> None:
-    for title in ("20 tasks", f"{len(CHEATS)} ways to cheat", f"{len(HONEST)} honest tasks"):
-        assert list(_rows(title)) == list(ways.WAYS)
-
-
-def test_what_a_run_makes_of_the_cases_is_what_the_tests_of_each_hold() -> None:
-    for title, several in (("ways to cheat", CHEATS), ("honest tasks", HONEST)):
-        false, named, held, _ = _rows(f"{len(several)} {title}")[RUN]
-        assert false == _count(several, "false", "named")
-        assert named == _count(several, "named")
-        assert held == _count(several, "held")
-
-
-def test_what_still_passes_is_listed_to_the_last_cheat() -> None:
-    nobody, told = PAGE.split("Nobody is told:")[1].split("You are told")
-    for text, result in ((nobody, "false"), (told, "named")):
-        listed = re.findall(r"^- \*([^*]+)\*:", text, re.MULTILINE)
-        assert listed == [name for name, case in CHEATS.items() if case.run == result]
-
-
-def test_the_bars_are_kept_by_what_was_measured() -> None:
-    tasks = _rows("20 tasks")
-
-    assert int(tasks[RUN][1]) <= 4
-    assert int(tasks[HELD_OUT][1]) == 0
-    assert all(int(_rows(f"{len(HONEST)} honest tasks")[way][2]) <= 1 for way in (RUN, HELD_OUT))
-
-
-def test_the_first_screen_has_the_figure() -> None:
-    tasks = _rows("20 tasks")
-    (line,) = (line for line in README.splitlines()[:24] if "docs/done.md" in line)
-    counted = re.findall(r"\d+", line)
-
-    assert counted == ["20", tasks["a loop that believes the check"][1], tasks[RUN][1], tasks[HELD_OUT][1]]

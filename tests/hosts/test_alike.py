@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.conftest import for_release
-from tests.hosts.agents import DONE, TIRED, follows_the_page, idles, launcher, loads_the_page, obey, told_name
+from tests.hosts.agents import DONE, TIRED, idles, launcher, obey, told_name
 from tests.hosts.chores import WORK, one_task
 from tests.hosts.talk import Call, Request, Say, Script, says
 
 if TYPE_CHECKING:
     from tests.hosts.claude import Claude
     from tests.hosts.codex import Codex
-    from tests.hosts.copilot import Copilot
-    from tests.hosts.gemini import Gemini
     from tests.hosts.machine import Machine, Ran
     from tests.hosts.model import Model
 
@@ -227,26 +225,4 @@ def test_a_subagent_is_not_held_for_its_parent(client: Client, model: Model, mac
 
     assert len(model.asked("LOOK IT UP")) == 1
     assert client.times_held(model) == 1
-    assert machine.statuses == ["completed"]
-
-
-@pytest.mark.release
-def test_gemini_does_the_whole_list(gemini: Gemini, model: Model, machine: Machine, published: Path) -> None:
-    """Installed by the real `skills` CLI, the page alone is enough for the whole list."""
-    machine.skills_add(published, agents=["gemini-cli"])
-    one_task(machine)
-    model.play(loads_the_page("activate_skill", "name", follows_the_page(WORK)))
-
-    assert DONE in gemini("/harness run").check().out
-    assert machine.statuses == ["completed"]
-
-
-@pytest.mark.release
-def test_copilot_does_it_all(copilot: Copilot, model: Model, machine: Machine, published: Path) -> None:
-    """As above."""
-    machine.skills_add(published, agents=["github-copilot"])
-    one_task(machine)
-    model.play(loads_the_page("skill", "skill", follows_the_page(WORK)))
-
-    assert DONE in copilot("/harness run").check().out
     assert machine.statuses == ["completed"]

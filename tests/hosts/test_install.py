@@ -145,7 +145,7 @@ def would_rather_stop(request: Request) -> Script:
 
 @pytest.mark.parametrize(
     ("name", "scope"),
-    # What the others are told and answer is recorded in tests/hookio; test_claude_stop.py holds Claude Code.
+    # What the others are told and answer is recorded in tests/hookio; test_claude.py holds Claude Code.
     [
         ("codex", "user"),
         *for_release(("claude", "project"), ("gemini", "user"), ("copilot", "project")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ from hypothesis import strategies as st
 
 from harness_lib.loop import discovery, plugins, runtime, trust
 from harness_lib.loop.piped import Json
-from harness_lib.loop.runtime import Key, Runtime
 from harness_lib.loop.tools import skills
-from tests.loop.conftest import CHAT, Follow, Go
+from tests.loop.conftest import Go
 from tests.loop.environment import environment
 from tests.loop.foreign_plugins import write_echo_pack
-from tests.loop.in_process import results_of
-from tests.loop.servers.script import Step, Use, say
+from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
 
@@ -198,57 +195,3 @@ def test_the_hooks_of_a_provider_that_is_not_used_stay_away(go: Go, home: Path) 
     write_echo_pack(home / ".harness")
     _, answer = go(say("Mine."), env={"HARNESS_PROVIDER": "openai"})
     assert answer.out == "Mine.\n", answer.err
-
-
-PLACES: list[tuple[str, Key]] = [
-    ("commands/greet", ("commands", "", "greet")),
-    ("tools/greet", ("tools", "", "greet")),
-    ("providers/greet", ("providers", "", "greet")),
-    ("hooks.d/start/greet", ("hooks.d", "start", "greet")),
-    ("plugins/pack/tools/greet", ("tools", "", "greet")),
-]
-
-
-@pytest.fixture
-def run(home: Path, project: Path) -> Runtime:
-    """Return a run whose home holds a hook and is of yesterday: such a directory is read once."""
-    write(home / ".harness/hooks.d/done/50-log", "#!/bin/sh\ncat\n", 0o755)
-    for directory in (home / ".harness", home / ".harness/hooks.d", home / ".harness/hooks.d/done"):
-        os.utime(directory, (1_700_000_000, 1_700_000_000))
-    run = runtime.start({"HOME": str(home)}, project)
-    discovery.refresh(run)
-    discovery.refresh(run)
-    return run
-
-
-@pytest.mark.parametrize(("place", "key"), PLACES, ids=[place for place, _ in PLACES])
-def test_a_plugin_of_a_directory_that_was_not_there_is_found_and_forgotten(
-    run: Runtime, home: Path, place: str, key: Key
-) -> None:
-    plugin = write(home / ".harness" / place, "#!/bin/sh\n", 0o755)
-    discovery.refresh(run)
-    assert run.table.entries[key].origin == str(plugin)
-    assert [each.name for each in run.table.of(key[0], key[1])].count("greet") == 1
-
-    plugin.chmod(0o644)
-    discovery.refresh(run)
-    assert key not in run.table.entries
-
-    plugin.chmod(0o755)
-    discovery.refresh(run)
-    assert key in run.table.entries
-
-    shutil.rmtree(home / ".harness" / Path(place).parts[0])
-    discovery.refresh(run)
-    assert key not in run.table.entries
-
-
-def test_a_plugin_that_a_tool_writes_counts_from_the_next_call_on(follow: Follow, home: Path) -> None:
-    gate = home / ".harness/hooks.d/tool_gate/10-no"
-    no = 'echo "{\\"decision\\":\\"deny\\",\\"reason\\":\\"closed\\"}"'
-    written = f"mkdir -p '{gate.parent}'; printf '#!/bin/sh\\n%s\\n' '{no}' > '{gate}'; chmod +x '{gate}'"
-    both = (Use("bash", {"command": written}), Use("bash", {"command": "echo second"}))
-
-    run, _, _ = follow(CHAT, Step(uses=both), say("Done."))
-
-    assert results_of(run) == ["", "error: denied: closed"]

@@ -1,4 +1,4 @@
-"""What must be true of a world of machines after a storm."""
+"""Machines in network namespaces share a list while cables, disks and processes fail: no work is lost."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import pkgutil
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutation.mutants import CHECKOUT, ROOMS, Mutant
-from tests.mutation.rooms import TESTS
+from tests.mutation.mutants import Mutant
 from tests.mutation.survivors import FILE, Reasons
 
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_bytes())
@@ -50,20 +48,3 @@ def test_a_reason_is_for_its_own_function_and_change_only() -> None:
     assert why("m.f", "c = 1", "c = None") == "d"
     assert why("m.g", "a = 1", "a = 2") is None
     assert why("m.g", 'encode("utf-8")', 'encode("UTF-8")') == "e"
-
-
-DESELECT = "--deselect="
-NAMED = [argument.removeprefix(DESELECT) for arguments in TESTS.values() for argument in arguments]
-
-
-def test_every_room_has_tests() -> None:
-    assert set(TESTS) == set(ROOMS)
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_what_is_named_is_there(name: str) -> None:
-    place, _, test = name.partition("::")
-    assert (CHECKOUT / place).exists()
-    if test:
-        tree = ast.parse((CHECKOUT / place).read_text(encoding="utf-8"))
-        assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -1,28 +1,21 @@
-"""On a terminal: drawn, coloured unless NO_COLOR says otherwise, as safe as in a pipe; runs as a table."""
+"""On a terminal: drawn, coloured unless NO_COLOR says otherwise, and as safe as in a pipe."""
 
 from __future__ import annotations
 
 import io
-import json
 import re
-import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
-from harness_lib.rules import events
-from harness_lib.rules.events import Event
-from harness_lib.rules.run_state import RunState
-from harness_lib.terminal import render, run_screen
+from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
 from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, shown, typed
 from tests.verbs import project as projects
@@ -192,110 +185,3 @@ def test_text_ends_with_the_next_command_and_warnings_and_errors_are_talk() -> N
     assert rendered(Reply("verb", "one")) == (0, "one\n", "")
     error = (2, "", "harness: USAGE: Wrong.\nharness: hint: Do this.\n")
     assert rendered(UsageError("Wrong.", "Do this.")) == error
-
-
-# 2025-07-01T10:00:00Z
-AT = 1751364000.0
-
-
-def event(name: str, worker: int | None = 1, **facts: Any) -> Event:
-    return events.read({"event": name, "worker": worker, "at": AT, **facts})
-
-
-EVENTS = [
-    (event("claimed", task="t1", title="One\nline", attempt=2), "[1] t1 attempt 2: One line"),
-    (event("ended", task="t1", status="completed", message=""), "[1] t1 completed"),
-    (event("ended", task="t1", status="failed", message="[TEST_FAIL] no"), "[1] t1 failed: [TEST_FAIL] no"),
-    (event("ended", task="t1", status="pending", message="conflict"), "[1] t1 goes back: conflict"),
-    (
-        event("step", step="limit", until=AT + 3600, message="used\x1b[31m up"),
-        "[1] usage limit, goes on at 2025-07-01T11:00:00Z (in 1:00:00): used\ufffd[31m up",
-    ),
-    (
-        event("step", step="pauses", until=AT + 5, message="503"),
-        "[1] pauses, goes on at 2025-07-01T10:00:05Z (in 0:05): 503",
-    ),
-    (event("step", step="works"), None),
-    (event("said", last="x", tokens=1, cost=0.1), None),
-    (event("idle", why="waiting"), None),
-    (event("gone", code=0, message=""), None),
-    (event("gone", code=-9, message="killed"), "[1] the worker has died: killed"),
-    (event("stuck", task=None, kind="CONFIG", message="see to it", hint=""), "[1] see to it"),
-    (event("final", None, message="every check runs"), "every check runs"),
-    (event("tick", None), None),
-]
-
-
-@pytest.mark.parametrize(("event", "sentence"), EVENTS, ids=lambda each: str(each)[:30])
-def test_an_event_is_a_safe_line_or_none(event: Event, sentence: str | None) -> None:
-    assert list(run_screen.sentences(event)) == ([sentence] if sentence else [])
-
-
-@pytest.mark.parametrize(("status", "label"), [("completed", "look at"), ("failed", "warning")])
-def test_what_is_said_of_an_attempt_that_has_ended_is_shown(status: str, label: str) -> None:
-    said = event(
-        "ended",
-        task="t1",
-        status=status,
-        warnings=["t1 changed a file that its check depends on: a.py", "x\ny"],
-    )
-    assert list(run_screen.sentences(said)) == [
-        f"[1] t1 {status}",
-        f"[1] {label}: t1 changed a file that its check depends on: a.py",
-        f"[1] {label}: x y",
-    ]
-
-
-def lines_of(*events: Event, as_json: bool = False) -> list[str]:
-    screen = Screen(json=as_json, out=io.StringIO(), err=io.StringIO())
-    ctx = Context(env={}, cwd=Path.cwd())
-    with run_screen.watching_run(ctx, screen) as watch:
-        for each in events:
-            watch(each, RunState())
-    assert isinstance(screen.out, io.StringIO)
-    return screen.out.getvalue().splitlines()
-
-
-def test_a_piped_line_begins_with_its_time() -> None:
-    assert lines_of(event("final", None, message="checks"), event("tick", None)) == [
-        "2025-07-01T10:00:00Z checks"
-    ]
-
-
-def test_with_json_each_event_is_an_object_and_a_tick_is_none() -> None:
-    said = event("said", last="x", tokens=1, cost=0.1)
-    assert [json.loads(line) for line in lines_of(said, event("tick", None), as_json=True)] == [
-        events.write(said)
-    ]
-
-
-def test_a_terminal_shows_a_table_that_goes_and_lines_that_stay(tmp_path: Path) -> None:
-    project = projects.make(tmp_path / "repo")
-    project.agents[0].ok("add", "One [red]not markup[/red]", "--validate", "test -f f")
-    go = tmp_path / "go"
-    agent = f"echo hard at work; while [ ! -e {shlex.quote(str(go))} ]; do sleep 0.1; done; touch f"
-    argv = ("run", "--max-cost", "5", "--agent-command", agent)
-    with typed(project.top, *argv, HARNESS_HOME=str(tmp_path / "home")) as (process, ours):
-        seen = ESCAPE.sub("", read_until(ours, "hard at work"))
-        assert "task-001 attempt 1: One [red]not markup[/red]" in seen
-        assert "0 of 1 completed" in seen
-        assert "cost: $0.00 of $5.00" in seen
-        go.touch()
-        rest = ESCAPE.sub("", read_to_end(ours))
-        assert process.wait() == 0
-    assert "[1] task-001 completed" in rest
-    assert rest.rstrip().endswith("next: harness status")
-    project.close()
-
-
-@pytest.mark.release
-def test_a_dumb_terminal_gets_lines(tmp_path: Path) -> None:
-    project = projects.make(tmp_path / "repo")
-    project.agents[0].ok("add", "One", "--validate", "test -f f")
-    argv = ("run", "--agent-command", "touch f")
-    with typed(project.top, *argv, HARNESS_HOME=str(tmp_path / "home"), TERM="dumb") as (process, ours):
-        said = read_to_end(ours)
-        assert process.wait() == 0
-    assert "\x1b" not in said
-    assert "Z [1] task-001 completed" in said
-    project.close()

@@ -303,3 +303,15 @@ def test_claim_says_so_where_the_check_has_passed_on_this_commit(
     agent.ok("finish")
     project.commit("The user's", files={"g": "x\n"})
     assert agent.ok("claim")["warnings"] == []
+
+
+def test_a_check_that_outlasts_its_lease_renews_it_and_runs_on(make_project: Make, tmp_path: Path) -> None:
+    """It ends when it sees that somebody has renewed the lease in the list."""
+    project = make_project(mode="concurrent")
+    agent, seen = project.agent(), tmp_path / "seen"
+    agent.clock.hurry_after = seen
+    begin(agent, f"cp harness-tasks.json {seen}; while cmp -s harness-tasks.json {seen}; do sleep 0.02; done")
+
+    agent.ok("finish", HARNESS_LEASE_SECONDS="3")
+
+    assert project.task()["status"] == "completed"

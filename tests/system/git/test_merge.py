@@ -1,14 +1,12 @@
-"""Work is put on top of what others have merged, and work that was kept comes back whole, or not at all."""
+"""Work is put on top of what others have merged, and conflict marks that we have left are known."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from harness_lib.system.git import merge, rescue_apply, snapshot
+from harness_lib.system.git import merge, snapshot
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import World, commit_all, disk, put, sh
+from tests.system.git.gitrepo import World, put, sh
 
 
 def _commit(world: World, parent: str, message: str, **files: str) -> str:
@@ -277,98 +275,3 @@ def test_marks_that_were_there_before_are_content(world: World) -> None:
     assert merge.left(world.git, before, before) == []
     after = _tree(world, **{"tracked.txt": "more\n" + _content(world.git, tree)})
     assert merge.left(world.git, before, after) == []
-
-
-# -- work that is kept in a commit of its own comes back whole, or not at all
-
-
-REF = "refs/kept/one"
-
-
-def _keep(repo: Path, ref: str = REF) -> str:
-    """Keep the work tree of `repo` under `ref`, and take it back."""
-    git = Git.open(repo)
-    head = git.head()
-    oid = git.commit(snapshot.capture(git), [head] if head else [], "kept\n")
-    git.set_ref(ref, oid)
-    sh(repo, "stash", "--include-untracked", "--quiet")
-    return oid
-
-
-def test_the_newest_comes_first_and_of_one_second_the_highest_number(repo: Path) -> None:
-    put(repo / "a.txt", "a\n")
-    oid = _keep(repo)
-    for number in (2, 10, 9):
-        sh(repo, "update-ref", f"refs/kept/n/{number}", oid)
-    rescues = rescue_apply.listed(Git.open(repo), "refs/kept/n/")
-    assert [each.ref for each in rescues] == ["refs/kept/n/10", "refs/kept/n/9", "refs/kept/n/2"]
-    assert {(each.oid, each.subject) for each in rescues} == {(oid, "kept")}
-
-
-def test_a_subject_may_hold_what_python_breaks_lines_at(repo: Path) -> None:
-    git = Git.open(repo)
-    subject = "one\x0ctwo\x0bthree\u2028four"
-    git.set_ref(REF, git.commit(git.empty_tree(), (), f"{subject}\n"))
-    assert [(each.ref, each.subject) for each in rescue_apply.listed(git, "refs/kept/")] == [(REF, subject)]
-
-
-def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
-    base = sh(repo, "rev-parse", "HEAD")
-    commit_all(repo, "of the attempt", {"a.txt": "a\n"})
-    put(repo / "b.txt", "b\n")
-    oid = _keep(repo)
-    sh(repo, "reset", "-q", "--hard", base)
-    sh(repo, "commit", "-q", "--allow-empty", "-m", "later")
-    git = Git.open(repo)
-    assert rescue_apply.origin(git, oid) == base
-    assert rescue_apply.apply(git, oid).written == ("a.txt", "b.txt")
-
-
-def test_without_a_common_history_everything_in_it_is_new(repo: Path) -> None:
-    git = Git.open(repo)
-    put(repo / "a.txt", "a\n")
-    oid = git.commit(snapshot.capture(git), (), "an orphan\n")
-    (repo / "a.txt").unlink()
-    assert rescue_apply.origin(git, oid) == git.empty_tree()
-    assert rescue_apply.apply(git, oid).written == ("a.txt",)
-
-
-def test_what_may_not_be_written_is_not_and_the_rest_is(repo: Path) -> None:
-    put(repo / "mine/list.json", "theirs\n")
-    put(repo / "a.txt", "a\n")
-    oid = _keep(repo)
-    assert rescue_apply.apply(Git.open(repo), oid, ("mine",)).written == ("a.txt",)
-    assert not (repo / "mine").exists()
-
-
-def test_a_file_where_a_directory_would_have_to_be_is_in_the_way(repo: Path) -> None:
-    put(repo / "dir/a.txt", "a\n")
-    oid = _keep(repo)
-    put(repo / "dir", "the user's\n")
-    before = disk(repo)
-    assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
-    assert disk(repo) == before
-
-
-def test_nothing_is_written_through_a_link_that_stands_in_the_way(repo: Path, tmp_path: Path) -> None:
-    put(repo / "dir/a.txt", "a\n")
-    oid = _keep(repo)
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (repo / "dir").symlink_to(outside)
-    assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
-    assert list(outside.iterdir()) == []
-
-
-def test_a_repository_inside_is_left_out_and_named(repo: Path, tmp_path: Path) -> None:
-    inner = tmp_path / "inner"
-    sh(tmp_path, "init", "-q", str(inner))
-    sh(inner, "commit", "-q", "--allow-empty", "-m", "one")
-    put(repo / "a.txt", "a\n")
-    inner.rename(repo / "inner")
-    git = Git.open(repo)
-    oid = git.commit(snapshot.capture(git), [str(git.head())], "kept\n")
-    (repo / "a.txt").unlink()
-    (repo / "inner").rename(inner)
-    brought = rescue_apply.apply(git, oid)
-    assert (brought.written, brought.left_out) == (("a.txt",), ("inner",))

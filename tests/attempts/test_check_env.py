@@ -1,0 +1,38 @@
+"""A check is judged by its command, not by what the attempt has put into the environment."""
+
+from __future__ import annotations
+
+import os
+
+from tests.verbs.project import Agent, Project, begin
+
+ORDERS = {"PYTEST_ADDOPTS": "--collect-only", "PYTEST_PLUGINS": "cheat", "PYTHONOPTIMIZE": "1"}
+
+
+def test_orders_for_the_runner_do_not_reach_it(project: Project, agent: Agent) -> None:
+    begin(agent, "env | grep -E '^(PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTHONOPTIMIZE)='")
+
+    reply = agent.fails(1, "finish", **ORDERS)
+
+    assert all(name in reply["message"] for name in ORDERS)
+    assert project.task()["attempts"] == 1
+
+
+def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Project, agent: Agent) -> None:
+    begin(agent, 'python3 -c "import sys; sys.exit(1)"')
+    fake = project.put("bin/python3", "#!/bin/sh\nexit 0\n")
+    fake.chmod(0o755)
+    project.put("lib/sitecustomize.py", "import os\nos._exit(0)\n")
+    path = f"{project.top}/bin:{os.environ['PATH']}"
+
+    reply = agent.fails(1, "finish", PATH=path, PYTHONPATH=f"{project.top}/lib:{os.environ['PYTHONPATH']}")
+
+    assert "PATH, PYTHONPATH" in reply["message"]
+
+
+def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent) -> None:
+    project.commit(files={".gitignore": ".venv\n"})
+    project.put(".venv/pyvenv.cfg", "")
+    project.put(".venv/bin/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
+    begin(agent, "my-runner")
+    agent.ok("finish", PATH=f"{project.top}/.venv/bin:{os.environ['PATH']}")

@@ -1,0 +1,108 @@
+"""A check that cannot run on this machine is told from one that fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.checks.protocol import Checked, Worktree
+from harness_lib.checks.shell import ShellCheck
+from harness_lib.system.clock import SYSTEM
+from tests.conftest import for_release
+from tests.system.git.gitrepo import put, sh
+
+
+@pytest.fixture
+def top(repo: Path) -> Path:
+    put(repo / ".gitignore", "installed/\n")
+    return repo
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """Return the directory of a Python that has no packages, as another one than the project's has none."""
+    place = tmp_path / "a bare one"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    return place / "bin"
+
+
+def _run(top: Path, command: str, path: str | None = None) -> Checked:
+    env = {**os.environ, **({"PATH": path} if path else {})}
+    worktree = Worktree(top, env, top.parent / "log", SYSTEM, {})
+    return ShellCheck("task-001", command, None, 60).run(worktree)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "no-such-tool",
+        "true && no-such-tool",
+        "exit 127",
+        "make test",
+        "installed/tool",
+        "sh -c installed/tool",
+    ],
+)
+def test_what_the_machine_lacks_is_the_environment(top: Path, command: str) -> None:
+    put(top / "Makefile", "test:\n\tno-such-tool --all\n")
+
+    assert _run(top, command).verdict == "ENV_SETUP"
+
+
+def test_a_check_that_a_signal_has_ended_names_the_signal(top: Path) -> None:
+    """As the system does with one that takes too much memory."""
+    checked = _run(top, "kill -9 $$")
+
+    assert (checked.verdict, checked.message[:26]) == ("TEST_FAIL", "The check failed: signal 9")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "./check.sh",
+            "tests/check.sh && true",
+            "bash tests/check.sh",
+            "sh -c tests/check.sh",
+            "make missing",
+        ),
+        *("python3 -m unittest tests.to_come", "python3 tests/to_come.py", "python3 -m of_the_project"),
+        *("echo No module named pytest; false", "python3 -c 'import of_the_project'"),
+    ],
+)
+def test_what_the_attempt_may_still_write_is_a_failed_check(top: Path, command: str) -> None:
+    put(top / "Makefile", "missing:\n\t./to/come.sh\n")
+
+    assert _run(top, command).verdict == "TEST_FAIL"
+
+
+@pytest.mark.parametrize(
+    "command", ["python3 -m pytest -q", *for_release("make test", "python3 -c 'import pytest'")]
+)
+def test_a_runner_that_another_python_has_names_both(top: Path, bare_python: Path, command: str) -> None:
+    put(top / "Makefile", "test:\n\t@python3 -m pytest -q\n")
+
+    own = Path(sys.executable).parent
+    checked = _run(top, command, f"{bare_python}:{own}:{os.environ['PATH']}")
+
+    assert checked.verdict == "ENV_SETUP"
+    assert "No module named pytest: " in checked.message
+    assert " which has no module pytest" in checked.message
+    assert f"{own}/python" in checked.message
+
+
+def test_a_runner_of_the_project_itself_is_a_failed_check(top: Path, bare_python: Path) -> None:
+    put(top / "src" / "pytest" / "x.txt", "to be written")
+
+    assert _run(top, "python3 -m pytest", f"{bare_python}:{os.environ['PATH']}").verdict == "TEST_FAIL"
+
+
+def test_a_file_that_is_there_and_not_its_interpreter_is_the_environment(top: Path) -> None:
+    put(top / "check.sh", "#!/no/such/interpreter\n", executable=True)
+    sh(top, "add", "check.sh")
+
+    assert _run(top, "sh -c ./check.sh").verdict == "ENV_SETUP"

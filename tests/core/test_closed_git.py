@@ -1,0 +1,60 @@
+"""A sandbox that closes the git directory: the first reply says what to type, and nothing is half made."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.files import atomic
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+
+@pytest.fixture
+def closed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project where no file can be made in the git directory, as on a read-only mount."""
+    make = os.open
+
+    def refuse(path: str | Path, flags: int, *args: int, **more: int) -> int:
+        if flags & os.O_CREAT and "/.git/" in os.fspath(path):
+            raise OSError(errno.EROFS, "Read-only file system", os.fspath(path))
+        return make(path, flags, *args, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    return project
+
+
+@pytest.mark.parametrize("verb", ["start", "claim"])
+def test_codex_is_told_how_it_must_be_started_and_not_held(closed: Project, agent: Agent, verb: str) -> None:
+    closed.edit(tasks=[{"id": "task-001", "status": "pending", "validation": {"command": "true"}}])
+
+    error = agent.fails(7, verb, CODEX_SESSION_ID="abc")["error"]
+
+    roots = json.dumps([str(closed.top / ".git")])
+    assert f"codex -c 'sandbox_workspace_write.writable_roots={roots}'" in error["hint"]
+    assert "Nothing was changed" in error["message"]
+    assert closed.state["sessions"] == []
+
+
+def test_an_open_session_is_halted(project: Project, one: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    one.ok("start")
+    monkeypatch.setattr(atomic, "can_write", lambda _place: False)
+
+    one.fails(7, "claim")
+
+    assert project.state["sessions"][0]["halt"].startswith("ENV_SETUP")
+
+
+def test_init_leaves_nothing_half_made(make_project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(bare=True)
+    monkeypatch.setattr(atomic, "can_write", lambda _place: False)
+
+    project.agent().fails(7, "init")
+
+    assert sorted(project.files) == ["tracked.txt"]
+    assert not project.file.exists()
+    assert not (project.top / ".harness").exists()

@@ -1,0 +1,100 @@
+"""`.harness/` may be deleted at any time, also between our making it and our writing there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fault_injection import faulty
+from tests.runs.conftest import workshop
+from tests.runs.workshop import COMMAND, Workshop
+from tests.verbs.project import Agent, Project, Said
+
+__all__ = ["workshop"]
+
+
+VANISHING = "import sys; from tests.fault_injection import vanishing; sys.exit(vanishing.main(sys.argv[1:]))"
+
+
+def _vanishing(top: Path, moments: Path, *argv: str) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "tests.fault_injection.vanishing",
+        str(top / ".harness"),
+        str(moments),
+        *argv,
+    ]
+
+
+def _type(agent: Agent, moments: Path, *argv: str) -> Said:
+    arguments = _vanishing(agent.cwd, moments, "harness", *argv, "--json")[3:]
+    return faulty.forked_as(agent, VANISHING, *arguments)
+
+
+def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent, tmp_path: Path) -> None:
+    moments = tmp_path / "moments"
+    for code, *argv in (
+        (0, "add", "One", "--validate", "echo looked; test -f one"),
+        (0, "start"),
+        (0, "claim"),
+        (0, "checkpoint", "task-001", "1/2", "half"),
+        (0, "validate", "task-001"),
+        (1, "finish"),
+        (0, "claim"),
+        (0, "finish"),
+        (0, "status"),
+        (0, "show", "task-001"),
+        (0, "stop"),
+    ):
+        if argv[0] == "validate" or (code, *argv) == (0, "finish"):
+            project.put("one", "made\n")
+        said = _type(agent, moments, *map(str, argv))
+        assert said.code == code, (argv, said.text)
+        assert not [warning for warning in said.json["warnings"] if "written" in warning], (argv, said.text)
+        if code == 1:
+            assert "looked" in said.json["message"]
+        if argv[0] == "validate":
+            (project.top / "one").unlink()
+
+    assert project.task()["status"] == "completed"
+    assert project.task()["attempts"] == 1
+    _were(moments, "open /state.lock", "os.mkdir /logs", "open /logs/task-001/1.log", "os.mkdir /generations")
+
+
+@pytest.mark.release
+def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop, tmp_path: Path) -> None:
+    moments = tmp_path / "moments"
+    workshop.add("Says", "echo looked; grep -q done a", do="write a half\nthen write a done")
+    workshop.file_task("b")
+
+    done = subprocess.run(
+        _vanishing(workshop.top, moments, "harness", "run", "-j", "2", "--agent-command", COMMAND),
+        cwd=workshop.top,
+        env=workshop.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert [(task["status"], task["attempts"]) for task in workshop.state["tasks"]] == [
+        ("completed", 1),
+        ("completed", 0),
+    ]
+    assert "goes back" not in said
+    assert "could not" not in said
+    workshop.all_is_well()
+    _were(moments, "open /logs/task-001/1-agent-1.log", "open /logs/task-001/1.log", "start sh")
+
+
+def _were(moments: Path, *expected: str) -> None:
+    """Fail if these are not among the moments: then nothing has been tried."""
+    names = moments.read_text(encoding="utf-8").splitlines()
+    missing = [name for name in expected if name not in names]
+    assert not missing, "\n".join(names)

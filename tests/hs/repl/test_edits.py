@@ -1,0 +1,131 @@
+"""What the user sees of an edit before it is done, and of a tool while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.hs.person import person
+from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
+
+# -- what the user sees of an edit before it is done, and of a tool while it runs
+
+
+EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1m\u202e"
+ADDS = "    return a + b"
+EDIT = use("edit_file", path="calc.py", edits=[{"type": "replace_range", "pos": "2#HR", "content": ADDS}])
+REPLACE = use("replace", path="calc.py", old="a - b", new="a + b")
+
+
+@pytest.fixture
+def calc(project: Path) -> Path:
+    path = project / "calc.py"
+    path.write_text("def add(a, b):\n    return a - b\n", encoding="utf-8")
+    return path
+
+
+def test_the_difference_of_an_edit_stands_coloured_before_the_question(
+    conversation: Conversation, calc: Path
+) -> None:
+    with conversation(EDIT, say("Done.")) as (someone, _):
+        someone.types("go\r", shows="or say why not:")
+        assert "  -    return a - b\n  +    return a + b\n" in someone.screen
+        assert "   def add(a, b):" in someone.screen
+        assert f"edit {calc}" in " ".join(someone.plain.split())
+        # Red goes, green comes.
+        assert "\x1b[31m  -    return a - b" in someone.raw
+        assert "\x1b[32m  +    return a + b" in someone.raw
+        assert "a - b" in calc.read_text(encoding="utf-8")
+        someone.types("y\r", shows="Done.")
+
+    assert "a + b" in calc.read_text(encoding="utf-8")
+    # Once: the user has read it.
+    assert someone.plain.count("+    return a + b") == 1
+
+
+def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
+    conversation: Conversation, calc: Path
+) -> None:
+    with conversation(REPLACE, say("Done."), args=("--approve", "auto")) as (
+        someone,
+        _,
+    ):
+        someone.types("go\r", shows="Done.")
+        assert "  -    return a - b\n  +    return a + b\n" in someone.screen
+
+    assert "a + b" in calc.read_text(encoding="utf-8")
+
+
+def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversation, calc: Path) -> None:
+    with conversation(
+        use("agent", prompt="fix it"), REPLACE, say("Fixed."), say("Done."),
+        args=("--approve", "ask"), task="go", env={"NO_COLOR": ""},
+    ) as (someone, _):  # fmt: skip
+        someone.sees("(subagent ")
+        someone.sees("-    return a - b")
+        someone.sees("+    return a + b")
+        assert "\x1b[32m  +    return a + b\x1b[0m" in someone.raw
+        someone.types("y\n", when="or say why not:", then="Done.")
+
+    assert "a + b" in calc.read_text(encoding="utf-8")
+
+
+def test_nothing_in_a_difference_moves_the_cursor(conversation: Conversation, project: Path) -> None:
+    write(project / "evil", f"{EVIL}before\n")
+    (project / "way").symlink_to(project / "evil")
+    with conversation(use("write_file", path="way", content=f"{EVIL}after\n"), say("Done.")) as (someone, _):
+        someone.types("go\r", shows="after")
+        # What is really written, where a link leads there.
+        someone.has_on_screen("(leads to")
+        someone.types("y\r", when="or say why not:", shows="Done.")
+
+    for escape in ("\x1b[2J", "\x1b]0;", "\x9b", "\u202e"):
+        assert escape not in someone.raw
+    assert someone.raw.count("\x07") == 0
+
+
+PRINTS = use(
+    "bash", command="printf 'on\\033[2Je\\n'; echo $((40 + 2)); while [ ! -e go ]; do sleep 0.05; done"
+)
+
+
+def test_what_a_running_tool_prints_is_seen_while_it_runs(conversation: Conversation, project: Path) -> None:
+    with conversation(PRINTS, say("Done."), args=("--approve", "auto")) as (someone, _):
+        someone.types("go\r", shows="\n42\n")
+        assert "bash: printf" in someone.screen
+        (project / "go").touch()
+        someone.has_on_screen("Done.")
+
+    assert "\x1b[2J" not in someone.raw
+
+
+def test_what_an_interrupted_tool_had_printed_is_shown_and_told_to_the_model(
+    serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, PRINTS, say("Went on."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.types("go\r", when="You:", shows="\n42\n")
+        someone.types("\x03", shows="interrupted: this call did not finish")
+        someone.rests()
+        assert "\n42\n" in someone.screen
+        someone.types("go on\r", shows="Went on.")
+        assert someone.leaves("\x04") == 0
+
+    (result,) = (
+        message["content"] for message in server.requests[1]["messages"] if message["role"] == "tool"
+    )
+    assert "42\n[interrupted: this call did not finish" in result
+    assert "0003-tool_result.md" in [name for name, _ in bodies(session_of(home))]
+
+
+def test_a_program_that_reads_events_is_told_what_a_tool_prints(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, PRINTS, say("Done."))
+
+    with person("-p", "--json", "go", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees('{"type":"tool_progress","id":"')
+        (project / "go").touch()
+        assert someone.leaves() == 0

@@ -1,0 +1,186 @@
+"""Which Python the launchers and hooks start: one that is new enough, behind the shim of pyenv its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.agents import claude
+from harness_lib.hookinstall import entries
+from tests.conftest import for_release
+from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
+
+
+def old_pythons() -> Iterator[str]:
+    """Yield Pythons before 3.10 on this machine, as version managers and the PATH have them."""
+    names = ["python2.7", *(f"python3.{minor}" for minor in range(6, 10))]
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    for name in names:
+        for candidate in [*sorted(versions.glob(f"*/bin/{name}")), shutil.which(name)]:
+            if (
+                candidate
+                and subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode == 0
+            ):
+                yield str(candidate)
+                break
+
+
+OLD = [*old_pythons()]
+
+
+@pytest.mark.skipif(not OLD, reason="none on this machine")
+@pytest.mark.parametrize(
+    "python", [*OLD[:1], *(pytest.param(later, marks=pytest.mark.release) for later in OLD[1:])]
+)
+class TestOldPython:
+    def test_alone_it_says_one_clear_line(self, launcher: Path, python: str, tmp_path: Path) -> None:
+        done = run(python, launcher, "status", env={"PATH": str(tmp_path)})
+        assert (done.code, done.out) == (7, "")
+        assert len(done.err.splitlines()) == 1
+        assert "is too old" in done.err
+        assert "3.10 or newer" in done.err
+
+    def test_it_hands_over_to_a_newer_one(
+        self, launcher: Path, python: str, shared: dict[str, str], tmp_path: Path
+    ) -> None:
+        """Past a name of a version manager that only complains."""
+        broken, good = tmp_path / "broken", tmp_path / "good"
+        for folder in (broken, good):
+            folder.mkdir()
+        (broken / "python3.14").write_text("#!/bin/sh\nexit 127\n", encoding="utf-8")
+        (broken / "python3.14").chmod(0o755)
+        (good / "python3.11").symlink_to(sys.executable)
+        env = {**shared, "PATH": f"{broken}:{good}:/usr/bin:/bin"}
+        done = run(python, launcher, "a b", "--x", env=env)
+        assert done.code == 9, done.err
+        assert done.seen["argv"] == ["a b", "--x"]
+
+
+def test_without_any_python_it_says_one_clear_line(launcher: Path, tmp_path: Path) -> None:
+    done = run("/bin/sh", launcher, "status", env={"PATH": str(tmp_path)})
+    assert (done.code, done.out) == (7, "")
+    assert len(done.err.splitlines()) == 1
+    assert "python3 was not found" in done.err
+
+
+def test_a_python_by_version_only_is_enough(launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "python3.10").symlink_to(sys.executable)
+    # Made by the full PATH first: installers may need more of it.
+    assert run(launcher, env=shared).code == 9
+    done = run("/bin/sh", launcher, "x", env={**shared, "PATH": str(tools)})
+    assert done.seen["argv"] == ["x"], done.err
+
+
+class Pyenv:
+    """A directory as pyenv has it, whose shim notes that it was asked and then starts Python all the same."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.asked = root / "asked"
+        self.env = {"PATH": f"{root}/shims:/usr/bin:/bin", "PYENV_VERSION": ""}
+        (root / "shims").mkdir(parents=True)
+        shim = root / "shims" / "python3"
+        shim.write_text(f'#!/bin/sh\n: >"{self.asked}"\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+        shim.chmod(0o755)
+        (root / "version").write_text("3.11.7\n", encoding="utf-8")
+        self.install("3.11.7")
+
+    def install(self, version: str) -> Path:
+        """Let `version` be installed: it says so, and is this Python."""
+        python = self.root / "versions" / version / "bin" / "python3"
+        python.parent.mkdir(parents=True)
+        text = f'#!/bin/sh\n: >"{self.root}/started-{version}"\nexec "{sys.executable}" "$@"\n'
+        python.write_text(text, encoding="utf-8")
+        python.chmod(0o755)
+        return python
+
+    def started(self) -> list[str]:
+        """Return the versions that were started since this was asked last."""
+        notes = sorted(self.root.glob("started-*"))
+        names = [note.name.partition("-")[2] for note in notes]
+        for note in [*notes, *self.root.glob("asked")]:
+            note.unlink()
+        return names
+
+
+@pytest.fixture
+def pyenv(tmp_path: Path) -> Pyenv:
+    return Pyenv(tmp_path / "a pyenv")
+
+
+@pytest.mark.parametrize("program", ["harness", *for_release("hs")])
+def test_a_verb_starts_the_version_that_the_shim_would(
+    pyenv: Pyenv, tmp_path: Path, shared: dict[str, str], program: str
+) -> None:
+    """The version of the environment comes before that of the project, and that before the user's."""
+    project = tmp_path / "project" / "deep"
+    project.mkdir(parents=True)
+    for version in ("3.12.1", "3.13.0"):
+        pyenv.install(version)
+
+    def start(version: str = "") -> list[str]:
+        env = {**pyenv.env, **shared, "PYENV_VERSION": version}
+        command = [str(CHECKOUT / "bin" / program), "version" if program == "hs" else "--help"]
+        subprocess.run(command, env={**REAL_ENVIRON, **env}, cwd=project, capture_output=True, check=False)
+        assert not pyenv.asked.exists()
+        return pyenv.started()
+
+    assert start() == ["3.11.7"]
+    (tmp_path / "project" / ".python-version").write_text("3.12.1", encoding="utf-8")
+    assert start() == ["3.12.1"]
+    assert start("3.13.0") == ["3.13.0"]
+
+
+@pytest.mark.parametrize("version", ["3.10.99", "system", "3.11.7:3.12.1", "../../evil", "..", "# none", ""])
+def test_what_is_no_installed_version_is_left_to_the_shim(pyenv: Pyenv, tmp_path: Path, version: str) -> None:
+    """A clone could bring along a version that leads out of the versions."""
+    (tmp_path / "evil" / "bin").mkdir(parents=True)
+    (tmp_path / ".python-version").write_text(f"{version}\n", encoding="utf-8")
+
+    env = {**pyenv.env, "HARNESS_HOME": str(tmp_path / "data")}
+    run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path)
+
+    assert pyenv.asked.exists()
+    assert pyenv.started() == []
+
+
+def test_a_hook_starts_the_version_of_the_user_as_long_as_it_is_there(pyenv: Pyenv, tmp_path: Path) -> None:
+    command = entries.command(CHECKOUT / "hooks" / "harness-stop.py", claude.HOOKS)
+    (tmp_path / ".python-version").write_text("2.7", encoding="utf-8")
+
+    def ring(**env: str) -> list[str]:
+        done = run("sh", "-c", command, env={**pyenv.env, **env}, cwd=tmp_path, stdin="{}")
+        assert (done.code, done.out, done.err) == (0, "", "")
+        return [*pyenv.started(), *(["shim"] if pyenv.asked.exists() else [])]
+
+    def asked(**env: str) -> bool:
+        run("sh", "-c", command, env={**pyenv.env, **env}, cwd=tmp_path, stdin="{}")
+        seen = pyenv.asked.exists()
+        assert pyenv.started() == []
+        return seen
+
+    assert ring() == ["3.11.7"]
+    pyenv.install("3.12.1")
+    assert ring(PYENV_VERSION="3.12.1") == ["3.12.1"]
+    (pyenv.root / "version").write_text("3.12.1\n", encoding="utf-8")
+    assert ring() == ["3.12.1"]
+    (pyenv.root / "versions" / "3.12.1" / "bin" / "python3").unlink()
+    assert asked()
+    (pyenv.root / "version").unlink()
+    assert asked()
+
+
+def test_the_two_launchers_differ_in_their_name_only() -> None:
+    harness, hs = (
+        (CHECKOUT / "bin" / name).read_text("utf-8").replace(f'"{name}"', "").replace(f'"{name}:', "")
+        for name in ("harness", "hs")
+    )
+    assert harness == hs

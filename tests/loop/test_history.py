@@ -1,0 +1,192 @@
+"""Messages and the history that a model is told: read, written, and every call answered once."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, User, entries
+from harness_lib.loop.sessions.message import (
+    Block,
+    Call,
+    Message,
+    Text,
+    Thinking,
+    parse,
+    parse_blocks,
+    render,
+    render_blocks,
+)
+
+# -- messages and the history that a model is told: read, written, and every call answered once
+
+
+OF_THE_ORIGINAL = """\
+---
+role: assistant
+seq: 0002
+timestamp: 2026-03-24T14:30:22+01:00
+model: model-one
+provider: anthropic
+stop: tool_calls
+tokens_in: 10
+tokens_out: 5
+---
+```thinking signature=abc==
+hmm
+```
+Let me look.
+---
+at it
+
+```tool_call id=toolu_1 name=bash
+{"command":
+ "ls"}
+```
+"""
+
+LINES = st.lists(
+    st.one_of(
+        st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=20),
+        st.sampled_from(
+            ["```", "````", "```tool_call id=x name=bash", "```thinking", "---", "", "```python"]
+        ),
+    ),
+    max_size=6,
+)
+TEXTS = LINES.map("\n".join)
+CALLS = st.builds(
+    Call,
+    id=st.text(alphabet="abc_123", min_size=1),
+    name=st.sampled_from(["bash", "read_file"]),
+    arguments=st.dictionaries(st.text(max_size=5), TEXTS, max_size=3).map(
+        lambda value: __import__("json").dumps(value)
+    ),
+)
+
+
+def test_a_file_of_the_original_is_read_as_it_was_meant() -> None:
+    message = parse(2, "assistant", OF_THE_ORIGINAL)
+
+    assert (message.role, message.fields["model"], message.fields["stop"]) == (
+        "assistant",
+        "model-one",
+        "tool_calls",
+    )
+    assert message.blocks == [
+        Thinking("hmm", "abc=="),
+        Text("Let me look.\n---\nat it"),
+        Call("toolu_1", "bash", '{"command": "ls"}'),
+    ]
+
+
+def test_a_result_keeps_its_line_breaks() -> None:
+    message = Message(3, "tool_result", "\n\none\n\n", {"call_id": "c", "error": "true"})
+
+    assert parse(3, "tool_result", render(message)).body == message.body
+
+
+def test_a_last_line_without_a_line_break_is_not_lost() -> None:
+    assert parse(1, "user", "---\nrole: user\n---\nhello").body == "hello"
+
+
+def test_a_file_without_frontmatter_is_all_text() -> None:
+    assert parse(1, "user", "hello\nyou\n") == Message(1, "user", "hello\nyou")
+
+
+def test_a_call_that_the_model_only_quotes_is_never_run() -> None:
+    quoted = "So one writes:\n```tool_call id=x name=bash\n{}\n```\nand it runs."
+    blocks: list[Block] = [Text(quoted), Call("c1", "bash", '{"command":"ls"}')]
+
+    body, fence = render_blocks(blocks)
+
+    assert [block for block in parse_blocks(body, fence) if isinstance(block, Call)] == blocks[1:]
+
+
+@given(text=TEXTS, calls=st.lists(CALLS, max_size=3), thought=TEXTS)
+def test_every_call_and_no_other_comes_back(text: str, calls: list[Call], thought: str) -> None:
+    blocks: list[Block] = [Thinking(thought, "sig"), Text(text), *calls]
+    body, fence = render_blocks(blocks)
+    written = render(Message(2, "assistant", body, {"fence": str(fence)}))
+
+    read = parse(2, "assistant", written).blocks
+
+    assert [(b.id, b.name, b.input) for b in read if isinstance(b, Call)] == [
+        (c.id, c.name, c.input) for c in calls
+    ]
+    assert [b.text for b in read if isinstance(b, Thinking)] == [thought]
+    said = [b.text for b in read if isinstance(b, Text)]
+    assert said == ([text] if text.strip() else [])
+
+
+ONE, TWO = Call("c1", "bash", "{}"), Call("c2", "bash", "{}")
+
+
+def assistant(seq: int, *blocks: Block) -> Message:
+    return Message(seq, "assistant", render_blocks(list(blocks))[0])
+
+
+def result(seq: int, call_id: str, text: str = "done") -> Message:
+    return Message(seq, "tool_result", text, {"call_id": call_id, "error": "false"})
+
+
+def user(seq: int, text: str = "hello") -> Message:
+    return Message(seq, "user", text)
+
+
+def test_a_call_without_a_result_was_interrupted() -> None:
+    history = entries([user(1), assistant(2, ONE, TWO), result(3, "c1"), user(4, "go on")], {})
+
+    assert history[2:] == [
+        Answered(ONE, "done", error=False),
+        Answered(TWO, INTERRUPTED, error=True),
+        User("go on"),
+    ]
+
+
+def test_results_stand_in_the_order_of_their_calls() -> None:
+    history = entries([user(1), assistant(2, ONE, TWO), result(3, "c2", "b"), result(4, "c1", "a")], {})
+
+    assert [entry.text for entry in history if isinstance(entry, Answered)] == ["a", "b"]
+
+
+def test_a_result_of_no_call_and_a_second_one_are_left_out() -> None:
+    history = entries(
+        [user(1), assistant(2, ONE), result(3, "c1"), result(4, "c1", "again"), result(5, "c9")], {}
+    )
+
+    assert [entry.text for entry in history if isinstance(entry, Answered)] == ["done"]
+
+
+def test_a_result_behind_a_later_answer_is_not_taken_for_the_calls() -> None:
+    history = entries([user(1), assistant(2, ONE), assistant(3, ONE), result(4, "c1")], {})
+
+    assert [entry.text for entry in history if isinstance(entry, Answered)] == [INTERRUPTED, "done"]
+
+
+def test_empty_messages_and_what_no_model_said_are_left_out() -> None:
+    messages = [
+        user(1),
+        Message(2, "assistant", ""),
+        Message(3, "error", "cut"),
+        Message(4, "summary", "x"),
+        user(5),
+    ]
+
+    assert entries(messages, {}) == [User("hello"), User("hello")]
+
+
+def test_the_native_form_is_replayed_where_there_is_one() -> None:
+    native = [{"type": "text", "text": "hi"}]
+
+    (entry,) = entries([assistant(2, ONE)], {2: native})[:1]
+
+    assert entry == Assistant([ONE], native)
+
+
+def test_a_call_whose_name_no_host_takes_back_is_told_by_another() -> None:
+    called = assistant(2, Call("c1", "functions.bash", "{}"))
+
+    history = entries([user(1), called, result(3, "c1")], {2: [{"name": "functions.bash"}]})
+
+    assert history[1] == Assistant([Call("c1", "functions_bash", "{}")], None)

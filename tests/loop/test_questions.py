@@ -1,0 +1,166 @@
+"""The user is asked before a call runs: what is an answer, and what the words of the user come to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.hs.person import SLOW, person
+from tests.loop.conftest import CHAT, Conversation, Serve
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write_program
+
+ASKED = ("--approve", "ask")
+
+
+# -- the user is asked before a call runs: what is an answer, and what the words of the user come to
+
+
+def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
+    with conversation(
+        use("bash", command="echo \x1b[2J\x1b[Hharmless"),
+        use("bash", command="touch one"),
+        use("bash", command="mkdir two"),
+        use("bash", command="mkdir three"),
+        use("bash", command="mkdir four; touch five"),
+        say("Done."),
+        args=ASKED,
+        task="go",
+    ) as (someone, server):
+        someone.sees("harmless")
+        someone.types("n\n", then="touch one")
+        someone.types("y\n", then="always (bash mkdir)")
+        someone.types("a\n", then="mkdir four; touch five")
+        someone.types("not on a Sunday\n", then="Done.")
+
+    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    assert "the user said no: not on a Sunday" in str(server.requests[5]["messages"][-1])
+    # What is asked moves no cursor.
+    assert "\x1b[2J" not in someone.raw
+
+
+def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation, project: Path) -> None:
+    slow = use("bash", command="touch runs; while [ ! -e go ]; do sleep 0.05; done")
+    with conversation(slow, use("bash", command="touch made"), say("Done."), args=ASKED, task="go") as (
+        someone,
+        _,
+    ):
+        someone.sees("or say why not:")
+        someone.types("y\n")
+        someone.until((project / "runs").exists)
+        someone.types("yes\n", then="yes\n")
+        (project / "go").touch()
+        someone.sees("touch made")
+        someone.sees("or say why not:")
+        someone.types("not this\n", then="Done.")
+
+    assert not (project / "made").exists()
+
+
+def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(
+        use("bash", command="touch one"),
+        use("bash", command="mkdir two"),
+        use("bash", command="mkdir three"),
+        use("replace", path="one", old="", new="x"),
+        use("bash", command="touch four"),
+        say("Done."),
+    ) as (someone, server):
+        someone.types("go\r", shows="touch one")
+        someone.types("y\r", when="or say why not:")
+        someone.types("a\r", when="a = always (bash mkdir)")
+        someone.types("n\r", when="a = always (replace)")
+        someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
+
+    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    results = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
+    assert "denied: the user said no" in results[3]
+    assert "denied: the user said no: not on a Sunday" in results[4]
+    assert someone.raw.count("may bash run?") == 3
+
+
+def test_a_question_that_is_seen_can_be_answered(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
+    os.mkfifo(project / "awake")
+    env = CHAT.environment(server)
+
+    with person("work", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("go\r", when="You:")
+        someone.types("not now", when="may bash run?")
+        someone.types("\rand this\r", when="or say why not: not now", shows="waits: and this")
+        (project / "awake").open("w", encoding="utf-8").close()
+        someone.has_on_screen("Done.")
+        assert someone.leaves("\x04") == 0
+
+    assert "denied: the user said no: not now" in str(server.requests[1])
+    assert server.requests[1]["messages"][-1]["content"] == "and this"
+
+
+def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
+    serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
+    gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
+    write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
+    env = CHAT.environment(server)
+
+    with person("line", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("go\r", when="You:")
+        someone.until((project / "waits").exists)
+        someone.types("y\rhalf", shows="waits: y")
+        someone.has_on_screen("may bash run?")
+        someone.types("no\r", when="or say why not:", shows="Done.")
+        someone.has_on_screen("You: half")
+        someone.leaves("\x15\x04")
+
+    assert not (project / "made").exists()
+    assert "denied: the user said no" in str(server.requests[1])
+    assert server.requests[1]["messages"][-1]["content"] == "y"
+
+
+def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
+    conversation: Conversation, project: Path
+) -> None:
+    slow = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
+    with conversation(slow, use("bash", command="touch made"), say("Done."), say("Sent.")) as (
+        someone,
+        server,
+    ):
+        someone.types("go\r")
+        someone.types("y\r", when="or say why not:")
+        someone.types("y", when="bash: while", shows="You: y")
+        (project / "go").touch()
+        someone.types("\r", when="touch made", shows="denied: the user said no")
+        someone.has_on_screen("Done.")
+        someone.types("es\r", when="You: y", shows="Sent.")
+
+    assert not (project / "made").exists()
+    assert server.requests[3]["messages"][-1]["content"] == "yes"
+
+
+@pytest.mark.release
+def test_a_question_of_a_subagent_that_is_stopped_is_gone(
+    conversation: Conversation, project: Path, home: Path
+) -> None:
+    gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
+    # The question comes when the line was sent: otherwise that would be an answer.
+    waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
+    write_program(gate, f'#!/bin/sh\ncall=$(cat)\n{waits}\nprintf "%s" "$call"\n')
+    with conversation(use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on.")) as (
+        someone,
+        server,
+    ):
+        someone.types("go\r")
+        someone.types("and this\r", when="agent: make it", shows="waits: and this")
+        (project / "go").touch()
+        someone.has_on_screen("(subagent ")
+        someone.types("\x03", when="or say why not:", shows="interrupted")
+        someone.has_on_screen("or say why not:", gone=True)
+        someone.types("\x15y\r", when="You: and this", shows="Went on.")
+
+    assert not (project / "made").exists()
+    assert server.requests[-1]["messages"][-1]["content"] == "y"

@@ -1,0 +1,75 @@
+"""A held-out check stays on the machine on which it was typed, and so does the work that needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.machines.world import Machine, World
+from tests.system.git.gitrepo import put
+from tests.waiting import until
+
+ELSEWHERE = "its held-out check is on another machine"
+
+
+def held_out(machine: Machine, place: Path) -> str:
+    """Add a task with a held-out check, which only `machine` has; return its id."""
+    script = put(place / "held.sh", "#!/bin/sh\ngrep -q done a\n", executable=True)
+    return machine.add("Held", "test -f a", "--hidden", str(script), do="write a done")
+
+
+def test_a_machine_leaves_to_others_what_only_they_can_check(world: World, tmp_path: Path) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    held = held_out(one, tmp_path)
+    other = one.file_task("b")
+    world.trust()
+
+    assert two.start("-j", "1").wait() == 9, two.printed
+    assert f"{held}: {ELSEWHERE}" in " ".join(two.printed.split())
+    assert "leaves the rest to the machine that has its held-out check" in two.printed
+    assert two.statuses_now == {held: "pending", other: "completed"}
+    assert one.context("looks").store.ask().halted() == ()
+
+    assert one.start("-j", "1").wait() == 0, one.printed
+    world.each_once(held, other)
+
+
+def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, tmp_path: Path) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    held, other = held_out(one, tmp_path), one.file_task("b")
+    world.trust()
+    two.ok("start")
+
+    named = two("claim", held)
+    assert (named.code, ELSEWHERE in named.err) == (2, True)
+    assert two.ok("claim")["task"]["id"] == other
+    put(two.top / "b", "done\n")
+    two.ok("finish")
+    left = two("claim", "--json")
+
+    assert (left.code, left.json["stop"]["reason"]) == (9, "waiting")
+    assert f"{held}: {ELSEWHERE}" in left.json["message"]
+    # So its Stop hook lets the agent go.
+    (session,) = one.context("looks").store.ask().sessions()
+    assert ELSEWHERE in (session.halt or "")
+    assert one.context("looks").store.ask().halted() == ()
+
+
+@pytest.mark.release
+def test_checked_work_of_a_dead_machine_waits_for_the_held_out_check(world: World, tmp_path: Path) -> None:
+    one, two = world.machine("one", lease=4), world.machine("two", lease=4)
+    held = held_out(one, tmp_path)
+    world.trust()
+    reached = world.stop_at("post-receive", "refs/harness/.*/ready/")
+    one.start()
+    until("the checked commit", reached.exists)
+    one.cut_power()
+
+    said = two.ends(9)
+
+    assert f"{held}: {ELSEWHERE}" in " ".join(said.stdout.split())
+    assert two.statuses_now == {held: "pending"}
+    one.ends(0)
+    world.each_once(held)
+    assert one.context("looks").store.ask().search()[0].attempts == 0

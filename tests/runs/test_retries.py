@@ -1,0 +1,185 @@
+"""Whether another agent goes on with an attempt, and how long it waits before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from harness_lib import timestamps
+from harness_lib.agents import registry
+from harness_lib.agents.adapter import Adapter, Report, Trouble
+from harness_lib.agents.command import adapter
+from harness_lib.attempts.check import Known
+from harness_lib.core.context import Context
+from harness_lib.rules.events import News, Stepped
+from harness_lib.rules.run_state import Spent
+from harness_lib.runs import agent_process, agent_retries
+from harness_lib.runs.agent_process import AgentExit, How, Rules
+from harness_lib.runs.agent_retries import Tries
+from harness_lib.runs.worker_port import AgentOptions, HeldBackError, StuckError
+from harness_lib.system.clock import Clock
+from harness_lib.task import Task
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project, begin
+
+# -- whether another agent goes on with an attempt, and how long it waits before it does
+
+
+NOW = datetime.now(timezone.utc)
+
+
+@dataclass
+class Still(Clock):
+    """Nobody sleeps: time passes when somebody would."""
+
+    slept: float = 0.0
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.slept)
+
+    def monotonic(self) -> float:
+        return self.slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+
+@dataclass
+class Port:
+    """A worker whose run starts no further agent after `most` questions whether it does."""
+
+    config: AgentOptions
+    most: int = 10**6
+    told: list[News] = field(default_factory=list)
+    adapter: Adapter = field(default_factory=lambda: adapter("true"))
+    known: Known = field(default_factory=dict)
+
+    def tell(self, news: News) -> None:
+        self.told.append(news)
+
+    def rules(self) -> Rules:
+        return Rules()
+
+    def held_back(self) -> str:
+        self.most -= 1
+        return "a limit of the run was reached" if self.most < 0 else ""
+
+
+@dataclass
+class Attempt:
+    """An attempt in the checkout of a project, and the agents that end in it."""
+
+    ctx: Context
+    clock: Still
+    task: Task
+    port: Port
+    tries: Tries = field(default_factory=Tries)
+
+    def ends(self, how: How, trouble: Trouble | None = None, seconds: float = 1.0) -> bool:
+        """Let an agent end; return whether another one goes on."""
+        report = Report(trouble=trouble)
+        agent_exit = AgentExit(how, "it said so", report, seconds, Path("log"), code=1)
+        return agent_retries.goes_on(self.ctx, self.task, self.port, agent_exit, self.tries)
+
+
+@pytest.fixture
+def project(make_project: Make) -> Project:
+    return make_project(mode="concurrent")
+
+
+@pytest.fixture
+def attempt(project: Project, agent: Agent) -> Attempt:
+    begin(agent)
+    clock = Still()
+    ctx = Context(env={"HARNESS_WORKER_ID": agent.name}, cwd=project.top, clock=clock)
+    task = ctx.store.ask().task("task-001")
+    assert task is not None
+    return Attempt(ctx, clock, task, Port(config=None))  # type: ignore[arg-type] # nobody asks for it
+
+
+@pytest.mark.parametrize(
+    ("resets", "seconds"),
+    [
+        (NOW + timedelta(hours=3), 3 * 3600 + agent_retries.AFTER_RESET_SECONDS),
+        (NOW - timedelta(hours=1), agent_retries.AFTER_RESET_SECONDS),
+        (None, agent_retries.UNKNOWN_LIMIT_SECONDS),
+    ],
+)
+def test_a_usage_limit_is_waited_out_to_its_reset(
+    project: Project, attempt: Attempt, resets: datetime | None, seconds: float
+) -> None:
+    assert attempt.ends("limit", Trouble("limit", "usage limit reached", resets))
+    assert attempt.clock.slept == pytest.approx(seconds)
+    # The claim is kept alive meanwhile.
+    assert timestamps.parse(project.task()["lease_expires_at"]) > attempt.clock.now()
+    (told,) = attempt.port.told
+    assert told == Stepped("limit", (NOW + timedelta(seconds=seconds)).timestamp(), "it said so")
+
+
+def test_trouble_of_the_providers_is_tried_again_after_growing_pauses(attempt: Attempt) -> None:
+    """Longer ones where the provider has said how long it takes."""
+    resets: list[datetime | None] = [NOW + timedelta(seconds=60), *[None] * (len(agent_retries.PAUSES) - 1)]
+    slept = []
+    for moment in resets:
+        before = attempt.clock.slept
+        assert attempt.ends("transient", Trouble("transient", "529 overloaded", moment))
+        slept.append(round(attempt.clock.slept - before))
+    assert slept == [65, 15, 45, 120, 300, 600, 600, 600]
+    with pytest.raises(StuckError) as stuck:
+        attempt.ends("transient", Trouble("transient", "529 overloaded"))
+    assert (stuck.value.everywhere, stuck.value.kind) == (True, "ENV_SETUP")
+
+
+def test_a_limit_of_the_run_ends_the_waiting(attempt: Attempt) -> None:
+    attempt.port.most = 7
+    with pytest.raises(HeldBackError, match="a limit of the run was reached while its agent waited"):
+        attempt.ends("limit", Trouble("limit", "usage limit reached", NOW + timedelta(hours=3)))
+    assert attempt.clock.slept == pytest.approx(7 * agent_retries.SLICE_SECONDS)
+
+
+def _spends(_: Project, attempt: Attempt) -> float:
+    attempt.tries.spent = Spent(cost=0.1)
+    return 1.0
+
+
+def _commits(project: Project, _: Attempt) -> float:
+    project.commit(files={"made": "x\n"})
+    return 1.0
+
+
+def _lives(_: Project, __: Attempt) -> float:
+    return agent_retries.AT_ONCE_SECONDS
+
+
+@pytest.mark.parametrize("sign", [None, _spends, _commits, _lives])
+def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
+    project: Project, attempt: Attempt, sign: Callable[[Project, Attempt], float] | None
+) -> None:
+    """One that has done something could start, and has failed."""
+    attempt.port.adapter = registry.named("claude")
+    assert [attempt.ends("crashed") for _ in range(agent_retries.CRASHES)] == [True, True]
+    assert attempt.clock.slept == pytest.approx(3)
+    if sign is not None:
+        assert not attempt.ends("crashed", seconds=sign(project, attempt))
+        return
+    with pytest.raises(StuckError, match="the agent cannot start: it said so") as stuck:
+        attempt.ends("crashed")
+    assert stuck.value.unstarted
+
+
+@pytest.mark.parametrize("how", ["ended", "silent", "circling", "over", "long"])
+def test_no_other_agent_follows_one_that_was_stopped_or_has_ended(attempt: Attempt, how: How) -> None:
+    assert not attempt.ends(how)
+    assert (attempt.clock.slept, attempt.port.told) == (0.0, [])
+
+
+def test_the_last_words_of_an_agent_are_lines_with_words() -> None:
+    traceback = "Traceback:\n    open(x)\n    ^^^^^^^\nOSError: no\n"
+
+    assert agent_process._last_words(traceback, 2) == "    open(x) / OSError: no"
+    assert agent_process._last_words(traceback, 1) == "OSError: no"
+    assert agent_process._last_words('a\n{"b": 1}', 2) == ""

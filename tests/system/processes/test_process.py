@@ -1,0 +1,152 @@
+"""What is said about processes is true of real ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.processes import process
+
+NO_PROCESS = 2**22 + 1
+
+
+# -- what is said about processes is true of real ones
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    child = subprocess.Popen(["sleep", "60"])
+    yield child
+    child.kill()
+    child.wait()
+
+
+def zombie() -> subprocess.Popen[bytes]:
+    child = subprocess.Popen(["true"], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout as stream:
+        stream.read()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    return child
+
+
+def test_look_tells_who_started_it(sleeper: subprocess.Popen[bytes]) -> None:
+    started = process.find(sleeper.pid)
+
+    assert started is not None
+    assert (started.pid, started.parent, Path(started.name).name) == (sleeper.pid, os.getpid(), "sleep")
+
+
+def test_start_is_the_same_at_every_look(sleeper: subprocess.Popen[bytes]) -> None:
+    assert process.find(sleeper.pid) == process.find(sleeper.pid)
+
+
+def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
+    program = tmp_path / "a) (b c"
+    shutil.copy(shutil.which("sleep") or "", program)
+    child = subprocess.Popen([program, "60"])
+    try:
+        named = process.find(child.pid)
+    finally:
+        child.kill()
+        child.wait()
+
+    assert named is not None
+    assert Path(named.name).name == "a) (b c"
+    assert named.parent == os.getpid()
+
+
+def test_a_zombie_is_gone() -> None:
+    child = zombie()
+    try:
+        assert process.find(child.pid) is None
+        assert not process.alive(child.pid)
+        assert child.pid in process.children(os.getpid())
+    finally:
+        child.wait()
+
+
+def test_a_stopped_process_lives(sleeper: subprocess.Popen[bytes]) -> None:
+    sleeper.send_signal(signal.SIGSTOP)
+
+    assert process.alive(sleeper.pid)
+
+
+@pytest.mark.parametrize("pid", [NO_PROCESS, 10**30, 0, -1])
+def test_what_no_process_has_is_dead(pid: int) -> None:
+    assert not process.alive(pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_process_we_may_not_signal_is_alive(sleeper: subprocess.Popen[bytes]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.setuid(65534)
+            status = 0 if process.alive(sleeper.pid) else 1
+        finally:
+            os._exit(status)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_ancestors_begin_with_our_parent() -> None:
+    line = list(process.ancestors())
+
+    assert line[0].pid == os.getppid()
+    assert [above.pid for above in line[1:]] == [below.parent for below in line[:-1]]
+
+
+def test_ancestors_of_another(sleeper: subprocess.Popen[bytes]) -> None:
+    assert [above.pid for above in process.ancestors(sleeper.pid)][:2] == [os.getpid(), os.getppid()]
+    assert list(process.ancestors(NO_PROCESS)) == []
+
+
+def test_children_are_found(sleeper: subprocess.Popen[bytes]) -> None:
+    assert sleeper.pid in process.children(os.getpid())
+    assert process.children(sleeper.pid) == []
+
+
+def test_who_has_no_child_looks_at_nobody() -> None:
+    """On a machine with thousands of processes that takes longer than the command whose orphans are meant."""
+    program = (
+        "import os, subprocess, sys; from harness_lib.system.processes import process; "
+        "looked = []; real = process._parents; "
+        "process._parents = lambda: looked.append(1) or real(); "
+        "me = os.getpid(); none = process.children(me); assert not looked; "
+        "child = subprocess.Popen([sys.executable, '-c', 'raise SystemExit(3)']); "
+        "os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT); "
+        "print(none, process.children(me) == [child.pid], child.wait(), process.children(me))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True 3 []\n"
+
+
+def test_boot_id_is_the_same_in_every_process() -> None:
+    program = "from harness_lib.system.processes import process; print(process.boot_id())"
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert process.boot_id()
+    assert printed.strip() == process.boot_id()
+
+
+def test_ps_agrees_with_proc(sleeper: subprocess.Popen[bytes]) -> None:
+    """Without /proc (macOS) we ask ps: that way is tested wherever there is a `ps`."""
+    if shutil.which("ps") is None:
+        pytest.skip("no ps")
+    fields = process._ps_fields(sleeper.pid)
+
+    assert fields is not None
+    assert fields[1] == str(os.getpid())
+    assert fields[3] == "sleep"
+    assert process._ps_fields(NO_PROCESS) is None

@@ -59,10 +59,6 @@ class Holder(NamedTuple):
 OverRule = Callable[[Holder], bool]
 
 
-def _never(_holder: Holder) -> bool:
-    return False
-
-
 def path_for(root: Path) -> Path:
     """Return the lock directory of the state root `root`, as the protocol's shell commands compute it."""
     digest = sha256.digest(os.fsencode(os.path.realpath(root)))
@@ -92,7 +88,12 @@ class SeedLock:
         self._clock = clock
 
     def acquire(
-        self, pid: int, *, deadline: float, ours: Collection[int] = (), over: OverRule = _never
+        self,
+        pid: int,
+        *,
+        deadline: float,
+        ours: Collection[int] = (),
+        over: OverRule = lambda _holder: False,
     ) -> Grip:
         """Take the directory for `pid`, waiting until the monotonic `deadline`.
 

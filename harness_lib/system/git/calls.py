@@ -254,20 +254,17 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
     One that git does not track yet is found at the top and one directory below it.
     """
+    tracked: list[str] = []
     # Asking git takes a process. In an index a name may lack the prefix of the one before.
-    may_be = CRATE[1:6].encode() in read(git_dir / "index")
-    tracked = _tracked_crates(top, git_dir) if may_be else []
+    if CRATE[1:6].encode() in read(git_dir / "index"):
+        place = {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}
+        paths = decode(call(("ls-files", "-z", "--", f":(top,glob)**/{CRATE}"), top, env=place).stdout)
+        tracked = [path.removesuffix(CRATE) for path in paths]
     with os.scandir(top) as entries:
         below = [f"{entry.name}/" for entry in entries if entry.is_dir(follow_symlinks=False)]
     new = (crate for crate in ("", *below) if Path(top, crate, CRATE).exists())
     crates = {crate for crate in (*tracked, *new) if not crate or crate.isprintable()}
     return [f"/{_SPECIAL.sub(_ESCAPED, crate)}{BUILT}/" for crate in sorted(crates)]
-
-
-def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
-    asked = ("ls-files", "-z", "--", f":(top,glob)**/{CRATE}")
-    paths = decode(call(asked, top, env={"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}).stdout)
-    return [path.removesuffix(CRATE) for path in paths]
 
 
 def _users_file(top: Path, common_dir: Path) -> Path:

@@ -74,7 +74,12 @@ def add(main: Git, path: Path, commit: str) -> Git:
         try:
             main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
         except GitError as error:
-            raise _unreachable(error) if PROMISED in error.stderr else error from error
+            if PROMISED not in error.stderr:
+                raise
+            raise EnvSetupError(
+                f"This clone is partial, and files that are missing here cannot be fetched: {error.stderr}",
+                "Fetch them once while the remote can be reached (git checkout does), then: harness run",
+            ) from error
         linked = Git.open(path)
         # So that git never prunes it, whatever an agent does with `.git`.
         atomic.write(linked.git_dir / "locked", f"{LOCKED}\n".encode(), durable=False)
@@ -110,13 +115,6 @@ def drop_half_made(main: Git, workers: Path) -> None:
             if is_without and workers in top.parents and not os.path.lexists(link(top)):
                 directories.remove_tree(top)
                 directories.remove_tree(own)
-
-
-def _unreachable(error: GitError) -> EnvSetupError:
-    return EnvSetupError(
-        f"This clone is partial, and files that are missing here cannot be fetched: {error.stderr}",
-        "Fetch them once while the remote can be reached (git checkout does), then: harness run",
-    )
 
 
 def at(main: Git, path: Path) -> Git | None:
@@ -240,11 +238,8 @@ def make(source: Git, clone: Path, commit: str) -> Settings:
 def _skeleton(clone: Path, objects: Path) -> None:
     for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (clone / directory).mkdir(parents=True)
-    (clone / "objects" / "info" / "alternates").write_bytes(_alternate(objects))
-
-
-def _alternate(path: Path) -> bytes:
-    return (quoted(path) if "\n" in str(path) else os.fsencode(path)) + b"\n"
+    borrowed = quoted(objects) if "\n" in str(objects) else os.fsencode(objects)
+    (clone / "objects" / "info" / "alternates").write_bytes(borrowed + b"\n")
 
 
 def discard(path: Path) -> None:

@@ -74,7 +74,11 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
 
 def _begin(git: Git, fd: int) -> None:
     """Write the time into the lock file, once no lock file of a killed holder is left."""
-    since = _noted(fd)
+    try:
+        since = float(os.pread(fd, NOTE_LIMIT, 0))
+    except ValueError:
+        # The last holder has finished.
+        since = None
     if since is not None:
         try:
             remove_dead_locks(git, since, everywhere=True)
@@ -83,14 +87,6 @@ def _begin(git: Git, fd: int) -> None:
             return
     os.ftruncate(fd, 0)
     os.pwrite(fd, b"%.3f\n" % time.time(), 0)
-
-
-def _noted(fd: int) -> float | None:
-    """Return since when the last holder works; None if it finished."""
-    try:
-        return float(os.pread(fd, NOTE_LIMIT, 0))
-    except ValueError:
-        return None
 
 
 def leftover_locks(git: Git, refs: Sequence[str] = ()) -> list[Path]:

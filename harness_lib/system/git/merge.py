@@ -133,7 +133,9 @@ def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
 
 def _merged(git: Git, base: str, theirs: str, tip: str) -> Picked:
     """Merge the step from `base` to `theirs` into the content of `tip`."""
-    ours = tip if parted(git, tip, theirs) == base else _as_child(git, tip, base)
+    ours = tip
+    if parted(git, tip, theirs) != base:
+        ours = git.commit(git.tree_of(tip), [base], "harness: a base to merge from")
     return _three_way(git, ours, theirs, tip)
 
 
@@ -144,11 +146,6 @@ def _three_way(git: Git, ours: str, theirs: str, tip: str) -> Picked:
         raise failure(args, result.returncode, result.stderr)
     tree, *paths = decode(result.stdout)
     return Picked(tip, tuple(dict.fromkeys(paths)), tree)
-
-
-def _as_child(git: Git, tip: str, base: str) -> str:
-    """Return a commit with the content of `tip` whose only parent is `base`."""
-    return git.commit(git.tree_of(tip), [base], "harness: a base to merge from")
 
 
 def like(git: Git, commit: str, tree: str, parents: Sequence[str], message: str) -> str:

@@ -297,11 +297,14 @@ class Git(NamedTuple):
         files = (self.common_dir / "reftable", self.common_dir / name)
         if any(map(os.path.lexists, files)) or any(char in name for char in "^~:@*?[ "):
             return False
-        packed = name if name.endswith("/") else f"{name}\n"
         try:
-            return f" {packed}".encode("utf-8", "surrogateescape") not in _packed(self.common_dir)
+            packed = (self.common_dir / "packed-refs").read_bytes()
+        except FileNotFoundError:
+            return True
         except OSError:
             return False
+        end = "" if name.endswith("/") else "\n"
+        return f" {name}{end}".encode("utf-8", "surrogateescape") not in packed
 
     def index_state(self) -> bytes:
         """Return the checksum at the end of the index, which differs with its content."""
@@ -402,17 +405,7 @@ class Git(NamedTuple):
 
 def _content(path: Path) -> str:
     """Return the line in a file of git; "" if it cannot be read."""
-    try:
-        return os.fsdecode(path.read_bytes()).rstrip()
-    except OSError:
-        return ""
-
-
-def _packed(common_dir: Path) -> bytes:
-    try:
-        return (common_dir / "packed-refs").read_bytes()
-    except FileNotFoundError:
-        return b""
+    return os.fsdecode(calls.read(path)).rstrip()
 
 
 def to_end(operation: str) -> str:

@@ -225,14 +225,18 @@ def go_back(
     current = snapshot.capture(git, excluded_paths, base=base, before=before)
     move = _plan(git, base, made, current, before, excluded_paths)
     journal = git.git_dir / JOURNAL
-    _remember_emptied(journal, move)
+    if journal.exists():
+        # A killed run was about to remove these: its files may be gone, but not their directories.
+        move.emptied.extend(decode(journal.read_bytes()))
+    atomic.write(journal, encode(move.emptied), durable=False)
     problems = list(move.problems)
     for rules in (True, False):
         problems += _carry_out(git, move, rules=rules)
         if before is not None:
             problems += _give_back(git, before, made, current, excluded_paths, rules=rules)
-    if before is not None:
-        problems += _lost(git, before)
+    for path in before.unprotected if before else ():
+        if not os.path.lexists(git.top / path):
+            problems.append(f"{path} was there before, could not be kept, and is gone")
     move_head(git, base, git.head(), "harness: go back")
     reset_index(git, base)
     atomic.remove(journal)
@@ -247,13 +251,6 @@ def _point_head(git: Git, branch: str | None, base: str) -> None:
         _patiently(lambda: git.run("update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base))
     else:
         _patiently(lambda: git.run("symbolic-ref", "-m", "harness: go back", "HEAD", branch))
-
-
-def _remember_emptied(journal: Path, move: _Move) -> None:
-    """Add what a killed run was about to remove: its files may be gone, but not their directories."""
-    if journal.exists():
-        move.emptied.extend(decode(journal.read_bytes()))
-    atomic.write(journal, encode(move.emptied), durable=False)
 
 
 def _plan(
@@ -335,8 +332,3 @@ def _give_back(
         *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
         *(f"{_blocked(git, path)} first" for path in blocked),
     ]
-
-
-def _lost(git: Git, before: Before) -> list[str]:
-    gone = [path for path in before.unprotected if not os.path.lexists(git.top / path)]
-    return [f"{path} was there before, could not be kept, and is gone" for path in gone]

@@ -124,7 +124,8 @@ def unmerged(git: Git) -> tuple[str, ...]:
 
 def _marked(git: Git) -> dict[str, str]:
     """Return path → tag of `git ls-files -v` of the files with a mark."""
-    return {path: tag for path, tag in _tagged(git, git.index_state()).items() if is_mark(tag)}
+    tagged = _tagged(git, git.index_state())
+    return {path: tag for path, tag in tagged.items() if tag.islower() or tag == _SKIPPED}
 
 
 @lru_cache(maxsize=32)
@@ -132,11 +133,6 @@ def _tagged(git: Git, _index: bytes) -> Mapping[str, str]:
     """Return path → tag of `git ls-files -v` of the files of this index that are not just tracked."""
     records = decode(git.run(*AS_MARKED, "ls-files", "-v", "-z").stdout)
     return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H"}
-
-
-def is_mark(tag: str) -> bool:
-    """Return whether a tag of `git ls-files -v` is a mark."""
-    return tag.islower() or tag == _SKIPPED
 
 
 def _is_skipped(tag: str) -> bool:
@@ -165,7 +161,9 @@ def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> tuple[st
     If there are none, return such untracked ones.
     """
     for which in (("--ignored", "--exclude-standard"), ("--exclude-standard",)):
-        paths = (path for path in _others(there, *which) if not covers(excluded_paths, path.rstrip("/")))
+        # A directory of only such files is listed once, with a slash.
+        listing = there.run("ls-files", "--others", "--directory", *which, "-z").stdout
+        paths = (path for path in sorted(decode(listing)) if not covers(excluded_paths, path.rstrip("/")))
         named = (path for path in paths if CACHES.isdisjoint(Path(path).parts))
         found = tuple(islice((each for each in named if _differs(there.top / each, clean.top / each)), MOST))
         if found:
@@ -187,11 +185,6 @@ def kept_otherwise(there: Git, clean: Git) -> tuple[str, ...]:
     return tuple(
         islice((path for path, one, other in both if not one.is_dir() and not _is_same(one, other)), MOST)
     )
-
-
-def _others(git: Git, *which: str) -> list[str]:
-    """Return untracked files; a directory of only such files once, with a slash."""
-    return sorted(decode(git.run("ls-files", "--others", "--directory", *which, "-z").stdout))
 
 
 def _differs(there: Path, clean: Path) -> bool:
@@ -243,7 +236,8 @@ def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
     changed = {path for path in trees.difference(git, rules_then, rules_now) if _is_rules(path)}
     if not changed:
         return []
-    files = list(_ignored_files(git))
+    listing = git.run("ls-files", "--others", "--ignored", "--exclude-standard", "-z").stdout
+    files = [path for path in decode(listing) if not path.endswith("/")]
     if not files:
         return []
     with trees.scratch_directory(git) as place:
@@ -291,11 +285,6 @@ def rules_in(files: Mapping[str, trees.Entry]) -> dict[str, trees.Entry]:
 
 def _is_rules(path: str) -> bool:
     return path.rpartition("/")[2] == RULES
-
-
-def _ignored_files(git: Git) -> Iterable[str]:
-    listing = git.run("ls-files", "--others", "--ignored", "--exclude-standard", "-z").stdout
-    return (path for path in decode(listing) if not path.endswith("/"))
 
 
 def _lay_out(git: Git, place: Path, rules_then: str, present: Collection[str]) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness_lib.system.git.calls import covers, decode, encode
@@ -38,7 +38,11 @@ _changed: dict[tuple[Path, str, str], Mapping[str, Change]] = {}
 @contextmanager
 def scratch_directory(git: Git) -> Iterator[Path]:
     """Yield a new directory in the git directory, gone afterwards."""
-    _sweep(git.git_dir)
+    for old in git.git_dir.glob(PREFIX + "*"):
+        # A killed process has left it: one lives for seconds, so a day is enough.
+        with suppress(FileNotFoundError):
+            if time.time() - old.stat().st_mtime > STALE_SECONDS:
+                _remove(old)
     place = git.git_dir / f"{PREFIX}{os.urandom(8).hex()}"
     place.mkdir(0o700)
     try:
@@ -190,17 +194,6 @@ def sizes(git: Git, oids: Iterable[str]) -> dict[str, int]:
         return {}
     answer = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode()).stdout
     return {oid: int(size) for oid, _, size in (line.partition(" ") for line in answer.decode().splitlines())}
-
-
-def _sweep(git_dir: Path) -> None:
-    """Remove what killed processes left: a scratch directory lives for seconds, so a day is enough."""
-    for old in git_dir.glob(PREFIX + "*"):
-        try:
-            stale = time.time() - old.stat().st_mtime > STALE_SECONDS
-        except FileNotFoundError:
-            continue
-        if stale:
-            _remove(old)
 
 
 def _remove(place: Path) -> None:

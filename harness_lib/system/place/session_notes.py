@@ -103,18 +103,15 @@ def sweep(root: str, before: float) -> None:
     """
     for kind in KINDS:
         directory = os.path.join(root, PRIVATE_DIR, kind)
-        for name in _names(directory):
+        try:
+            names = os.listdir(directory)
+        except FileNotFoundError:
+            continue
+        for name in names:
             note = os.path.join(directory, name)
             last = written(note)
             if last is not None and last < before:
                 remove(note)
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except FileNotFoundError:
-        return []
 
 
 def _make_directory(directory: str) -> None:

@@ -148,10 +148,16 @@ def first_word(command: str) -> str | None:
     text = command.strip()
     if _EXPANSIONS & set(text):
         return None
-    words = _words(text)
-    if words is None or any(word and set(word) <= _OPERATORS for word in words):
+    import shlex  # noqa: PLC0415 (every verb loads this file, and few look for a program)
+
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        words = list(lexer)
+    except ValueError:
         return None
-    return _program(words)
+    return None if any(word and set(word) <= _OPERATORS for word in words) else _program(words)
 
 
 def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:
@@ -191,18 +197,6 @@ def _find_from(word: str, cwd: Path, env: Mapping[str, str]) -> str | None:
     # An empty or relative entry of PATH counts from the directory of the command, not from ours.
     entries = (str(cwd / entry) for entry in env.get("PATH", os.defpath).split(os.pathsep))
     return find(word, os.pathsep.join(entries))
-
-
-def _words(text: str) -> list[str] | None:
-    import shlex  # noqa: PLC0415 (every verb loads this file, and few look for a program)
-
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        return list(lexer)
-    except ValueError:
-        return None
 
 
 def _program(words: list[str]) -> str | None:

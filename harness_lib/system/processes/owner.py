@@ -214,15 +214,11 @@ def _named_process(text: str, line: Sequence[Process]) -> Process | None:
     for ancestor in line:
         if ancestor.pid == pid:
             return ancestor
-    return process.find(pid) if _may_signal(pid) else None
-
-
-def _may_signal(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except (OSError, OverflowError):
-        return False
-    return pid > 0
+        return None
+    return process.find(pid) if pid > 0 else None
 
 
 def _is_transient(ancestor: Process) -> bool:

@@ -33,8 +33,8 @@ from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic, directories, printed
 from harness_lib.task import Task
-from harness_lib.text import some
 
+# The logs of the checks of attempts: not of the user's `validate`, of cleanups or of agents.
 JUDGING = re.compile(r"\d+(-merged)?\.log")
 
 
@@ -82,20 +82,6 @@ def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) 
     return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, watch))
 
 
-def failed_logs(ctx: Context, task: Task) -> list[Path]:
-    """Return the logs of the checks of attempts at `task`, the last one first.
-
-    Logs of the user's `validate`, of cleanups and of agents are not among them.
-    """
-    logs = []
-    for path in directories.matching(log_directory(ctx, task), "*.log"):
-        # `.harness/` may be deleted at any time.
-        with suppress(FileNotFoundError):
-            if JUDGING.fullmatch(path.name):
-                logs.append((path.stat().st_mtime_ns, path))
-    return [path for _, path in sorted(logs, reverse=True)]
-
-
 def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
     """Return an excerpt of the check that `task` failed last, and the path of the whole log.
 
@@ -104,7 +90,13 @@ def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
     reason = task.handback.reason if task.handback else (task.error_log or ("",))[-1]
     if not any(words in reason for words in (FAILED, DID_NOT, PRINTED)):
         return None
-    log = next(iter(failed_logs(ctx, task)), None)
+    logs = []
+    for path in directories.matching(log_directory(ctx, task), "*.log"):
+        # `.harness/` may be deleted at any time.
+        with suppress(FileNotFoundError):
+            if JUDGING.fullmatch(path.name):
+                logs.append((path.stat().st_mtime_ns, path))
+    log = max(logs)[1] if logs else None
     text = runners.of(printed.ends_of(log)) if log else ""
     return (text, log) if log and text else None
 
@@ -272,11 +264,7 @@ def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
     if checked.verdict == "TIMEOUT":
         message = f"{HELD_OUT_NOT_RUN} end within {task.validation.timeout_seconds} s."
         return Checked("TIMEOUT", message, "", nowhere, held_out=True)
-    names = _names(checked) if task.validation.hidden_names else []
-    message = f"{HELD_OUT_FAILED}: {some(names, NAMED)}." if names else f"{HELD_OUT_FAILED}."
+    failed = runners.failures(printed.ends_of(checked.log)) if task.validation.hidden_names else []
+    names = quoting.named([each.name for each in failed], NAMED, quoting.PATH_LENGTH)
+    message = f"{HELD_OUT_FAILED}: {names}." if names else f"{HELD_OUT_FAILED}."
     return Checked("TEST_FAIL", message, "", nowhere, held_out=True)
-
-
-def _names(checked: Checked) -> list[str]:
-    failed = runners.failures(printed.ends_of(checked.log))
-    return [quoting.one_line(each.name, quoting.PATH_LENGTH) for each in failed]

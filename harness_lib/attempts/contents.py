@@ -6,7 +6,6 @@ import json
 import os
 import posixpath
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -96,20 +95,15 @@ def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:
 
 def _key(git: Git, path: str, old: trees.Entry | None) -> str | None:
     """Return what kind of key the attempt seems to have put into the file at `path`."""
-    kind = vacuous.key_in(_standing(git.top / path))
+    try:
+        kind = vacuous.key_in(nofollow.read(git.top / path, MOST_BYTES))
+    except OSError:
+        return None
     return None if kind is None or (old and vacuous.key_in(_stored(git, old[1]))) else kind
 
 
 def _stored(git: Git, oid: str) -> bytes:
     return git.run("cat-file", "blob", oid).stdout
-
-
-def _standing(path: Path) -> bytes:
-    """Return the beginning of the file at `path`; nothing if there is none."""
-    try:
-        return nofollow.read(path, MOST_BYTES)
-    except OSError:
-        return b""
 
 
 def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:

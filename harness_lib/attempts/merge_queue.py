@@ -245,7 +245,9 @@ def _try(
     """
     target = _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
-    tasks = pending_merges.waiting(ctx, session, task, _elsewhere(ctx, session, task))
+    shared = ctx.store.shared
+    elsewhere = [] if shared is None else snapshots.waiting(ctx, remote.of(ctx, task), session, task)
+    tasks = pending_merges.waiting(ctx, session, task, elsewhere)
     keep = check.Renewals(ctx, task).when_due
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip, keep)
@@ -270,13 +272,6 @@ def _try(
         pending_merges.take_back(ctx, batch)
         raise
     return _completed(ctx, session, moving, said)
-
-
-def _elsewhere(ctx: Context, session: Session, task: Task) -> list[Task]:
-    """Return the tasks of other machines that wait for the same branch."""
-    if ctx.store.shared is None:
-        return []
-    return snapshots.waiting(ctx, remote.of(ctx, task), session, task)
 
 
 def _begin_again(ctx: Context, task: Task) -> Task:

@@ -140,7 +140,9 @@ def _open(ctx: Context, goes_on: bool, is_known: bool) -> Opened:  # noqa: FBT00
         with ctx.store.transaction("tasks") as tx:
             tx.count_session(session.number)
         return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
-    warnings += _sweep(ctx)
+    if (head := ctx.git.head()) and worker_worktrees.are_any(ctx):
+        # Of killed runs, whose tasks are recovered now.
+        warnings += (*worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx)),)
     _check_environment(ctx, session)
     opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
     with ctx.store.transaction("tasks") as tx:
@@ -181,14 +183,6 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
         sessions.close(tx, current)
     sessions.disable_hooks_when_finished(tx, ctx.store)
     return stop
-
-
-def _sweep(ctx: Context) -> tuple[str, ...]:
-    """Remove the work trees of killed runs, now that their tasks are recovered."""
-    head = ctx.git.head()
-    if not (head and worker_worktrees.are_any(ctx)):
-        return ()
-    return tuple(worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx)))
 
 
 def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:

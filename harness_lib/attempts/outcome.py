@@ -17,7 +17,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules import rechecks, recovery, transitions
 from harness_lib.rules.attempts import Ending, Halt
-from harness_lib.state.api import Questions, Tx
+from harness_lib.state.api import Questions
 from harness_lib.system.git import locks
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task
@@ -141,12 +141,14 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     with ctx.store.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
-        if done.repairs is not None:
-            _forget_repaired(tx, done)
+        for repaired in rechecks.red(tx.search("completed")) if done.repairs is not None else ():
+            # Its own check has passed, so it is red no more.
+            if rechecks.whole_key(repaired) == rechecks.whole_key(done):
+                tx.replace(transitions.recheck(repaired, None))
         tx.log("Completed", f"(commit {commit[:SHORT]})", session=session.number, task=task.id)
         for sentence in look_at:
             tx.log("WARN", sentence, session=session.number, task=task.id)
-        return Ended(done, count_attempt(tx, ctx, session))
+        return Ended(done, sessions.after_attempt(tx, ctx, session))
 
 
 def with_command(git: Git, task: Task) -> list[str]:
@@ -159,20 +161,3 @@ def with_command(git: Git, task: Task) -> list[str]:
     span = f"{base[:SHORT]}..{commit[:SHORT]}"
     show = typed.git("show", commit[:SHORT]) if is_one else typed.git("log", "--patch", span)
     return [f"{sentence} ({show})" for sentence in task.look_at]
-
-
-def _forget_repaired(tx: Tx, done: Task) -> None:
-    """Clear the red mark of the task that `done` has repaired: its check has passed."""
-    for task in rechecks.red(tx.search("completed")):
-        if rechecks.whole_key(task) == rechecks.whole_key(done):
-            tx.replace(transitions.recheck(task, None))
-
-
-def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
-    """Count a finished attempt; end the session and remove the enable flag if no work is left."""
-    # With several workers an attempt may outlive the session in which it began: it counts in the next one.
-    mine = next((s for s in tx.sessions() if s.number == session.number), None)
-    current = mine or sessions.mine(tx, ctx) or session
-    stop = sessions.after_attempt(tx, current, of_run=ctx.target is not None)
-    sessions.disable_hooks_when_finished(tx, ctx.store)
-    return stop

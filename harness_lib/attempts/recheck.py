@@ -21,7 +21,6 @@ from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import arrows, rechecks, transitions
-from harness_lib.state.api import Tx
 from harness_lib.system.git import clones, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Recheck, Task
@@ -247,16 +246,11 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         checked = transitions.recheck(current, found)
         held = tx.holds_agents()
         tx.replace(checked)
-        if gist is not None:
-            _log(tx, checked, gist)
+        if gist is not None and not found.passed:
+            text = quoting.one_line(f"{rechecks.words(checked)}: {gist}", quoting.FAILURE_LENGTH)
+            tx.log("WARN", text, session=tx.session_count, task=task.id)
         if tx.holds_agents() and not held:
             # The enable flag is gone because all was done; if work remained, somebody has paused the list.
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         sessions.disable_hooks_when_finished(tx, ctx.store)
     return checked
-
-
-def _log(tx: Tx, task: Task, gist: str) -> None:
-    if task.recheck is not None and not task.recheck.passed:
-        text = f"{rechecks.words(task)}: {gist}"
-        tx.log("WARN", quoting.one_line(text, quoting.FAILURE_LENGTH), session=tx.session_count, task=task.id)

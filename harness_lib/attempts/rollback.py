@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots, target_branch
-from harness_lib.core import quoting, trust
+from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
@@ -100,7 +100,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         tx.log("ROLLBACK", result + kept, session=session.number, task=task.id)
         for warning in warnings:
             tx.log("WARN", warning, session=session.number, task=task.id)
-        stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
+        stop = sessions.after_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     rescue_refs.drop_before(git, task)
     return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=base is not None)
 
@@ -216,7 +216,7 @@ def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcom
         tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
         for warning in warnings:
             tx.log("WARN", warning, session=session.number, task=task.id)
-        stop = outcome.count_attempt(tx, ctx, session)
+        stop = sessions.after_attempt(tx, ctx, session)
     rescue_refs.drop_before(ctx.git, task)
     return outcome.Ended(ended, stop, warnings=tuple(warnings))
 

@@ -230,15 +230,14 @@ def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
 def bring_all(ctx: Context) -> Answer:
     """Fetch all work that other machines have kept: of ended attempts, and of those that go on."""
     there = remote.of(ctx)
-    safe = f"{recovery.RESCUES}"
-    specs = [f"+{there.ref('rescue')}/*:{safe}*"]
+    specs = [f"+{there.ref('rescue')}/*:{rescue_refs.RESCUE_REFS}*"]
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs)
     if answer.done:
         wip = f"+{there.ref('wip')}/*:{there.copy('wip')}/*"
         answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, wip)
     for name, commit in there.git.refs(there.copy("wip")) if answer.done else ():
         task, fence = name.split("/")[-2:]
-        there.git.set_ref(f"{safe}{task}/so-far-{fence}", commit)
+        there.git.set_ref(f"{rescue_refs.RESCUE_REFS}{task}/so-far-{fence}", commit)
     return answer
 
 

@@ -260,20 +260,16 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
     """Keep the content of a work tree unless `commit` or a rescue ref has it; return the ref."""
     head = git.head()
     tree = snapshot.capture(git)
-    if head is not None and tree == git.tree_of(head) and _is_kept(git, head, commit):
-        return None
+    if head is not None and tree == git.tree_of(head):
+        asked = ("for-each-ref", "--contains", head, "--count=1", "refs/heads", "refs/harness")
+        if git.is_ancestor(head, commit) or git.text(*asked):
+            return None
     if any(git.tree_of(oid) == tree for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
         return None
     name = f"{rescue_refs.RESCUE_REFS}{_left_over(git)}"
     ref = rescue_refs.keep(git, name, tree, head, f"left over in {git.top}")
     ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.show_command(ref)}")
     return ref
-
-
-def _is_kept(git: Git, head: str, commit: str) -> bool:
-    if git.is_ancestor(head, commit):
-        return True
-    return bool(git.text("for-each-ref", "--contains", head, "--count=1", "refs/heads", "refs/harness"))
 
 
 def copy_ignored(ctx: Context, git: Git) -> None:

@@ -379,20 +379,23 @@ def must_check(questions: Questions, ctx: Context) -> bool:
     return questions.no_work() in ALL_TAKEN
 
 
-def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReason | None:
+def after_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     """Count a finished attempt; end or halt the session if nothing is left to do; return the stop reason."""
+    # With several workers an attempt may outlive the session in which it began: it counts in the next one.
+    same = next((each for each in tx.sessions() if each.number == session.number), None)
+    session = same or mine(tx, ctx) or session
     session = unhalted(session)._replace(finished_attempts=session.finished_attempts + 1)
     tx.replace_session(session)
     record_blocked(tx, session.number)
-    spent = tx.session_spent(session)
-    reason = tx.no_work()
+    spent, reason = tx.session_spent(session), tx.no_work()
     if reason in ALL_TAKEN:
-        return end(tx, session, reason, of_run=of_run)
-    if spent:
+        reason = end(tx, session, reason, of_run=ctx.target is not None)
+    elif spent:
         tx.log("STATS", stats.render(tx.counts()), session=session.number)
         # What the Stop hook says then must be true: no other session may start, either.
         halt(tx, session, Halt("SPENT", tx.sessions_spent() or spent))
-        return spent
+        reason = spent
+    disable_hooks_when_finished(tx, ctx.store)
     return reason
 
 

@@ -119,7 +119,11 @@ def line(message: str, limit: int = LIMIT) -> str:
     Line breaks become ` | `; what cannot be printed (colours of a terminal) becomes a blank.
     From the middle of a long text is cut: its beginning names the failure, its end is the output's last word.
     """
-    rows = (in_one_line(row) for row in _rows(message))
+    # The output of a check may be megabytes; only its ends are kept anyway.
+    reach = LIMIT * 20
+    if len(message) > 2 * reach:
+        message = message[:reach] + "\n" + message[-reach:]
+    rows = (in_one_line(row) for row in message.splitlines())
     text = " | ".join(row for row in rows if row)
     if len(text) <= limit:
         return text
@@ -135,14 +139,6 @@ def category_of(text: str) -> Category | None:
     """
     match = _CATEGORY.search(text)
     return cast("Category", match[1]) if match else None
-
-
-def _rows(message: str) -> list[str]:
-    # The output of a check may be megabytes; only its ends are kept anyway.
-    reach = LIMIT * 20
-    if len(message) > 2 * reach:
-        message = message[:reach] + "\n" + message[-reach:]
-    return message.splitlines()
 
 
 def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:

@@ -62,11 +62,6 @@ def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
     return texts
 
 
-def longest_chain(tasks: Iterable[Task]) -> int:
-    """Return the length of the longest chain of `tasks` in which each depends on the one before it."""
-    return max(depths(tasks).values(), default=-1) + 1
-
-
 def depths(tasks: Iterable[Task]) -> dict[str, int]:
     """Return for each of `tasks` how many of them come before it, one after another.
 

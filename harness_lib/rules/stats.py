@@ -93,7 +93,7 @@ def of(state: State) -> Ahead:
     """Return how many tasks of `state` are left."""
     lost = selection.hopeless(state)
     left = [task for task in state.tasks if not task.is_done and task.id not in lost]
-    return Ahead(len(left), graph.longest_chain(left))
+    return Ahead(len(left), max(graph.depths(left).values(), default=-1) + 1)
 
 
 class Old(NamedTuple):

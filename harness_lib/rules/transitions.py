@@ -159,7 +159,10 @@ def begin_rollback(
     text = attempts.line(message or "")
     cost = attempts.cost(ending)
     used = task.attempts + cost.counts
-    blamed = cost.outcome == "failed"
+    errors = task.error_log
+    if cost.outcome == "failed":
+        assert category is not None, f"BUG: {task.id} fails without a category."
+        errors = (*errors, attempts.entry(category, text))
     intent = Intent(
         "rollback",
         timestamps.render(now),
@@ -173,7 +176,7 @@ def begin_rollback(
     return task._replace(
         sent_back=() if cost.counts else task.sent_back,
         attempts=max(used, task.max_attempts) if cost.uses_up else used,
-        error_log=(*task.error_log, _blame(task, category, text)) if blamed else task.error_log,
+        error_log=errors,
         intent=intent,
     )
 
@@ -380,8 +383,3 @@ def _unclaimed(task: Task) -> Task:
         interrupted=None,
         look_at=(),
     )
-
-
-def _blame(task: Task, category: Category | None, text: str) -> str:
-    assert category is not None, f"BUG: {task.id} fails without a category."
-    return attempts.entry(category, text)

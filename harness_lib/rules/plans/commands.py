@@ -167,17 +167,14 @@ def whole(text: str) -> str | None:
     """Return the command that all of `text` is, without "passes" behind it; None if it is a sentence."""
     spans = _SPAN.findall(text)
     bare = text.strip()
-    if (said := _SAID.search(bare)) and not _is_inside_quotes(bare[: said.start()]):
+    # A quote that is still open there holds those words.
+    if (said := _SAID.search(bare)) and not re.search("[\"']", _QUOTED.sub("", bare[: said.start()])):
         bare = bare[: said.start()].strip()
     if bare.startswith("```"):
         return typed(re.sub(r"^```\w*\n|\n?```$", "", bare))
     if len(spans) == 1 and bare == f"`{spans[0]}`":
         bare = spans[0]
     return typed(bare) if looks_like_one(bare) else in_prose(re.sub(_FIELD, "", text))
-
-
-def _is_inside_quotes(text: str) -> bool:
-    return re.search(r"[\"']", _QUOTED.sub("", text)) is not None
 
 
 def automated(texts: Sequence[str]) -> str | None:

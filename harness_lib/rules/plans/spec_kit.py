@@ -135,7 +135,7 @@ def _box(doc: Document, head: Heading) -> Box:
 
 
 def _phases(doc: Document, items: list[_Item]) -> list[_Phase]:
-    numbered = any(_PHASE.search(head.text) for head in doc.headings)
+    numbered = any(map(_is_phase, doc.headings))
     phases: dict[Heading | None, _Phase] = {}
     for index, item in enumerate(items):
         head = doc.above(item.box.line, _is_phase if numbered else _is_section)

@@ -14,7 +14,6 @@ from harness_lib.rules.plans import commands
 from harness_lib.rules.plans.plan import (
     Document,
     Format,
-    Heading,
     Plan,
     PlannedTask,
     without_comments,
@@ -38,7 +37,8 @@ def read(doc: Document) -> Plan | None:
     starts = [head.line for head, _ in heads]
     tasks, outside, last = [], [], 0
     for (head, match), key in zip(heads, keys, strict=True):
-        end = _end(doc, head, starts)
+        # The next task begins, or a section that is not below this one.
+        end = min([doc.end_of(head), *(line for line in starts if line > head.line)])
         boxes = doc.boxes_in(head.line, end)
         tasks.append(
             PlannedTask(
@@ -63,11 +63,6 @@ def _check(doc: Document, start: int, end: int) -> str | None:
     tokens = doc.within(start, end)
     said = "\n".join(token.content for token in tokens if token.type == "inline")
     return commands.expected_to_pass(tokens) or commands.in_prose(said)
-
-
-def _end(doc: Document, head: Heading, starts: list[int]) -> int:
-    """Return the line after the task of `head`: the next one begins, or a section that is not below it."""
-    return min([doc.end_of(head), *(line for line in starts if line > head.line)])
 
 
 FORMAT = Format(

@@ -42,7 +42,6 @@ NAMED = 10
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
     parser.add_argument(
         "--path",
@@ -210,11 +209,7 @@ def _in(ctx: Context, place: worker_worktrees.Place, session: Session, task_id: 
     try:
         return complete.finish(view, session, taken.task)
     except (HarnessError, OSError, KeyboardInterrupt) as error:
-        _give_back(view, session, taken.task, str(error))
+        current = view.store.ask().task(taken.task.id)
+        if current is not None and current.status == "in_progress" and current.intent is None:
+            requeue.interrupted(view, session, current, str(error))
         raise
-
-
-def _give_back(ctx: Context, session: Session, task: Task, why: str) -> None:
-    current = ctx.store.ask().task(task.id)
-    if current is not None and current.status == "in_progress" and current.intent is None:
-        requeue.interrupted(ctx, session, current, why)

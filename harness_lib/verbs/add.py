@@ -22,7 +22,6 @@ HELP_ORDER = 20
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("title", nargs="?", help="what is to be done")
     options.add_task(parser, editing=False)
     parser.add_argument(
@@ -41,7 +40,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness add`."""
     if args.proposed is not None:
         return _proposed(ctx, args)
     if args.title is None or args.dismiss:

@@ -28,7 +28,6 @@ POLL_SECONDS = 0.05
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     options.add_limits(parser)
 
 

@@ -1,6 +1,6 @@
 """`harness check`: report problems of the list, and the commands that it would run.
 
-Never writes and takes no lock; `--repair` is `harness_lib.core.repair_list`.
+Never writes and takes no lock, unless it is to repair or to restore the list.
 Source: docs/design.md, "Reading is strict" and "Trust".
 """
 
@@ -31,7 +31,6 @@ LENGTH = 300
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("--all", action="store_true", help="show every problem and command in full")
     parser.add_argument(
         "--repair", action="store_true", help="restore a broken list, and repair what a crash left behind"
@@ -45,7 +44,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness check`."""
     if args.restore:
         return put_back(ctx)
     return repair(ctx) if args.repair else run(ctx, everything=args.all)

@@ -17,7 +17,6 @@ HELP_ORDER = 140
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="(default: the one that you hold)")
     parser.add_argument("step", metavar="M/N", help="step M of N is done")
     parser.add_argument("text", help="what was done")

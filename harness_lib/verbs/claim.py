@@ -28,7 +28,6 @@ SHOWN = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="claim this task instead of the next one")
     parser.add_argument(
         "--dry-run", action="store_true", help="show which task would be claimed and why; claim nothing"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any
 
 from harness_lib.core import quoting, rights
@@ -21,7 +20,6 @@ SHOWN = 60
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("name", nargs="?", help="the setting, called like the option of harness run")
     parser.add_argument("value", nargs="?", help="its new value")
     parser.add_argument("--unset", action="store_true", help="remove it from the file")
@@ -31,10 +29,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness config`."""
     if args.value is None and not args.unset:
         return _shown(ctx, args.name)
-    return _changed(ctx, args, settings.project_file(ctx))
+    return _changed(ctx, args)
 
 
 def _shown(ctx: Context, name: str | None) -> Reply:
@@ -58,7 +55,7 @@ def _words(value: Any) -> str:
     return quoting.one_line(", ".join(value) if isinstance(value, tuple) else f"{value}", SHOWN)
 
 
-def _changed(ctx: Context, args: Namespace, project: Path | None) -> Reply:
+def _changed(ctx: Context, args: Namespace) -> Reply:
     if args.name is None or (args.unset and args.value is not None):
         raise UsageError("Name a setting, and its value unless it is to be removed.", EXAMPLE)
     if agent := rights.known_agent(ctx) or owner.in_agent(ctx.env):
@@ -66,9 +63,9 @@ def _changed(ctx: Context, args: Namespace, project: Path | None) -> Reply:
             f"The settings of harness run are for the user to change, not for {agent}.",
             f"Ask the user to type, in a terminal: {EXAMPLE.rsplit(' ', 2)[0]} {args.name} VALUE",
         )
-    if args.project and project is None:
+    path = settings.project_file(ctx) if args.project else settings.user_file(ctx.env)
+    if path is None:
         raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
-    path = project if args.project and project else settings.user_file(ctx.env)
     value = settings.change(path, args.name, args.value, is_project=args.project)
     how = "was removed from" if args.unset else f"is {_words(value)} in"
     return Reply("config", f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})

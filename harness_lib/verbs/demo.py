@@ -40,7 +40,6 @@ KILLED = -9
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument(
         "--machines",
         type=int,
@@ -51,7 +50,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness demo`."""
     if args.machines > 1:
         return _of_machines(ctx, screen.talk if screen.json else screen.data)
     reply = run(ctx, screen.talk if screen.json else screen.data)

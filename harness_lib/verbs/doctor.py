@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.doctor import Diagnoses, Diagnosis, Examination, bad, has_root, machine, project
+from harness_lib.doctor import Diagnoses, Examination, bad, has_root, machine, project
 from harness_lib.errors import Exit
 from harness_lib.system import os_errors
 from harness_lib.terminal.render import Screen
@@ -40,12 +40,14 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
         diagnoses += [each for examination in LIST for each in _examined(examination, ctx)]
     # Several of them may meet the same.
     diagnoses = list(dict.fromkeys(diagnoses))
-    count = {level: sum(each.level == level for each in diagnoses) for level in ("bad", "warn")}
+    failed, odd = (sum(each.level == level for each in diagnoses) for level in ("bad", "warn"))
+    verdict = f"{failed} bad, {odd} to look at" if failed or odd else "all is well"
+    then = "harness status" if has_root(ctx) else "harness init"
     return Reply(
         "doctor",
-        "\n".join([_verdict(count), *(each.line() for each in diagnoses)]),
-        exit=Exit.CHECK_FAILED if count["bad"] else Exit.DONE,
-        next=_next(ctx, diagnoses),
+        "\n".join([verdict, *(each.line() for each in diagnoses)]),
+        exit=Exit.CHECK_FAILED if failed else Exit.DONE,
+        next="harness doctor" if failed else then,
         extra={"found": [each._asdict() for each in diagnoses]},
     )
 
@@ -56,15 +58,3 @@ def _examined(examination: Examination, ctx: Context) -> Diagnoses:
         yield from examination(ctx)
     except OSError as error:
         yield bad(os_errors.describe(error), os_errors.cure(error))
-
-
-def _verdict(count: dict[str, int]) -> str:
-    if not any(count.values()):
-        return "all is well"
-    return f"{count['bad']} bad, {count['warn']} to look at"
-
-
-def _next(ctx: Context, diagnoses: list[Diagnosis]) -> str | None:
-    if any(each.level == "bad" for each in diagnoses):
-        return "harness doctor"
-    return "harness status" if has_root(ctx) else "harness init"

@@ -37,7 +37,6 @@ Changes = Mapping[str, Any]
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task; without it the options of the whole list apply")
     task = parser.add_argument_group("the task (an empty text clears a field)")
     options.add_task(task, editing=True)
@@ -53,7 +52,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness edit`."""
     changes = options.typed_task(args)
     whole = {
         "concurrency_mode": args.mode,

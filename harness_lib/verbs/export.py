@@ -27,7 +27,6 @@ _EMPTY = re.compile(rb"\[ \]")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
     parser.add_argument(
         "--tick",
         metavar="PLAN",

@@ -24,7 +24,6 @@ STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument("--category", choices=CATEGORIES, default="TASK_EXEC")
     parser.add_argument("--message", required=True, help="what went wrong, for the next attempt to read")

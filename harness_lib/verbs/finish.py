@@ -38,7 +38,6 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument(
         "--merge",

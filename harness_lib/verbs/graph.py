@@ -32,7 +32,6 @@ COLOURS = {"completed": "#d4edda", "in_progress": "#cce5ff", "failed": "#f8d7da"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("--format", choices=("tree", "mermaid"), default="tree")
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
 

@@ -30,7 +30,6 @@ NOT_MEASURED = "Support for {} follows its documentation; it has not been tried 
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument(
         "action",
         nargs="?",
@@ -48,7 +47,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness hooks`."""
     if args.action == "status":
         return status(ctx, args.agent)
     if args.agent is None:

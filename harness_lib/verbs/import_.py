@@ -62,7 +62,6 @@ OTHERS = ("superpowers", "spec-kit", "openspec", "gsd", "task-master", "github")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.epilog = f"{parser.epilog or ''}\n\n{MARKDOWN}".strip()
     parser.add_argument("file", help="a plan, a check list or JSON; a directory of plans; - for stdin")
     parser.add_argument("--dry-run", action="store_true", help="show what would be added, add nothing")

@@ -44,7 +44,6 @@ set -e
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", type=Path, help="the project (default: here)")
     parser.add_argument(
         "--mode", choices=MODES, help="one session at a time, or many workers (default: exclusive)"
@@ -67,7 +66,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness init`."""
     return run(
         ctx,
         args.path,

@@ -30,7 +30,6 @@ _TAG = re.compile(r" \[([^\s\[\]]+)\]")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument(
         "-n", metavar="N", dest="lines", type=_count, default=DEFAULT_LINES, help="(default: %(default)s)"
     )
@@ -41,7 +40,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness log`."""
     only = Filter(args.type, args.task, args.session)
     if not args.follow:
         return run(ctx, lines=args.lines, only=only)

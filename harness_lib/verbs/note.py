@@ -17,7 +17,6 @@ HELP_ORDER = 150
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task that taught it")
     parser.add_argument("text", help="what later tasks should know: a decision, a trap")
 

@@ -23,7 +23,6 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
 
 

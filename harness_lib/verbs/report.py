@@ -21,7 +21,6 @@ _SPAN = re.compile(r"([0-9]{1,5})([mhd])")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
     parser.add_argument("--all", action="store_true", help="everything, in as many lines as it takes")
     parser.add_argument(
         "--since",
@@ -33,7 +32,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness report`."""
     since = None if args.since is None else moment(args.since, ctx.clock.now()).timestamp()
     if args.html:
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)

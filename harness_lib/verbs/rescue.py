@@ -31,7 +31,6 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument(
         "action",
         nargs="?",
@@ -51,7 +50,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness rescue`."""
     if args.fetch:
         _fetch(ctx)
     if args.only and args.action != "apply":

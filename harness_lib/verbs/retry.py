@@ -38,7 +38,6 @@ class Reset(NamedTuple):
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("ids", nargs="+", metavar="id", help="the task; several are reset together")
 
 

@@ -19,7 +19,6 @@ HELP_ORDER = 350
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
     parser.add_argument("text", help="what is to be changed; the next agent reads it")
 

@@ -42,7 +42,6 @@ The reply's `tasks` are all tasks that the run has worked on, each with
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.epilog = f"{parser.epilog}\n\n{JSON}"
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="workers at once (default 1)")
     parser.add_argument(

@@ -40,12 +40,10 @@ SHORT = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the next, and why each that waits does)")
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness show`."""
     return run(ctx, args.id, private=not screen.json) if args.id else waiting(ctx)
 
 
@@ -219,17 +217,13 @@ def _last(name: str, rows: Sequence[str]) -> list[str]:
 
 def _last_log(ctx: Context, task: Task) -> Path | None:
     """Return the newest log of this task's check."""
+    paths = directories.matching(ctx.root.logs / check.safe_name(task.id), "*.log")
     try:
-        logs = [(path.stat().st_mtime, path) for path in _logs(ctx, task)]
+        logs = [(path.stat().st_mtime, path) for path in paths if not NO_CHECK.search(path.name)]
     except FileNotFoundError:
         # `.harness/` may be deleted at any time.
         return None
     return max(logs)[1] if logs else None
-
-
-def _logs(ctx: Context, task: Task) -> list[Path]:
-    directory = ctx.root.logs / check.safe_name(task.id)
-    return [path for path in directories.matching(directory, "*.log") if not NO_CHECK.search(path.name)]
 
 
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:

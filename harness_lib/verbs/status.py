@@ -26,7 +26,6 @@ NAME_LENGTH = 80
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
     parser.add_argument(
         "--machines", action="store_true", help="what each machine works on, if several share the list"
@@ -37,7 +36,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness status`."""
     if args.machines:
         return machines(ctx)
     if args.watch:

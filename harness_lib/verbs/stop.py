@@ -24,7 +24,6 @@ SAID = "as it stood at harness stop"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("--session", metavar="N", type=int, help="end session N, whoever opened it")
 
 
@@ -75,17 +74,13 @@ def _session(questions: Questions, ctx: Context, number: int | None) -> Session 
     if session is None:
         open_ones = ", ".join(str(s.number) for s in opened) or "none"
         raise UsageError(f"Session {number} is not open (open: {open_ones}).", "See: harness status")
-    _refuse_run(session)
-    return session
-
-
-def _refuse_run(session: Session) -> None:
-    """Raise HeldError if an active `harness run` has the session: it would go on without one."""
     if sessions.is_live_run(session):
+        # It would go on without a session.
         raise HeldError(
-            f"Session {session.number} is of a harness run that goes on (pid {session.pid}).",
+            f"Session {number} is of a harness run that goes on (pid {session.pid}).",
             f"The user can end it: {sessions.how_to_end(session)}",
         )
+    return session
 
 
 def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -29,12 +29,8 @@ EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
 HELP_ORDER = 535
 
 
-ACTIONS = ("init", "move", "join", "status", "check", "upgrade")
-
-
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("action", choices=ACTIONS, help="see docs/many-machines.md")
+    parser.add_argument("action", choices=tuple(_ACTIONS), help="see docs/many-machines.md")
     parser.add_argument("url", nargs="?", help="the address of the database, without a password")
     parser.add_argument("--list", dest="name", help="the name of the list there (default: of the project)")
     for name, what in (("work", "for unfinished work"), ("target", "that the branch is pushed to")):
@@ -69,17 +65,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness store`."""
     ctx.load_driver()
-    actions = {
-        "init": _init,
-        "move": _move,
-        "join": _join,
-        "status": _status,
-        "check": _check,
-        "upgrade": _upgrade,
-    }
-    return actions[args.action](ctx, args)
+    return _ACTIONS[args.action](ctx, args)
 
 
 def _init(_ctx: Context, args: Namespace) -> Reply:
@@ -288,3 +275,13 @@ def _url(args: Namespace) -> str:
         example = typed.harness("store", args.action, "postgresql://db.example.org/agents", *end)
         raise UsageError("The address is missing.", f"For example: {example}")
     return str(args.url)
+
+
+_ACTIONS = {
+    "init": _init,
+    "move": _move,
+    "join": _join,
+    "status": _status,
+    "check": _check,
+    "upgrade": _upgrade,
+}

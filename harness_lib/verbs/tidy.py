@@ -25,7 +25,6 @@ SHOWN = 20
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument(
         "--days",
         metavar="N",
@@ -55,9 +54,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     With `take` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
     Raises RefusedError: an agent would take them.
     """
-    command = typed.harness("tidy", "--yes")
     if args.yes:
-        rights.require_user(ctx, "old logs and rescued work", command)
+        rights.require_user(ctx, "old logs and rescued work", typed.harness("tidy", "--yes"))
     now = ctx.clock.now().timestamp()
     logs = stats.outdated(rescue_refs.logs(ctx), now, args.days, args.megabytes * rescue_refs.MEGABYTE)
     works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []
@@ -71,16 +69,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     lines += [f"  {quoting.one_line(row, 300)}" for row in first(rows, SHOWN)]
     if not args.yes and args.rescues is None:
         lines.append(f"rescued work stays, unless its age is named: {typed.harness('tidy', '--rescues', 90)}")
+    then = "harness status"
+    if (logs or works) and not args.yes:
+        old = () if args.rescues is None else ("--rescues", f"{args.rescues:g}")
+        limits = ("--days", f"{args.days:g}", "--megabytes", args.megabytes)
+        then = typed.harness("tidy", *limits, *old, "--yes")
     return Reply(
         "tidy",
         "\n".join(lines),
-        next="harness status"
-        if args.yes or not (logs or works)
-        else _command(args.days, args.megabytes, args.rescues),
+        next=then,
         extra={"logs": len(logs), "bytes": sum(each.size for each in logs), "rescues": len(works)},
     )
-
-
-def _command(days: float, megabytes: int, rescues: float | None) -> str:
-    old = () if rescues is None else ("--rescues", f"{rescues:g}")
-    return typed.harness("tidy", "--days", f"{days:g}", "--megabytes", megabytes, *old, "--yes")

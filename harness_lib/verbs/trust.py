@@ -23,13 +23,11 @@ LENGTH = 500
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("--yes", action="store_true", help="I have read them and they are mine")
     parser.add_argument("--all", action="store_true", help="show every command, however many there are")
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness trust`."""
     ask = screen.ask if screen.is_answerable and not screen.json else None
     return run(ctx, yes=args.yes, everything=args.all, ask=ask)
 

@@ -37,7 +37,6 @@ SHORT = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task")
     parser.add_argument("--all", action="store_true", help="every task, the completed ones too")
     parser.add_argument(
@@ -56,7 +55,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness validate`."""
     if not args.committed and args.range is None:
         return run(ctx, args.id, everything=args.all)
     if args.id is not None or not args.committed or not (args.all or args.range):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,35 @@ def test_what_quick_leaves_out_are_rooms_of_the_tests() -> None:
     script = (CHECKOUT / "bin" / "test").read_text(encoding="utf-8")
     (rooms,) = re.findall(r'^SLOW_ROOMS="(.+)"$', script, re.MULTILINE)
     assert all((CHECKOUT / "tests" / room).is_dir() for room in rooms.split())
+
+
+STORM = "tests/machines/test_weather.py"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """Copy `bin/test` to a place where each program that it starts only notes its words in `typed`."""
+    top, note = tmp_path / "copy", f'#!/bin/sh\necho "${{0##*/}} $*" >>{tmp_path}/typed\n'
+    for program in ("python", "mypy", "ruff", "lint-imports"):
+        put(top / ".venv/bin" / program, note, executable=True)
+    put(top / "bin/mutate", note, executable=True)
+    put(top / "pyproject.toml", "")
+    version = subprocess.check_output(["python3", "-VV"], text=True)
+    put(top / ".venv/recipe", f"{version}{top}\n")
+    return Path(shutil.copy(CHECKOUT / "bin/test", top / "bin"))
+
+
+@pytest.mark.parametrize(
+    ("words", "alone"), [(("--release",), True), (("--release", "tests/machines"), False), ((), False)]
+)
+def test_a_whole_release_runs_the_storm_after_the_other_tests(
+    script: Path, tmp_path: Path, words: tuple[str, ...], *, alone: bool
+) -> None:
+    subprocess.run([script, *words], check=True, capture_output=True, env={"PATH": os.environ["PATH"]})
+
+    lines = (tmp_path / "typed").read_text(encoding="utf-8").splitlines()
+    others, *storm = [line.split() for line in lines if "pytest" in line]
+    assert (f"--ignore={STORM}" in others) == alone
+    assert others[-len(words) :] == list(words) or not words
+    assert [each[-1] for each in storm if "-n" not in each] == [STORM] * alone
+    assert any(line.startswith("mutate") for line in lines) == alone

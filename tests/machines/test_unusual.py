@@ -17,10 +17,11 @@ LEASE = 3.0
 
 
 def rewritten(world: World) -> None:
-    """Let somebody replace the branch of the remote by another history."""
+    """Let somebody replace the branch of the remote by a history without the last work, the file a."""
     clone = world.place / "person"
     sh(world.place, "clone", "-q", str(world.remote), str(clone))
-    sh(clone, "commit", "-q", "--amend", "-m", "By a person")
+    sh(clone, "rm", "-q", "a")
+    sh(clone, "commit", "-q", "--amend", "--allow-empty", "-m", "By a person")
     sh(clone, "push", "-q", "--force", "origin", "HEAD:main")
 
 

@@ -123,19 +123,15 @@ def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetim
     report = _counted(report, event)
     for block in blocks:
         if block.get("type") == "tool_use":
-            report = _used(report, block)
+            arguments = stream.get(block, "input")
+            shown = stream.first(arguments, "command", "file_path", "pattern", "description", "url")
+            report = stream.acted(report, stream.text(block, "name"), arguments, shown)
         elif block.get("type") == "text":
             words = stream.text(block, "text")
             # A message of a subagent is not the last message of the agent.
             mine = event.get("parent_tool_use_id") is None
             report = stream.spoke(report, words) if mine else stream.noted(report, words)
     return report
-
-
-def _used(report: adapter.Report, block: Mapping[str, object]) -> adapter.Report:
-    arguments = stream.get(block, "input")
-    shown = stream.first(arguments, "command", "file_path", "pattern", "description", "url")
-    return stream.acted(report, stream.text(block, "name"), arguments, shown)
 
 
 def _counted(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:
@@ -148,7 +144,13 @@ def _counted(report: adapter.Report, event: Mapping[str, object]) -> adapter.Rep
 
 
 def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
-    report = stream.spent(report, _tokens(event), stream.number(event, "total_cost_usd"))
+    # Those of the whole run: by model with subagents, or in the form of older clients.
+    models = event.get("modelUsage")
+    used = models.values() if isinstance(models, Mapping) else ()
+    tokens = sum(stream.total(one, *_MODEL_COUNTS) for one in used) or stream.total(
+        event.get("usage"), *_COUNTS
+    )
+    report = stream.spent(report, tokens, stream.number(event, "total_cost_usd"))
     report = report._replace(cost_usd=report.cost_usd or 0.0)
     words = stream.text(event, "result")
     if event.get("is_error") is True:
@@ -160,15 +162,6 @@ def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) 
     return stream.spoke(report, words)._replace(trouble=None)
 
 
-def _tokens(event: Mapping[str, object]) -> int:
-    """Return the tokens of the whole run: by model with subagents, or in the form of older clients."""
-    models = event.get("modelUsage")
-    used = models.values() if isinstance(models, Mapping) else ()
-    return sum(stream.total(one, *_MODEL_COUNTS) for one in used) or stream.total(
-        event.get("usage"), *_COUNTS
-    )
-
-
 def _error(report: adapter.Report, words: str, event: Mapping[str, object], now: datetime) -> adapter.Report:
     from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
 
@@ -178,14 +171,10 @@ def _error(report: adapter.Report, words: str, event: Mapping[str, object], now:
     known = stream.of_kind(kind, words, now, None) if kind else stream.trouble(words, now, status)
     if event.get("api_error") == "usage_limit_reached":
         known = stream.of_kind("limit", words, now, resets.moment(words, now))
-    return stream.troubled(report, _to_the_second(report.trouble, known))
-
-
-def _to_the_second(before: adapter.Trouble | None, known: adapter.Trouble | None) -> adapter.Trouble | None:
-    """Take the exact moment from an event: the text rounds it, perhaps into the past."""
-    if known is None or known.kind == "login" or before is None or before.resets_at is None:
-        return known
-    return known._replace(resets_at=before.resets_at)
+    if known and known.kind != "login" and report.trouble and report.trouble.resets_at:
+        # The text rounds the moment, perhaps into the past; an event has told it to the second.
+        known = known._replace(resets_at=report.trouble.resets_at)
+    return stream.troubled(report, known)
 
 
 def _rate_limit(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:

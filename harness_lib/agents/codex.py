@@ -104,15 +104,12 @@ def _item(report: adapter.Report, item: object, *, done: bool) -> adapter.Report
         return stream.spoke(report, stream.text(item, "text"))
     if kind not in _TOOLS:
         return stream.noted(report, stream.text(item, "text") or stream.text(item, "message"))
-    shown = stream.first(item, "command", "tool", "query") or _paths(item)
+    paths = ", ".join(stream.text(change, "path") for change in stream.objects(item, "changes"))
+    shown = stream.first(item, "command", "tool", "query") or paths
     if not done:
         # Counted at its end: a change of files is reported only then.
         return stream.noted(report, f"{kind}: {shown}")._replace(trouble=None)
     return stream.acted(report, kind, {key: stream.get(item, key) for key in _TOOLS[kind]}, shown)
-
-
-def _paths(item: object) -> str:
-    return ", ".join(stream.text(change, "path") for change in stream.objects(item, "changes"))
 
 
 def _error(report: adapter.Report, words: str, now: datetime) -> adapter.Report:

@@ -67,7 +67,9 @@ def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         return _plain(report, line, now)
     kind = event.get("type")
     if kind == "message" and event.get("role") == "assistant":
-        return _message(report, stream.text(event, "content"))
+        # Pieces of one message follow one another until another event comes.
+        before = report.said if report.mark == _TALKING else ""
+        return stream.spoke(report, before + stream.text(event, "content"))._replace(mark=_TALKING)
     report = report._replace(mark="")
     if kind == "tool_use":
         arguments = stream.get(event, "parameters")
@@ -81,12 +83,6 @@ def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
 
 
 ADAPTER = adapter.Adapter("gemini", "Gemini CLI", "gemini", _launch, _read)
-
-
-def _message(report: adapter.Report, words: str) -> adapter.Report:
-    """Add a piece of a message; pieces follow one another until another event comes."""
-    before = report.said if report.mark == _TALKING else ""
-    return stream.spoke(report, before + words)._replace(mark=_TALKING)
 
 
 def _result(report: adapter.Report, event: object, now: datetime) -> adapter.Report:

@@ -51,20 +51,16 @@ def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         arguments = stream.get(part, "state", "input")
         return stream.acted(report, stream.text(part, "tool"), arguments, stream.text(part, "state", "title"))
     if kind == "step_finish":
-        return _step(report, part)
+        counted = stream.get(part, "tokens")
+        tokens = stream.total(counted, *_COUNTS) + stream.total(stream.get(counted, "cache"), *_CACHE)
+        cost = (report.cost_usd or 0.0) + stream.number(part, "cost")
+        return report._replace(tokens=report.tokens + tokens, cost_usd=cost, trouble=None)
     if kind == "error":
         return _error(report, event.get("error"), now)
     return report
 
 
 ADAPTER = adapter.Adapter("opencode", "opencode", "opencode", _launch, _read)
-
-
-def _step(report: adapter.Report, part: object) -> adapter.Report:
-    counted = stream.get(part, "tokens")
-    tokens = stream.total(counted, *_COUNTS) + stream.total(stream.get(counted, "cache"), *_CACHE)
-    cost = (report.cost_usd or 0.0) + stream.number(part, "cost")
-    return report._replace(tokens=report.tokens + tokens, cost_usd=cost, trouble=None)
 
 
 def _error(report: adapter.Report, error: object, now: datetime) -> adapter.Report:

@@ -56,7 +56,9 @@ def moment(text: str, now: datetime) -> datetime | None:
     for anchor in _ANCHOR.finditer(text[:20_000]):
         window = " ".join(text[anchor.end() : anchor.end() + _WINDOW].split())
         try:
-            reset = _bounded(_first(window, now), now)
+            readings = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
+            # Only the first form that fits is believed.
+            reset = _bounded(next((each for each in readings if each is not None), None), now)
         except (ValueError, OverflowError):
             continue  # not a date, or one that no calendar has
         if reset is not None:
@@ -70,12 +72,6 @@ def at_epoch(seconds: float, now: datetime) -> datetime | None:
         return _bounded(datetime.fromtimestamp(seconds, timezone.utc), now)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _first(window: str, now: datetime) -> datetime | None:
-    """Parse with the first matching pattern only."""
-    readings = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
-    return next((reading for reading in readings if reading is not None), None)
 
 
 def _bounded(reset: datetime | None, now: datetime) -> datetime | None:

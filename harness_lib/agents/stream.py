@@ -218,7 +218,8 @@ def trouble(text: str, now: datetime, status: float = 0) -> Trouble | None:
 
     looked = text[:_LOOKED_AT].replace("\u2019", "'")
     until = resets.moment(looked, now)
-    return of_kind(_kind(looked, until) or _by_status(int(status)), text, now, until)
+    by_status: Kind | None = "transient" if int(status) in _SERVER_ERRORS else _STATUS.get(int(status))
+    return of_kind(_kind(looked, until) or by_status, text, now, until)
 
 
 def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None) -> Trouble | None:
@@ -244,7 +245,3 @@ def _kind(text: str, until: datetime | None) -> Kind | None:
 
 def _says(pattern: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
-
-
-def _by_status(status: int) -> Kind | None:
-    return "transient" if status in _SERVER_ERRORS else _STATUS.get(status)

@@ -109,7 +109,10 @@ def _claude_plugins(ctx: Context) -> Iterator[Route]:
 
     Of several with one name it takes an installed plugin, or else the user's own folder.
     """
-    switches = _switches(ctx)
+    # Which plugins its settings switch on or off.
+    switches: dict[str, object] = {}
+    for _, file in by_scope(ctx, claude.HOOKS):
+        switches |= _object(_loaded(file.data).get("enabledPlugins"))
     (settings,) = places(claude.HOOKS, "user", ctx.env, ctx.cwd)
     for name, on in switches.items():
         if name.startswith(f"{PLUGIN}@") and name != _SKILL_FOLDER and on is True:
@@ -131,14 +134,6 @@ def _is_plugin(folder: Path) -> bool:
     return (folder / ".claude-plugin" / "plugin.json").is_file() and (
         folder / "hooks" / "hooks.json"
     ).is_file()
-
-
-def _switches(ctx: Context) -> dict[str, object]:
-    """Return which plugins Claude Code's settings switch on or off."""
-    switches: dict[str, object] = {}
-    for _, file in by_scope(ctx, claude.HOOKS):
-        switches |= _object(_loaded(file.data).get("enabledPlugins"))
-    return switches
 
 
 def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:

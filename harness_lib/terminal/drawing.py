@@ -74,17 +74,13 @@ def height(stream: TextIO) -> int:
 
 def view(status: View, now: float) -> Group:
     """Return the list as `harness status` shows it on a terminal at `now` (seconds since the epoch)."""
-    return Group(*(_status_line(each) for each in overview.lines(status, now)))
+    drawn = ((each, coloured(each.text, each.style)) for each in overview.lines(status, now))
+    return Group(*(text if each.whole else _without_wrap(text) for each, text in drawn))
 
 
 def watched(status: View, now: float) -> Group:
     """Return the list as it stands on a screen of its own: what is wrong with its file comes first."""
     return Group(*(line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
-
-
-def _status_line(shown: overview.Line) -> Text:
-    drawn = coloured(shown.text, shown.style)
-    return drawn if shown.whole else _without_wrap(drawn)
 
 
 def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:

@@ -113,15 +113,12 @@ def _moment(at: float) -> datetime:
 def sentences(event: Event) -> Iterator[str]:
     """Yield the lines that the user reads of `event`; of what is of no interest to them there are none."""
     who = f"[{event.worker}] " if event.worker else ""
-    for text in (_sentence(event), *_warnings(event.news)):
-        if text:
-            yield who + quoting.one_line(text, MESSAGE_LENGTH)
-
-
-def _warnings(news: events.News) -> Iterator[str]:
-    if isinstance(news, Ended):
-        label = "look at" if news.status == "completed" else "warning"
-        yield from (f"{label}: {text}" for text in news.warnings)
+    texts = [_sentence(event)]
+    if isinstance(event.news, Ended):
+        label = "look at" if event.news.status == "completed" else "warning"
+        texts += [f"{label}: {text}" for text in event.news.warnings]
+    for text in filter(None, texts):
+        yield who + quoting.one_line(text, MESSAGE_LENGTH)
 
 
 def _sentence(event: Event) -> str | None:

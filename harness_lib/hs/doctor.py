@@ -65,7 +65,6 @@ def examine(runtime: Runtime) -> Iterator[Finding]:
     yield from broken or [
         Finding("plugins", f"{len(runtime.sources)} sources of plugins, none of them broken")
     ]
-    yield from _approval(runtime)
     yield from _settings(runtime)
     yield from _rules(runtime)
     yield from _credentials(runtime)
@@ -78,13 +77,6 @@ def _provider(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("provider", error.message, error.hint or "hs auth set NAME")
     else:
         yield Finding("provider", f"the provider {runtime.provider} can be asked, model {runtime.model}")
-
-
-def _approval(runtime: Runtime) -> Iterator[Finding]:
-    try:
-        trust.setting(runtime, "approve")
-    except ConfigError as error:
-        yield Finding("settings", str(error), "Write one of them into settings.conf.")
 
 
 def _sources(runtime: Runtime) -> Iterator[Finding]:
@@ -188,7 +180,11 @@ def _skills(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _settings(runtime: Runtime) -> Iterator[Finding]:
-    """Find keys that nothing reads, in the settings, in those of a provider, and in those of models."""
+    """Find an unknown mode, and keys that nothing reads in the settings, of providers and models too."""
+    try:
+        trust.setting(runtime, "approve")
+    except ConfigError as error:
+        yield Finding("settings", str(error), "Write one of them into settings.conf.")
     for path in _files(runtime, "settings.conf"):
         yield from _misspelt(path, disk.read_conf(path), SETTINGS)
     for path in _files(runtime, "providers/*.conf"):

@@ -154,7 +154,11 @@ class Conversation:
         session = self._runtime.session
         assert session is not None
         self._drawing.note(f"session: {session.id}   /help says what can be typed")
-        self._recall(session)
+        # The last exchange of a session that is resumed.
+        asked, answered = last_exchange(list(session.messages()))
+        if asked:
+            self._drawing.typed(asked)
+            self._drawing.answered(answered)
         while True:
             text = self._typed.take()
             if text is None or text in commands.LEAVE:
@@ -257,24 +261,15 @@ class Conversation:
             return Said(allowed=False, reason="interrupted")
         shown = self._drawing.asked(question)
         answer = self.editor.ask(shown, user_input.choices(question))
-        return (
-            user_input.understood(answer, question)
-            if answer is not None
-            else Said(allowed=False, reason="interrupted")
-        )
+        if answer is None:
+            return Said(allowed=False, reason="interrupted")
+        return user_input.understood(answer, question)
 
     def _hear(self, event: dict[str, object]) -> None:
         if event["type"] == "error":
             self._typed.known()
         if event["type"] in {"stop", "summary", "tool_done"}:
             self._status = status(self._runtime)
-
-    def _recall(self, session: Session) -> None:
-        """Show the last exchange of a resumed session."""
-        asked, answered = last_exchange(list(session.messages()))
-        if asked:
-            self._drawing.typed(asked)
-            self._drawing.answered(answered)
 
     def _look(self) -> None:
         self._status = status(self._runtime)

@@ -225,7 +225,10 @@ class Editor:
 
     def _open(self, question: _Question) -> None:
         # First the keys that wait: they were typed before the question was shown.
-        self._take_keys()
+        app = self._session.app
+        while not app.input.closed and select.select([app.input.fileno()], [], [], 0)[0]:
+            app.key_processor.feed_multiple(app.input.read_keys())
+            app.key_processor.process_keys()
         if not self._keys.is_busy():
             # The turn was stopped just now.
             question.answer.put(None)
@@ -236,13 +239,7 @@ class Editor:
         self._question = question
         self._write(question.shown)
         # Draw the whole question now.
-        self._session.app.renderer.render(self._session.app, self._session.app.layout)
-
-    def _take_keys(self) -> None:
-        app = self._session.app
-        while not app.input.closed and select.select([app.input.fileno()], [], [], 0)[0]:
-            app.key_processor.feed_multiple(app.input.read_keys())
-            app.key_processor.process_keys()
+        app.renderer.render(app, app.layout)
 
     def _shut(self, question: _Question) -> None:
         if self._question is question:

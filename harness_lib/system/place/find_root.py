@@ -13,7 +13,7 @@ from harness_lib.system.place import data_home
 
 TYPE_CHECKING = False  # importing it from `typing` costs as much as `pathlib`
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 STATE_FILE = "harness-tasks.json"
 BACKUP_FILE = "harness-tasks.json.bak"
@@ -60,11 +60,11 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     data = data_home.directory(env)
     above = (directory for start in starts for directory in upwards(start))
     root = next((each for each in above if _holds_state(each) and _is_ours(each)), None)
-    if root is None:
-        root = next(filter(None, (_remembered(start, data) for start in starts)), None)
-    elif _is_bare(root):
-        root = _original(root, data) or root
-    return root or _with_backup_copy(starts)
+    if root is not None:
+        return (_original(root, data) if _is_bare(root) else None) or root
+    repositories = {start: _repository(start) for start in starts}
+    noted = (_remembered(start, found, data) for start, found in repositories.items())
+    return next(filter(None, noted), None) or _with_backup_copy(repositories)
 
 
 def linked(root: str, *, thorough: bool = False) -> str | None:
@@ -95,10 +95,9 @@ def _linked_in(directory: str, deeper: int) -> str | None:
     return next(filter(None, (_linked_in(path, deeper - 1) for path in inside)), None)
 
 
-def _with_backup_copy(starts: Iterable[str]) -> str | None:
+def _with_backup_copy(repositories: Mapping[str, tuple[str, str] | None]) -> str | None:
     """Return the directory whose list was lost, and of which the git directory above it has a backup copy."""
-    for start in starts:
-        found = _repository(start)
+    for start, found in repositories.items():
         if found is None or not os.path.isdir(os.path.join(found[1], COPIES)):
             continue
         for directory in upwards(start):
@@ -197,8 +196,9 @@ def _original(root: str, data: str) -> str | None:
 
     That one need not be the same: a repository may have a list in each of several directories.
     """
-    noted = _remembered(root, data)
-    here, there = _repository(root), _repository(noted) if noted else None
+    here = _repository(root)
+    noted = _remembered(root, here, data)
+    there = _repository(noted) if noted else None
     if here is None or there is None:
         return None
     original = os.path.normpath(os.path.join(there[0], os.path.relpath(root, here[0])))
@@ -221,13 +221,13 @@ def worker(data: str, start: str) -> str | None:
     return os.path.join(home, *parts[:_WORKER_DEPTH]) if len(parts) >= _WORKER_DEPTH else None
 
 
-def _remembered(start: str, data: str) -> str | None:
+def _remembered(start: str, found: tuple[str, str] | None, data: str) -> str | None:
+    """Return the root that is noted for `start`, which is in the repository `found`."""
     top = worker(data, start)
     # The `.git` of a worker is a repository of its own; the project's is named beside it.
     if top is not None:
         git_directory = pointed(f"{top}.git", "gitdir: ", top)
     else:
-        found = _repository(start)
         # Only of a linked work tree: there `.git` is a file, which git never checks out.
         is_linked = found is not None and found[1] != os.path.join(found[0], ".git")
         git_directory = found[1] if found and is_linked else None

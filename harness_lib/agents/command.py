@@ -34,10 +34,7 @@ _SAID: tuple[Kind, ...] = ("transient", "login")
 
 
 def adapter(template: str) -> Adapter:
-    """Make the adapter of the shell command `template`.
-
-    Raises UsageError if there is nothing in it.
-    """
+    """Make the adapter of the shell command `template`. Raises UsageError if there is nothing in it."""
     if not template.strip():
         raise UsageError("The agent's command is empty.", "Write it as --agent-command 'my-agent --yes'.")
 

@@ -149,10 +149,7 @@ _COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 
 
 def parsed(text: str) -> Document:
-    """Parse the settings in `text`, without comments and trailing commas.
-
-    Raises ConfigError: with the line.
-    """
+    """Parse settings, which may have comments and trailing commas. Raises ConfigError with the line."""
     if not text.strip():
         return {}
     bare = _COMMA.sub(_blank, _COMMENT.sub(_blank, text))

@@ -248,10 +248,7 @@ class _Line(str):
 
 
 def lines(path: Path, old: bytes | None, new: bytes | None) -> list[str]:
-    """Return the removed and added lines in the form of `diff -u`, without context, limited in number.
-
-    None: there is no file.
-    """
+    """Return the first removed and added lines in the form of `diff -u`, without context; None is no file."""
     before, after = _lines(old), _lines(new)
     one, two = (str(path) if data is not None else os.devnull for data in (old, new))
     rows = list(difflib.unified_diff(before, after, one, two, n=0, lineterm=""))

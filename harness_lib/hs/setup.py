@@ -148,7 +148,7 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
             confined.wall(runtime)
     keys.hide(runtime)
     # What the tools of an MCP server are is known when it has been asked.
-    named = (name for name in runtime.allowed_tools or () if not name.startswith(PREFIX))
+    named = (name for name in runtime.table.allowed or () if not name.startswith(PREFIX))
     if missing := next((name for name in named if not plugins.tool(runtime, name)), ""):
         raise UsageError(f"There is no tool {missing}.", "hs tools lists those that there are.")
     session = existing or session_store.create(runtime)

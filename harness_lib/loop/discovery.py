@@ -91,7 +91,9 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     # What was looked up for the stage `sources` did not know all plugins.
     runtime.sources, runtime.found = sources, {}
     runtime.without_core = core not in sources and disk.is_directory(core)
-    runtime.table = Table(runtime.allowed_tools)
+    text = runtime.env.get("HARNESS_TOOLS")
+    allowed = None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    runtime.table = Table(allowed)
     runtime.servers = servers.configured(runtime)
     claudes = _of_claude(runtime) if runtime.provider == "claude" else []
     _add(runtime, [*PLUGINS, *claudes, *(tools.known(runtime) if runtime.servers else [])])

@@ -88,10 +88,7 @@ class Finished(NamedTuple):
 def talking(
     command: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: IO[bytes]
 ) -> Iterator[Child]:
-    """Start `command` with pipes for a conversation, and end it with the block.
-
-    Raises OSError where it cannot be started.
-    """
+    """Start `command` with pipes for a conversation, and end it with the block. Raises OSError."""
     child: Child | None = None
     try:
         # It could not be ended before its id is known.
@@ -211,10 +208,7 @@ def _holding(data: bytes) -> IO[bytes]:
 
 
 def end_noted(directory: Path) -> int:
-    """End the programs that still run by the notes in `directory`; return their number.
-
-    The process that started them was killed.
-    """
+    """End what still runs by the notes in `directory`, after a kill; return the number of programs."""
     return reaper.end_all(directory, lambda leader: reaper.end_tree(leader, lambda: True))
 
 

@@ -135,12 +135,6 @@ class Runtime:
     # What was looked up once since plugins were found.
     found: dict[object, Any] = field(default_factory=dict, repr=False)
 
-    @property
-    def allowed_tools(self) -> list[str] | None:
-        """The only tools that this run may use (HARNESS_TOOLS, by commas); None: all of them."""
-        text = self.env.get("HARNESS_TOOLS")
-        return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
     def enter(self, session: Session) -> None:
         """Go on in `session`."""
         self.session, self.work_directory = session, session.cwd

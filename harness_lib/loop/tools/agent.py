@@ -42,17 +42,14 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
             log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
             notes=runtime.session.directory if runtime.session else None,
         )
-        spent = _spent(account_file, killed=done.code < 0)
+        # Unknown if it was killed before it could tell.
+        unknown = context.account_fields(Account(cost=None)) if done.code < 0 else {}
+        spent: dict[str, str] = disk.read_object(account_file) or unknown
     text = builtin.read_clipped(runtime, done.output).rstrip("\n")
     if done.code != 0:
         failure = f"{text}\n[the subagent failed with exit code {done.code}]".strip()
         return Result(failure, error=True, spent=spent)
     return Result(text or "subagent completed with no output", spent=spent)
-
-
-def _spent(path: Path, *, killed: bool) -> dict[str, str]:
-    """Return what the subagent has cost; unknown if it was killed before it could tell."""
-    return disk.read_object(path) or (context.account_fields(Account(cost=None)) if killed else {})
 
 
 def _left(runtime: Runtime) -> dict[str, str]:

@@ -82,16 +82,13 @@ def _place(anchor: object, lines: list[str]) -> int:
         raise ToolError(f"MISMATCH at line {number}: the file has {len(lines)} lines")
     actual = files.anchor_letters(lines[number - 1], number)
     if actual != expected:
-        message = f"MISMATCH at line {number}: expected {expected}, got {actual}"
-        raise ToolError(f"{message}\n{_around(lines, number)}")
+        places = range(max(1, number - _CONTEXT), min(len(lines), number + _CONTEXT) + 1)
+        shown = [
+            f"{'>>> ' if at == number else '    '}{files.anchored([lines[at - 1]], at)}" for at in places
+        ]
+        head = f"MISMATCH at line {number}: expected {expected}, got {actual}"
+        raise ToolError("\n".join([head, *shown]))
     return number - 1
-
-
-def _around(lines: list[str], number: int) -> str:
-    shown = range(max(1, number - _CONTEXT), min(len(lines), number + _CONTEXT) + 1)
-    return "\n".join(
-        f"{'>>> ' if at == number else '    '}{files.anchored([lines[at - 1]], at)}" for at in shown
-    )
 
 
 def _content(value: object) -> list[str]:

@@ -27,8 +27,8 @@ class HookFailedError(HarnessError):
     exit_code = Exit.CHECK_FAILED
 
 
-class ProviderError(Exception):
-    """A provider gave no answer; the message has its status, its message, and what to do."""
+class ProviderError(HookError):
+    """A provider gave no answer: the message has its status, its message, and what to do."""
 
 
 class TransientError(ProviderError):

@@ -164,8 +164,7 @@ class Hosted(NamedTuple):
         stored = keys.secret(keys.first(runtime, self.name))
         key = (env.get(self.key, "") or stored).strip()
         if not key and self.needs_key:
-            message = f"{self.key} is not set. Set it, or run: hs auth set {self.name}"
-            raise ProviderError(message)
+            raise ProviderError(f"{self.key} is not set. Set it, or run: hs auth set {self.name}")
         if not key:
             return headers
         name, sent = (

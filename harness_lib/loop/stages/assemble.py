@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from harness_lib.loop import disk, processes, trust
-from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.failures import HookError
 from harness_lib.loop.mcp.tools import known, prepare
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Tool
@@ -51,18 +51,13 @@ def tell_typed(runtime: Runtime, payload: Json) -> Json:
 
 def messages(runtime: Runtime, payload: Json) -> Json:
     """Add `messages`: the session's, on the API of its provider."""
-    try:
-        speaker = hosted.host(runtime).speaker(runtime)
-    except ProviderError as error:
-        raise HookError(str(error)) from error
+    speaker = hosted.host(runtime).speaker(runtime)
     if runtime.session is None:
         return {**payload, "messages": []}
     conversation = runtime.messages()
     replayed = context.load_native(runtime.session, conversation, speaker, runtime.kept)
-    return {
-        **payload,
-        "messages": exchange.wire(speaker.wire).messages(context.entries(conversation, replayed)),
-    }
+    entries = context.entries(conversation, replayed)
+    return {**payload, "messages": exchange.wire(speaker.wire).messages(entries)}
 
 
 def tools(runtime: Runtime, payload: Json) -> Json:

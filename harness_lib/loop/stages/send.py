@@ -58,15 +58,13 @@ def send(runtime: Runtime, payload: Json) -> Json:
             answer = exchange.ask(runtime, fitted(runtime, endpoint), payload)
         else:
             answer = plugin.target.ask(runtime, payload)
-    except ContextError as error:
+    except ContextError:
         # Only once: if the request is too long even after a summary, a second one does not help.
-        if not runtime.kept.get("overflowed") and compact(runtime, payload):
-            runtime.kept["overflowed"] = True
-            runtime.requests -= 1
-            return {"next_state": "assemble"}
-        raise HookError(str(error)) from error
-    except ProviderError as error:
-        raise HookError(str(error)) from error
+        if runtime.kept.get("overflowed") or not compact(runtime, payload):
+            raise
+        runtime.kept["overflowed"] = True
+        runtime.requests -= 1
+        return {"next_state": "assemble"}
     runtime.kept["overflowed"] = False
     return {**answer, "next_state": "receive"}
 
@@ -103,8 +101,7 @@ def _check_limits(runtime: Runtime) -> None:
 
 def _end(runtime: Runtime, stop: str, why: str) -> None:
     runtime.stop = stop
-    message = f"{why}; resume the session to go on."
-    raise HookError(message)
+    raise HookError(f"{why}; resume the session to go on.")
 
 
 def compact(runtime: Runtime, payload: Json) -> bool:
@@ -184,15 +181,11 @@ _USUAL_FENCE = 3
 
 def save(runtime: Runtime, native: Json) -> Json:
     """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
-    try:
-        speaker = hosted.host(runtime).speaker(runtime)
-        if speaker.wire == "responses" and "choices" in native:
-            # OpenAI's two APIs are told apart by the shape.
-            speaker = speaker._replace(wire="chat")
-        answer = exchange.wire(speaker.wire).answer(native)
-    except ProviderError as error:
-        raise HookError(str(error)) from error
-    answer = _repeatable(answer)
+    speaker = hosted.host(runtime).speaker(runtime)
+    if speaker.wire == "responses" and "choices" in native:
+        # OpenAI's two APIs are told apart by the shape.
+        speaker = speaker._replace(wire="chat")
+    answer = _repeatable(exchange.wire(speaker.wire).answer(native))
     runtime.stop = answer.stop
     message = write(runtime, answer, runtime.model, hosted.model_of(runtime, speaker.model).spent(answer))
     if answer.native and message is not None and runtime.session is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
-from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
@@ -90,8 +90,7 @@ def detect(runtime: Runtime, payload: Json) -> Json:
         "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL, or: hs auth login chatgpt. "
         "hs help shows more."
     )
-    message = f"no ready provider found. {advice}"
-    raise HookError(message)
+    raise HookError(f"no ready provider found. {advice}")
 
 
 def defaults(runtime: Runtime, payload: Json) -> Json:
@@ -119,18 +118,14 @@ def log_in(runtime: Runtime, credential: Json) -> Json:
     """Log in where the provider's `.conf` says `auth=oauth`, unless there is a credential already."""
     name = runtime.env.get("HARNESS_AUTH_PROVIDER", "")
     if name == "claude" and not credential.get("type"):
-        message = "Claude Code keeps its login itself: start claude and type /login"
-        raise HookError(message)
+        raise HookError("Claude Code keeps its login itself: start claude and type /login")
     config = hosted.find_config(runtime, name)
-    try:
-        if credential.get("type") or config is None or not config.values.get("auth"):
-            return credential
-        # Imported here: only a login needs a server and a browser.
-        from harness_lib.loop.providers import login  # noqa: PLC0415
+    if credential.get("type") or config is None or not config.values.get("auth"):
+        return credential
+    # Imported here: only a login needs a server and a browser.
+    from harness_lib.loop.providers import login  # noqa: PLC0415
 
-        return login.log_in(config)
-    except ProviderError as error:
-        raise HookError(str(error)) from error
+    return login.log_in(config)
 
 
 def ask_key(runtime: Runtime, credential: Json) -> Json:
@@ -140,12 +135,10 @@ def ask_key(runtime: Runtime, credential: Json) -> Json:
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError as error:
-        message = "there is no terminal to read the key from"
-        raise HookError(message) from error
+        raise HookError("there is no terminal to read the key from") from error
     import getpass  # noqa: PLC0415 (only where a key is typed)
 
     key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
     if not key or not key.isprintable():
-        message = "the key is empty or has characters that cannot be printed"
-        raise HookError(message)
+        raise HookError("the key is empty or has characters that cannot be printed")
     return {"type": "api_key", "key": key}

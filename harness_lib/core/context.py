@@ -74,7 +74,7 @@ def _for_commands(env: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
     """
     if env.keys().isdisjoint(_OF_DATABASE):
         return env
-    root = find_root.pinned(env) or find_root.search(env, os.fspath(cwd))
+    root = find_root.search(env, os.fspath(cwd))
     if root is None or not os.path.exists(roots.Root(Path(root)).link):  # noqa: PTH110 (see `Context.store`)
         return env
     return {name: value for name, value in env.items() if name not in _OF_DATABASE}

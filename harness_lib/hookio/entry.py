@@ -59,7 +59,7 @@ def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
     if find_root.switched_off(env):
         return None
     data_home.use_byte_code(env)
-    root = find_root.pinned(env) or find_root.search(env, _cwd(env, data))
+    root = find_root.search(env, _cwd(env, data))
     if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, find_root.ENABLE_FLAG))):
         return None
     # Verbs report a linked file; a hook would have to write where the link points.

@@ -90,7 +90,7 @@ def _find(runtime: Runtime) -> Wall | None:
     env = runtime.harness_environment()
     data = Path(os.path.realpath(data_home.directory(env)))
     writable = [place] if place else []
-    if find_root.pinned(env) or find_root.search(env, str(runtime.work_directory)):
+    if find_root.search(env, str(runtime.work_directory)):
         # The checks of a list run in a clean work tree in the end.
         writable.append(data / "worktrees")
         writable[-1].mkdir(mode=0o700, parents=True, exist_ok=True)

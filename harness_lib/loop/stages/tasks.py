@@ -94,7 +94,7 @@ def _root(runtime: Runtime) -> str | None:
     env = runtime.harness_environment()
     if runtime.session is None or find_root.switched_off(env):
         return None
-    root = find_root.pinned(env) or find_root.search(env, str(runtime.work_directory))
+    root = find_root.search(env, str(runtime.work_directory))
     return root if root and Path(root, find_root.ENABLE_FLAG).exists() else None
 
 

@@ -41,20 +41,17 @@ def switched_off(env: Mapping[str, str]) -> bool:
     return env.get("HARNESS_DISABLED", "") not in ("", "0")
 
 
-def pinned(env: Mapping[str, str]) -> str | None:
-    """Return the path in HARNESS_STATE_ROOT, resolved; None if it is unset. It need not exist."""
-    text = env.get("HARNESS_STATE_ROOT")
-    return os.path.realpath(os.path.expanduser(text)) if text else None
-
-
 def search(env: Mapping[str, str], cwd: str) -> str | None:
-    """Return the state root for `env` and `cwd`, without HARNESS_STATE_ROOT; None if there is none.
+    """Return the state root for `env` and `cwd`; None if there is none.
 
-    In this order: upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree that
-    `roots.remember` noted in the common git directory of either; a directory whose list is lost, if the git
-    directory has a backup copy of it. A root of another user is skipped. A list that git has checked out in a
-    linked work tree, or in that of a worker, comes last: two workers would take one task, each from its copy.
+    HARNESS_STATE_ROOT is taken as it is: it need not exist. Without it, in this order: upwards from
+    CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree that `roots.remember` noted in the common git
+    directory of either; a directory whose list is lost, if the git directory has a backup copy of it. A root
+    of another user is skipped. A list that git has checked out in a linked work tree, or in that of a worker,
+    comes last: two workers would take one task, each from its copy.
     """
+    if pinned := env.get("HARNESS_STATE_ROOT"):
+        return os.path.realpath(os.path.expanduser(pinned))
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
     data = data_home.directory(env)

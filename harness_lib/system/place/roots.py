@@ -91,17 +91,17 @@ class Root:
 
 
 def find(env: Mapping[str, str], cwd: Path) -> Root | None:
-    """Return the state root for `env` and `cwd`: HARNESS_STATE_ROOT, else what `find_root.search` finds.
+    """Return what `find_root.search` finds.
 
     Raises EnvSetupError if HARNESS_STATE_ROOT is set but is not a directory.
     """
-    pinned = find_root.pinned(env)
-    if pinned is None:
-        root = find_root.search(env, os.fspath(cwd))
-        return None if root is None else Root(Path(root))
-    if os.path.isdir(pinned):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
-        return Root(Path(pinned))
-    message = f"HARNESS_STATE_ROOT is not a directory: {env['HARNESS_STATE_ROOT']}"
+    root = find_root.search(env, os.fspath(cwd))
+    if root is None:
+        return None
+    pinned = env.get("HARNESS_STATE_ROOT")
+    if not pinned or os.path.isdir(root):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
+        return Root(Path(root))
+    message = f"HARNESS_STATE_ROOT is not a directory: {pinned}"
     raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
 
 

@@ -110,7 +110,7 @@ def hook(runtime: Runtime, args: list[str]) -> int:
     stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
     plugin = runtime.table.entries.get(("hooks.d", stage, name))
     if plugin is None:
-        raise UsageError("hs hook wants STAGE/NAME.", "hs hooks lists them.")
+        raise _unknown("hook", args, "STAGE/NAME", "hs hooks")
     text, runtime.stage = sys.stdin.read(), stage
     try:
         result = plugin.target(runtime, as_object(text) or {} if plugin.is_ours else text)
@@ -130,9 +130,8 @@ def tool(runtime: Runtime, args: list[str]) -> int:
     # A built-in tool can be run by its name even if the sources do not offer it to a model.
     found = plugins.tool(runtime, name) or ours
     if found is None or flag not in {"--schema", "--describe", "--exec"}:
-        raise UsageError(
-            "hs tool wants NAME and one of --schema, --describe, --exec.", "hs tools lists them."
-        )
+        named = [] if found else args[:-1]
+        raise _unknown("tool", named, "NAME and one of --schema, --describe, --exec", "hs tools")
     if flag == "--describe":
         print(found.describe(runtime))
         return 0
@@ -158,7 +157,7 @@ def provider(runtime: Runtime, args: list[str]) -> int:
     _enter(runtime)
     found = hosted.find_provider(runtime, args[0]) if args else None
     if found is None:
-        raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
+        raise _unknown("provider", args, "the NAME of one", "hs help")
     runtime.provider = args[0]
     flag = args[1] if len(args) > 1 else ""
     match flag:
@@ -181,6 +180,12 @@ def provider(runtime: Runtime, args: list[str]) -> int:
                 f"hs provider does not know {flag}.", "It is one of --ready --describe --env --defaults."
             )
     return 0
+
+
+def _unknown(kind: str, args: list[str], wanted: str, lists: str) -> UsageError:
+    """Return the error for a plugin that does not exist, or, without `args`, for a command without a name."""
+    said = f"There is no {kind} {args[0]}." if args else f"hs {kind} wants {wanted}."
+    return UsageError(said, f"{lists} lists them.")
 
 
 def _enter(runtime: Runtime) -> None:

@@ -1,7 +1,7 @@
 """`hs`: find which command is meant, run it, and say how it failed; `hs help`.
 
 Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuration, 5 the session is held,
-7 no provider is ready or the machine lacks something, 70 a bug in harness, 130 interrupted.
+7 no provider is ready or the machine lacks something, 8 refused, 70 a bug in harness, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -138,6 +138,22 @@ def check_own(runtime: Runtime, session: Session) -> None:
         )
 
 
+def check_directory(runtime: Runtime, session: Session) -> None:
+    """Raise RefusedError if the directory of `session` is gone: its tools would work in another project.
+
+    A session of a project goes on where the project has been moved to.
+    """
+    if _is_gone(session) and project_of(runtime, session.directory.parent) is None:
+        raise RefusedError(
+            f"The session {session.id} works in {session.conf['cwd']}, which is not there any more.",
+            f"To go on in a copy that works here: hs session fork {session.id}",
+        )
+
+
+def _is_gone(session: Session) -> bool:
+    return not os.path.isdir(session.conf.get("cwd") or ".")  # noqa: PTH112 (as in `find`)
+
+
 def works_outside(runtime: Runtime, session: Session) -> bool:
     """Return whether `session` is in a project and its directory is not."""
     root = project_of(runtime, session.directory.parent)
@@ -176,7 +192,7 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     values = {**source.conf, "id": copy.id, "created": copy.conf["created"], "forked": source.id}
     values.pop("parent", None)
     own = is_own(runtime, source)
-    if not own or works_outside(runtime, source):
+    if not own or _is_gone(source) or works_outside(runtime, source):
         values["cwd"] = copy.conf["cwd"]
     for path in source.files():
         if int(path.name.partition("-")[0]) in kept:

@@ -40,6 +40,8 @@ _WANTED = {
     **{name: ("|".join(words), f"one of {', '.join(words)}") for name, (_, words) in trust.SETTINGS.items()},
     "keep-env": (r"([^\W\d]\w*)(,[^\W\d]\w*)*", "the name of a variable"),
 }
+# The names of sessions.
+_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9]+(-[0-9]+)?")
 
 
 class Options(NamedTuple):
@@ -89,14 +91,16 @@ def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str
         return to_go_on(runtime, named), asked.words
     if "continue" in asked.flags:
         return newest_here(runtime), asked.words
-    existing = session_store.find(runtime, asked.words[0]) if asked.words else None
+    word = asked.words[0] if asked.words else ""
+    # What looks like an id is one, perhaps misspelt or of another project: as a task it would cost a request.
+    existing = (known if _ID.fullmatch(word) else session_store.find)(runtime, word)
     if existing is not None and not session_store.is_own(runtime, existing):
         # A clone could have one of any name, and a task may begin with any word.
         runtime.notice(f"{existing.id} is a word of the task: you have not made the session of that name.")
         existing = None
-    if existing is not None:
-        session_store.check_own(runtime, existing)
-    return existing, asked.words[1:] if existing else asked.words
+    if existing is None:
+        return None, asked.words
+    return to_go_on(runtime, existing.id), asked.words[1:]
 
 
 def known(runtime: Runtime, name: str) -> Session:
@@ -111,6 +115,7 @@ def to_go_on(runtime: Runtime, name: str) -> Session:
     """Return the user's session `name`. Raises UsageError, and RefusedError if it must not go on here."""
     session = known(runtime, name)
     session_store.check_own(runtime, session)
+    session_store.check_directory(runtime, session)
     return session
 
 

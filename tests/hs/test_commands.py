@@ -110,6 +110,40 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
     assert hs("session", "fork", first.name, "9").code == 2
 
 
+@pytest.mark.parametrize(
+    "words", [("hook", "done/99-none"), ("tool", "none", "--schema"), ("provider", "none", "--ready")]
+)
+def test_a_plugin_that_does_not_exist_is_named(hs: Hs, words: tuple[str, ...]) -> None:
+    answer = hs(*words)
+
+    assert answer.code == 2
+    assert answer.err.startswith(f"hs: There is no {words[0]} {words[1]}. hs ")
+
+
+def test_a_session_whose_directory_is_gone_goes_on_in_a_copy_only(
+    hs: Hs, serve: Serve, project: Path
+) -> None:
+    """Its commands would run in whatever project the user is in."""
+    server = serve(CHAT, say("Blue."), say("Green."))
+    env = CHAT.environment(server)
+    (project / "old").mkdir()
+    hs("a colour", env=env, cwd=project / "old")
+    (name,) = hs("session", "list").out.split()
+    (project / "old").rmdir()
+
+    refused = [
+        hs(*words, env=env) for words in ((name, "and now?"), ("--resume", name, "x"), ("resume", "x"))
+    ]
+    copy = hs("session", "fork", name).out.strip()
+
+    for answer in refused:
+        assert answer.code == 8
+        assert f"works in {project / 'old'}, which is not there any more" in answer.err
+        assert f"hs session fork {name}" in answer.err
+    assert hs(copy, "and now?", env=env).out == "Green.\n"
+    assert f"cwd={project}\n" in hs("session", "show", copy).out
+
+
 def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs, home: Path) -> None:
     go(use("bash", command="echo hello"), say("Done."), words=("RUN it", "--model", "nobody-knows-its-price"))
     name = session_of(home).name

@@ -161,3 +161,10 @@ def test_no_key_is_kept_where_a_link_leads(hs: Hs, project: Path, home: Path) ->
 
     assert hs("auth", "set", "openai", "--local").code == 8
     assert list((home / "public").iterdir()) == []
+
+
+def test_an_id_that_names_no_session_is_not_sent_as_a_task(hs: Hs) -> None:
+    for words in ((FOREIGN,), (FOREIGN, "go on")):
+        answer = hs(*words, env={"OPENAI_API_URL": "http://127.0.0.1:9/"})
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith(f"hs: There is no session {FOREIGN}.")

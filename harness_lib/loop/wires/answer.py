@@ -12,6 +12,7 @@ from harness_lib.loop.failures import ContextError, ProviderError, TransientErro
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.context import Entry
 from harness_lib.loop.sessions.message import Block, Call, Text
+from harness_lib.text import sentence
 
 WireName = Literal["anthropic", "responses", "chat"]
 # What a `.conf` says as `max_tokens_field` where its host takes no limit at all.
@@ -98,7 +99,8 @@ def is_overflow(message: str, status: int = 0) -> bool:
 
 def broken_off(error: Json) -> ProviderError:
     """Return the exception for the error with which a host ends a stream."""
-    message = f"The provider broke off: {error.get('message') or error.get('code') or error.get('type')}"
+    said = error.get("message") or error.get("code") or error.get("type")
+    message = f"The provider broke off: {sentence(str(said))}"
     if is_overflow(dumps(error)):
         return ContextError(message)
     may_pass = {error.get("code"), error.get("type")} & _PASSING

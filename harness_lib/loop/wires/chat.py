@@ -20,6 +20,7 @@ from harness_lib.loop.wires.answer import (
     is_overflow,
     tools_of,
 )
+from harness_lib.text import sentence
 
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 _VENDOR = "https://api.openai.com/"
@@ -122,7 +123,7 @@ class Reader:
             error = event["error"]
             message = error.get("message") if isinstance(error, dict) else error
             kind = ContextError if is_overflow(dumps(error)) else TransientError
-            raise kind(f"The provider broke off: {message}")
+            raise kind(f"The provider broke off: {sentence(str(message))}")
         for key in ("id", "model"):
             self._head.setdefault(key, event.get(key) or "")
         self._usage = as_table(event.get("usage")) or self._usage

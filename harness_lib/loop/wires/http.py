@@ -14,6 +14,7 @@ import httpx2
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.wires.answer import is_overflow, shown
+from harness_lib.text import sentence
 
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 300.0
@@ -187,7 +188,7 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     wait = f"Retry after {after:.0f} s." if after else ""
     words = (
         f"The provider answered {status}:",
-        _without_secrets(reason, headers) or "(nothing)",
+        sentence(_without_secrets(reason, headers)) if reason else "(nothing)",
         advice,
         wait,
     )

@@ -63,7 +63,7 @@ def test_a_host_that_takes_no_token_at_all_is_not_asked_for_ever(
     said = hs("--provider", "hosted", "hello")
 
     assert said.code == 1
-    assert "answered 401: the token is not taken Log in again: hs auth login hosted" in said.err
+    assert "answered 401: the token is not taken. Log in again: hs auth login hosted" in said.err
     assert (len(auth.renewals), len(model.requests)) == (1, 2)
 
 

@@ -99,6 +99,10 @@ class RemoteAwayError(HeldError, AwayError):
     """The remote does not answer, or has no room, now."""
 
 
+class LocalBusyError(BusyError, AwayError):
+    """Another command of this machine has been changing a list in a database for long: it may be away."""
+
+
 class NotAllowedError(EnvSetupError):
     """The database of the list does not let this user do that."""
 

@@ -75,3 +75,10 @@ def _visible(char: str) -> str:
 def words_of(table: str) -> frozenset[str]:
     """Return the words of a table."""
     return frozenset(table.split())
+
+
+def without_credentials(text: str) -> str:
+    """Return `text` with no user and password in the addresses in it."""
+    import re  # noqa: PLC0415 (hooks load this module, and never this)
+
+    return re.sub(r"//[^/\s]*@", "//", text)

@@ -5,7 +5,6 @@ One ref of each kind is pushed and deleted again, several at once: a merge needs
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -16,11 +15,11 @@ from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError
 from harness_lib.system.git.repository import Git
+from harness_lib.text import without_credentials
 
 KINDS = ("wip", "ready", "rescue")
 # Git says so of a remote that takes one ref at a time.
 NO_ATOMIC = "does not support --atomic"
-_CREDENTIALS = re.compile(r"//[^/@]*@")
 
 
 def prepare(git: Git, wanted: Leaving) -> None:
@@ -105,7 +104,7 @@ def _another(ctx: Context, there: There) -> Iterator[str]:
 
 def _leaves(there: There) -> str:
     name, settings = there.work, there.leaving
-    address = _CREDENTIALS.sub("//", there.git.text("remote", "get-url", name))
+    address = without_credentials(there.git.text("remote", "get-url", name))
     finished = f"What leaves this machine: finished work, to {there.shown}"
     if not settings.snapshots:
         return f"{finished}; unfinished work stays here."

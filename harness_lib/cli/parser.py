@@ -19,6 +19,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.system.place import roots
 from harness_lib.terminal import render
+from harness_lib.text import without_credentials
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -110,7 +111,8 @@ class _Parser(argparse.ArgumentParser):
     """An argparse parser that raises UsageError."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See: {self.prog} --help")
+        said = without_credentials(message)
+        raise UsageError(f"{said[:1].upper()}{said[1:]}.", f"See: {self.prog} --help")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse swallows the error of a help that cannot be written, or leaves it to the interpreter's end.
@@ -164,10 +166,26 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(f"There is no option {first!r} before the verb.", _meant_before_verb(first))
     if first not in names and not first.startswith("-"):
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
-    args, unknown = _parser(first if first in names else None).parse_known_args(argv)
+    parser = _parser(first if first in names else None)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown and argv[-len(unknown) :] == unknown and not any(word.startswith("-") for word in unknown):
+        args, unknown = parser.parse_known_args(_words_first(argv, unknown))
     if unknown:
-        raise UsageError(f"Unrecognized arguments: {' '.join(unknown)}.", _meant_option(args.syntax, unknown))
+        words = without_credentials(" ".join(unknown))
+        raise UsageError(f"Unrecognized arguments: {words}.", _meant_option(args.syntax, unknown))
     return args
+
+
+def _words_first(argv: Sequence[str], last: Sequence[str]) -> list[str]:
+    """Return `argv` with its `last` words before the first option.
+
+    Before 3.13, argparse takes words that may be left out only there.
+    """
+    front = [*argv[: -len(last)]]
+    at = next(
+        (place for place, word in enumerate(front) if word.startswith("-") and word != "--json"), len(front)
+    )
+    return [*front[:at], *last, *front[at:]]
 
 
 def _meant_before_verb(word: str) -> str:

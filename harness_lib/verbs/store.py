@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness_lib.state.pgstore.store import PgStore
 
 SUMMARY = "keep the list in PostgreSQL, for agents on many machines"
-EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
+EXAMPLE = "harness store move postgresql://me@db.example.org/agents --list shop"
 HELP_ORDER = 535
 
 
@@ -73,7 +73,6 @@ def _init(_ctx: Context, args: Namespace) -> Reply:
     from harness_lib.state.pgstore import connecting, migrations  # noqa: PLC0415 (needs the driver)
 
     url = _url(args)
-    connecting.checked(url)
     if args.prints:
         text = migrations.texts(migrations.present(url), roles=args.roles)
         again = ("init", url, "--roles") if args.roles else ("init", url)
@@ -86,8 +85,7 @@ def _init(_ctx: Context, args: Namespace) -> Reply:
 def _upgrade(ctx: Context, args: Namespace) -> Reply:
     from harness_lib.state.pgstore import connecting, migrations  # noqa: PLC0415
 
-    url = args.url or _in_database(ctx).link.url
-    connecting.checked(url)
+    url = _url(args) if args.url else _in_database(ctx).link.url
     if args.prints:
         again = typed.harness("store", "upgrade", url)
         return Reply("store", migrations.texts(migrations.present(url)), next=again)
@@ -117,7 +115,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     if not isinstance(ctx.store, Store):
         raise UsageError("The list is in a database already.", "See where: harness store status")
     link = Link(_url(args), args.name or ctx.root.path.name)
-    connecting.checked(*link[:2])
+    connecting.checked(link.url, link.name)
     joining.prepare(ctx.git, _leaves(ctx.git, args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
     count = moving.to_database(ctx.store, link, ctx.clock)
@@ -144,7 +142,7 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     if git is None:
         raise EnvSetupError(f"{ctx.cwd} is in no git repository.", "Type it in a clone of the project.")
     link = Link(_url(args), args.name)
-    connecting.checked(*link[:2])
+    connecting.checked(link.url, link.name)
     root = roots.Root(git.top)
     joining.prepare(git, _leaves(git, args))
     questions = moving.join(root, link, ctx.clock)
@@ -270,11 +268,14 @@ def _in_database(ctx: Context) -> PgStore:
 
 
 def _url(args: Namespace) -> str:
+    """Return the address that was typed, once it has no password: hints repeat it. Raises UsageError."""
+    from harness_lib.state.pgstore import connecting  # noqa: PLC0415
+
     if not args.url:
         end = ("--list", "shop") if args.action in ("move", "join") else ()
-        example = typed.harness("store", args.action, "postgresql://db.example.org/agents", *end)
+        example = typed.harness("store", args.action, "postgresql://me@db.example.org/agents", *end)
         raise UsageError("The address is missing.", f"For example: {example}")
-    return str(args.url)
+    return connecting.checked(args.url)
 
 
 _ACTIONS = {

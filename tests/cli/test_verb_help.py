@@ -129,3 +129,18 @@ def test_a_misspelt_option_is_told_the_one_that_was_meant(typed: list[str], hint
     with pytest.raises(UsageError) as refused:
         parser.parse(typed)
     assert refused.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["init --print URL", "move --list shop URL", "--json init --roles --print URL", "init URL --print"],
+)
+def test_a_word_that_may_be_left_out_stands_before_or_behind_the_options(typed: str) -> None:
+    """The argparse of Python 3.10 to 3.12 takes it only before them."""
+    assert parser.parse(["store", *typed.split()]).url == "URL"
+
+
+def test_no_password_is_repeated_to_whoever_types_a_word_too_many() -> None:
+    with pytest.raises(UsageError) as refused:
+        parser.parse(["store", "init", "x", "postgresql://me:secret@host/db"])
+    assert "secret" not in refused.value.message

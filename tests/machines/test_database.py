@@ -347,10 +347,21 @@ def test_no_password_gets_into_a_file_of_the_project(world: World) -> None:
     one = world.machine("one")
     refused = one("store", "move", "postgresql://me:secret@db.example.org/x")
     assert refused.code == 2
-    said = one("store", "init", f"postgresql://me:{SECRET}@db.example.org/agents")
+    address = f"postgresql://me:{SECRET}@db.example.org/agents"
+    said = one("store", "init", address)
     assert said.code == 2
     assert "~/.pgpass" in said.err
     assert SECRET not in said.text
+    for words in (
+        ("move", address),
+        ("join", address),
+        ("move", f"postgresql://me:%{SECRET}@x"),
+        ("init", "x", address),
+    ):
+        for env in ({}, {"CLAUDECODE": "1"}):
+            said = one("store", *words, **env)
+            assert said.code == 2
+            assert SECRET not in said.text
     files = [path for path in one.top.rglob("*") if path.is_file()]
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
 

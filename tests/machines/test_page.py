@@ -10,7 +10,7 @@ from tests.docs.pages import page
 from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import put, sh
 
-URL, REMOTE = "postgresql://db.example.org/agents", "git@git.example.org:me/shop.git"
+URL, REMOTE = "postgresql://me@db.example.org/agents", "git@git.example.org:me/shop.git"
 
 
 def blocks() -> list[list[str]]:

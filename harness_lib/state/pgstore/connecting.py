@@ -36,16 +36,26 @@ OWN_NAMES = "pg_catalog, pg_temp"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
+_LOOK = (
+    "See whether it is back: harness store status. If it was never there, check the address, and that "
+    "the database exists: postgresql://USER@HOST/DATABASE, with the password in ~/.pgpass."
+)
+_PROVE = (
+    "A server elsewhere must prove its name. Where the machine does not know who signed its certificate, put "
+    "the CA certificate of your service into ~/.postgresql/root.crt."
+)
 
 
-def checked(url: str, name: str = "list") -> None:
-    """Raise UsageError unless `url` is an address without a password, and `name` may name a list."""
+def checked(url: str, name: str = "list") -> str:
+    """Return `url`. Raises UsageError unless it has no password, and `name` may name a list."""
     try:
         parts = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error as error:
+        # What is wrong with it may be its password.
+        has_secret = "@" in url or "password" in url
+        why = "." if has_secret else f": {_words(error)}"
         raise UsageError(
-            f"This is no address of a database: {_words(error)}",
-            "For example: postgresql://db.example.org/agents",
+            f"This is no address of a database{why}", "For example: postgresql://me@db.example.org/agents"
         ) from error
     if any(parts.get(secret) for secret in _SECRETS):
         raise UsageError(
@@ -54,6 +64,7 @@ def checked(url: str, name: str = "list") -> None:
         )
     if not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
         raise UsageError(f"A list has a name of 1 to {_LONGEST_NAME} printable characters.", "--list NAME")
+    return url
 
 
 def connect(url: str, kind: type[Connection] = Connection) -> Connection:
@@ -132,7 +143,8 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         ) from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         raise EnvSetupError(
-            f"{shown(url)} keeps no lists yet{so}.", "Prepare it: harness store init URL"
+            f"{shown(url)} keeps no lists yet{so}.",
+            "Prepare it: harness store init URL. If it has kept lists before, restore a backup instead.",
         ) from error
     except (psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction) as error:
         raise older(url, so=so) from error
@@ -151,11 +163,9 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
             f"{shown(url)} is read-only now{so}.", "It may be a standby: type it again after the failover."
         ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
-        raise AwayError(
-            f"{shown(url)} cannot be reached{so}: {_words(error)}",
-            "See whether it is back: harness store status. If it was never there, check the address, and "
-            "that the database exists.",
-        ) from error
+        why = _words(error)
+        hint = _PROVE if "certificate" in why else _LOOK
+        raise AwayError(f"{shown(url)} cannot be reached{so}: {why}", hint) from error
     except psycopg.Error as error:
         raise EnvSetupError(
             f"{shown(url)} refused that{so}: {_words(error)}",

@@ -200,6 +200,11 @@ class Moments:
                 f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
                 "It is complete now: type the command again.",
             )
+        if not self.link.uuid:
+            raise EnvSetupError(
+                f"{how} {self.link.name} in {connecting.shown(self.link.url)}, or you have no role in it.",
+                "Lists are made by: harness store move URL --list NAME",
+            )
         raise EnvSetupError(
             f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.",
             f"If it is there under another name, remove {self.root.link} and join it: "

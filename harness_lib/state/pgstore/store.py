@@ -18,7 +18,14 @@ from uuid import uuid4
 import psycopg
 
 from harness_lib import timestamps
-from harness_lib.errors import AwayError, EnvSetupError, HarnessError, RefusedError
+from harness_lib.errors import (
+    AwayError,
+    EnvSetupError,
+    HarnessError,
+    HeldError,
+    LocalBusyError,
+    RefusedError,
+)
 from harness_lib.state import api, codec, journal, publishing
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mirrored
@@ -215,9 +222,6 @@ class PgStore(Mirrored):
         """
         with ExitStack() as stack, connecting.explained(self.link.url):
             deadline = self._clock.monotonic() + self._timeout
-            lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
-            with publishing.explained(self.root):
-                stack.enter_context(lock)
             tx = self._until(deadline, lambda: self._begun(stack, deadline, is_narrow=kind == "tasks"))
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
@@ -235,9 +239,13 @@ class PgStore(Mirrored):
                     act()
 
     def _begun(self, stack: ExitStack, deadline: float, *, is_narrow: bool) -> RowsTx:
-        """Return a change whose transaction has the locks that it needs."""
+        """Return a change whose transaction has the locks that it needs.
+
+        While the database is away, the lock of this machine is free: others would take it for a stuck one.
+        """
         with ExitStack() as own:
             conn = own.enter_context(self._moments.writer())
+            self._lock(own, deadline)
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
 
@@ -259,6 +267,19 @@ class PgStore(Mirrored):
             conn.begin_change(again)
             stack.enter_context(own.pop_all())
         return RowsTx(conn, version, self._moments.time_of(version), warnings, self, is_narrow=is_narrow)
+
+    def _lock(self, stack: ExitStack, deadline: float) -> None:
+        """Take the lock of this machine. Raises LocalBusyError."""
+        left = max(0.0, deadline - self._clock.monotonic())
+        lock = state_lock.StateLock(self.root.lock_file, timeout=left, clock=self._clock)
+        try:
+            with publishing.explained(self.root):
+                stack.enter_context(lock)
+        except HeldError as error:
+            raise LocalBusyError(
+                f"{error.message}. It may wait for the database, so nothing was changed.",
+                "Type the command again.",
+            ) from error
 
     def _publish(self, tx: RowsTx, deadline: float) -> None:
         """Write the change and commit it."""

@@ -9,13 +9,15 @@ from datetime import datetime, timedelta, timezone
 import psycopg
 import pytest
 
-from harness_lib.errors import AwayError, EnvSetupError, HeldError
+from harness_lib.errors import AwayError, EnvSetupError, Exit, HeldError, LocalBusyError
+from harness_lib.runs import waiting
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import migrations, moving, repeating, status
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.system.clock import Clock
+from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
 from tests import postgres
 from tests.state.pgstore.beside import claim, finish
@@ -168,6 +170,40 @@ def test_what_stays_in_doubt_is_answered_by_the_next_command(shared: Shared, lin
     assert [fate in text for text in again.warnings] == [True]
     assert ids(again)[2:] == (["task-003"] if when == "after" else []) + ["task-004"]
     assert dict(status.facts(again))["in doubt"] == "nothing"
+
+
+def test_whoever_waits_for_the_database_holds_up_no_other_command_of_its_machine(
+    shared: Shared, line: Line
+) -> None:
+    """Several workers of a run wait at once, for up to half an hour: none takes the others for stuck."""
+    taken: list[float] = []
+
+    class Asked(Clock):
+        def sleep(self, seconds: float) -> None:
+            with StateLock(store.root.lock_file, timeout=0.0):
+                taken.append(seconds)
+            super().sleep(seconds)
+
+    store = shared.with_tasks(line=line)
+    patient = PgStore(store.root, store.link, timeout=1.5, clock=Asked())
+    line.cut()
+    with pytest.raises(AwayError, match="cannot be reached"):
+        add(patient, "task-003")
+    line.mend()
+    assert taken
+
+
+def test_a_command_of_this_machine_that_is_slow_is_waited_for_and_passes(shared: Shared) -> None:
+    """It may be one that the database does not answer: a run waits then, and blames no task."""
+    store = shared.with_tasks()
+    beside = PgStore(store.root, store.link, timeout=0.3)
+    with (
+        store.transaction(),
+        pytest.raises(LocalBusyError, match=r"held by pid \d+.*nothing was changed") as why,
+    ):
+        add(beside, "task-003")
+    assert waiting.passes(why.value)
+    assert why.value.exit_code == Exit.HELD
 
 
 def test_a_machine_that_is_slow_is_waited_for_and_then_named(shared: Shared) -> None:

@@ -162,6 +162,6 @@ def parse(step: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", step)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(
-            f"{step!r} is no step.", 'Write it as M/N: harness checkpoint task-001 2/4 "what was done"'
+            f"{step!r} is not a step.", 'Write it as M/N: harness checkpoint task-001 2/4 "what was done"'
         )
     return int(match[1]), int(match[2])

@@ -81,7 +81,9 @@ def directory(check: Command, top: Path) -> Path:
     if path != top and top not in path.parents:
         raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is outside of {top}.", cure)
     if not path.is_dir():
-        raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is no directory in {top}.", cure)
+        raise ConfigError(
+            f"Task {check.task}: validation.cwd {check.cwd!r} is not a directory in {top}.", cure
+        )
     return path
 
 

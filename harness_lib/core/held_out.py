@@ -110,7 +110,7 @@ def _read(ctx: Context, word: str) -> Placed | str:
     is_one_word = not re.search(r"\s", word)
     if is_one_word and (("::" not in word and colon) or word.startswith(("/", "~", "./", "../"))):
         missing = name if colon else word
-        what = "is no file" if _file(ctx, missing).exists() else "is not there"
+        what = "is not a file" if _file(ctx, missing).exists() else "is not there"
         raise UsageError(
             f"{missing} {what}, so it cannot be held out.", "Name a file, or a command: --hidden 'COMMAND'"
         )
@@ -135,7 +135,8 @@ def _place(source: Path, place: str) -> str:
     path = PurePosixPath(f"{place}{source.name}" if place.endswith("/") else place)
     if not path.parts or path.is_absolute() or ".." in path.parts or path.parts[0] in _OTHERS:
         raise UsageError(
-            f"{place!r} is no place in the work tree.", "Name one from its top: --hidden FILE:tests/test_x.py"
+            f"{place!r} is not a place in the work tree.",
+            "Name one from its top: --hidden FILE:tests/test_x.py",
         )
     return str(path)
 

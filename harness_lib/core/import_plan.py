@@ -220,7 +220,7 @@ class _Names:
 
     @staticmethod
     def _unknown(name: str | int) -> str:
-        return f"{_quoted(name)} is no task, neither in this file nor in the list"
+        return f"{_quoted(name)} is not a task, neither in this file nor in the list"
 
 
 def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ def _after(found: Sequence[Read], made: Drafts) -> list[list[int]]:
             for key in task.after:
                 if key not in numbers:
                     where = _place(found, read, task)
-                    made.problems.append((first + place, f"{where}: {key!r} is no task of this plan"))
+                    made.problems.append((first + place, f"{where}: {key!r} is not a task of this plan"))
             after.append([numbers[key] for key in task.after if key in numbers])
     for number, earlier in enumerate(_plans_before(found)):
         _join(after, ranges[number], [ranges[each] for each in earlier])
@@ -257,7 +257,7 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
         for line in read.plan.strays
     ]
     if strays:
-        yield f"Open boxes outside of the tasks of a plan are no tasks: {some(strays, _NAMED)}."
+        yield f"Open boxes outside of the tasks of a plan are not tasks: {some(strays, _NAMED)}."
     for read in found:
         names = read.plan.after or ()
         missing = [name for name in names if not any(_is_called(other, read.plan, name) for other in found)]

@@ -158,7 +158,7 @@ def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
         return
     cwd = task.validation.cwd or ""
     if not (work_tree.top / cwd).is_dir():
-        yield f"{task.id}: validation.cwd {_quoted(cwd)} is no directory"
+        yield f"{task.id}: validation.cwd {_quoted(cwd)} is not a directory"
         return
     needed = (work_tree.missing(text or "", directory or "") for text, directory in check.commands())
     for missing in filter(None, needed):

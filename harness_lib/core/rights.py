@@ -130,7 +130,7 @@ def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
     """
     for number in (changes[name] for name in _LIMITS if name in changes):
         if number < 0:
-            raise UsageError(f"{number} is no limit.", "Use a number of 0 or more; 0 means no limit.")
+            raise UsageError(f"{number} is not a limit.", "Use a number of 0 or more; 0 means no limit.")
     with change(ctx) as tx:
         old = tx.settings()
         new = old._replace(**changes)

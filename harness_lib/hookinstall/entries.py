@@ -160,10 +160,10 @@ def parsed(text: str) -> Document:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"line 1: this is not JSON that can be read ({error})") from error
     if not isinstance(document, dict):
-        raise ConfigError("line 1: the whole is no object")
+        raise ConfigError("line 1: the file must hold one JSON object")
     if not isinstance(document.get("hooks", {}), dict):
         line = text.count("\n", 0, text.find('"hooks"')) + 1
-        raise ConfigError(f"line {line}: hooks is no object")
+        raise ConfigError(f"line {line}: hooks must be an object")
     return document
 
 
@@ -329,7 +329,7 @@ def install_toml(text: str, by_event: Mapping[str, Entry]) -> str:
     if isinstance(hooks, Array):
         return _extended(document, hooks, by_event)
     if hooks is not None and not isinstance(hooks, AoT):
-        raise ConfigError("hooks is no list here, so nothing can be added to it.")
+        raise ConfigError("hooks is not a list here, so nothing can be added to it.")
     newline = "\r\n" if "\r\n" in bare else "\n"
     lines = [BEGIN]
     for event, entry in by_event.items():

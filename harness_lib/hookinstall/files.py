@@ -118,7 +118,7 @@ def read(host: Host, path: Path) -> HostFile:
         return HostFile(host, path, None)
     status = path.stat()
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-        raise RefusedError(f"{path} is no file that {host.title} could read.", "Move it away first.")
+        raise RefusedError(f"{path} is not a file that {host.title} could read.", "Move it away first.")
     return HostFile(host, path, path.read_bytes())
 
 

@@ -152,7 +152,7 @@ def _servers(runtime: Runtime) -> Iterator[Finding]:
     for path in _files(runtime, servers.FILE):
         entries, problems = servers.read(path)
         if problems and (broken := _json_error(path)):
-            yield Finding("mcp", f"{path} is no JSON: {broken}", f"repair {path}")
+            yield Finding("mcp", f"{path} is not JSON: {broken}", f"repair {path}")
             continue
         for problem in problems:
             yield Finding("mcp", problem.rstrip("."), f"repair {path}")

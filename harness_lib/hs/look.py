@@ -141,7 +141,7 @@ def tool(runtime: Runtime, args: list[str]) -> int:
         return int(schema is None)
     tool_input = as_object(sys.stdin.read() or "{}")
     if tool_input is None:
-        print("error: the input is no JSON object")
+        print("error: the input is not a JSON object")
         return 1
     result = found.execute(runtime, tool_input)
     print(result.text)

@@ -44,7 +44,7 @@ def ask(runtime: Runtime, call: Json) -> Verdict:
     stage = runtime.stage
     passed: Json = {**{key: call.get(key) for key in ("id", "name")}, "input": call.get("input") or {}}
     if not isinstance(passed["input"], dict):
-        return Verdict("deny", "the input of the call is no JSON object", {})
+        return Verdict("deny", "the input of the call is not a JSON object", {})
     verdict = Verdict("allow", "", passed["input"])
     hooks = list(runtime.table.of("hooks.d", STAGE))
     ours = next((at for at, plugin in enumerate(hooks) if plugin.target is approve), len(hooks))
@@ -75,7 +75,7 @@ def _stricter(before: Verdict, reply: Json) -> Verdict:
         problem = f"a permission hook gave an unknown decision: {str(decision)[:100]}"
         return Verdict("deny", problem, before.input)
     if not isinstance(tool_input, dict):
-        return Verdict("deny", "a permission hook gave an input that is no JSON object", before.input)
+        return Verdict("deny", "a permission hook gave an input that is not a JSON object", before.input)
     if _STRICTNESS.index(decision) > _STRICTNESS.index(before.decision):
         return Verdict(decision, str(reply.get("reason") or ""), tool_input)
     return Verdict(before.decision, before.reason, tool_input)

@@ -200,7 +200,7 @@ def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
             what = ((parsed and parsed[2]) or "").strip()
             if parsed is None or what.startswith("!"):
                 return RulesError(
-                    f"{path}: permissions.{decision}: {text!r} is no rule, such as Bash(git status:*)"
+                    f"{path}: permissions.{decision}: {text!r} is not a rule like Bash(git status:*)"
                 )
             found.append((decision, parsed[1], "" if what in {"*", ":*"} else what, text.strip()))
     return found

@@ -111,7 +111,7 @@ def read_budget(document: object) -> Budget:
     for name, value in document.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if name not in known or not number or not 0 <= value < float("inf"):
-            what = "must be 0 or a larger number, not" if name in known else "is no limit; its value was"
+            what = "must be 0 or a larger number, not" if name in known else "is not a limit; its value was"
             raise UsageError(f"{name!s:.40} {what} {value!r:.40}.", "See: harness budget --help")
         limits[name] = known[name](value)
     return Budget(**limits)

@@ -147,7 +147,7 @@ def read(path: Path, *, is_project: bool = False) -> dict[str, Any]:
     unknown = [name for name in document if name != TABLE]
     if unknown or not isinstance(document.get(TABLE, {}), dict):
         raise ConfigError(
-            f"{path}: {(unknown or [TABLE])[0]!r} is no table of settings.", f"The one table is [{TABLE}]."
+            f"{path}: {(unknown or [TABLE])[0]!r} is not a table of settings.", f"The one table is [{TABLE}]."
         )
     settings = document.get(TABLE, {})
     return {name: _checked(path, name, value, is_project=is_project) for name, value in settings.items()}
@@ -189,7 +189,7 @@ def _checked(path: Path, name: str, value: Any, *, is_project: bool) -> Any:
     """Return `value` as the type of the setting. Raises ConfigError."""
     where = f"{path}: {TABLE}.{name}"
     if name not in KEYS:
-        raise ConfigError(f"{where} is no setting.", _meant(name))
+        raise ConfigError(f"{where} is not a setting.", _meant(name))
     key = KEYS[name]
     if is_project and not key.in_project:
         raise ConfigError(
@@ -245,7 +245,7 @@ def change(path: Path, name: str, text: str | None, *, is_project: bool) -> Any:
     import tomlkit  # noqa: PLC0415 (as above)
 
     if name not in KEYS:
-        raise UsageError(f"{name} is no setting.", _meant(name))
+        raise UsageError(f"{name} is not a setting.", _meant(name))
     read(path, is_project=is_project)
     # Such a file is often a link into a repository of the user's.
     path = path.resolve()

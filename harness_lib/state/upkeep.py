@@ -118,7 +118,9 @@ class Upkeep(api.Store):
     def oddities(self) -> Iterator[Oddity]:
         log, file = self.root.log, self.root.lock_file
         if log.exists() and not log.is_file():
-            yield Oddity("bad", f"{log} is no regular file", "move it away; the next command makes a new log")
+            yield Oddity(
+                "bad", f"{log} is not a regular file", "move it away; the next command makes a new log"
+            )
         elif log.exists() and log.stat().st_size > LARGE_LOG_BYTES:
             yield Oddity("ok", f"{log.name} has {log.stat().st_size // 2**20} MB; only its end is ever read")
         if file.exists() and file.stat().st_size:

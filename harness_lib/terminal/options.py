@@ -25,9 +25,9 @@ def amount(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no number") from None
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
     if not 0 <= number < math.inf:
-        raise ArgumentTypeError(f"{text!r} is no number of 0 or more")
+        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more")
     return number
 
 
@@ -35,7 +35,7 @@ def whole(text: str) -> int:
     """Return `text` as a whole number of 0 or more."""
     number = amount(text)
     if number != int(number):
-        raise ArgumentTypeError(f"{text!r} is no whole number")
+        raise ArgumentTypeError(f"{text!r} is not a whole number")
     return int(number)
 
 
@@ -43,7 +43,7 @@ def more_than_nothing(text: str) -> float:
     """Return `text` as a number above 0."""
     number = amount(text)
     if number == 0:
-        raise ArgumentTypeError(f"{text!r} is no number above 0")
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
 
 

@@ -71,7 +71,8 @@ def _require_page(path: Path) -> None:
         return
     if begin and GENERATOR not in begin:
         raise RefusedError(
-            f"{path} is no page of harness, so it is not replaced.", "Name another file, such as report.html."
+            f"{path} is not a page of harness, so it is not replaced.",
+            "Name another file, such as report.html.",
         )
 
 

@@ -37,7 +37,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 def _shown(ctx: Context, name: str | None) -> Reply:
     found = settings.effective(ctx, {})
     if name is not None and name not in found:
-        raise UsageError(f"{name} is no setting.", f"There are: {', '.join(found)}.")
+        raise UsageError(f"{name} is not a setting.", f"There are: {', '.join(found)}.")
     rows = {each: found[each] for each in ([name] if name else found)}
     wide = max(map(len, rows))
     lines = [

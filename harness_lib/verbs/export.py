@@ -53,7 +53,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     planned_tasks = list(read.plan.tasks) if read else _items(text)
     if not planned_tasks:
         raise UsageError(
-            f"{args.tick} is no plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
+            f"{args.tick} is not a plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
         )
     questions = ctx.store.ask()
     imported = [task for task in questions.search() if task.source and task.source.plan == name]

@@ -260,7 +260,7 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
         drafts = planned.drafts(plans, top, choices.order)
         left_out = [source.name for source, _ in own]
         if left_out:
-            drafts.notes.append(f"Passed over, because they are no plans: {some(left_out, NAMED)}.")
+            drafts.notes.append(f"Passed over, because they are not plans: {some(left_out, NAMED)}.")
         return drafts, plans
     if choices.order:
         raise UsageError(

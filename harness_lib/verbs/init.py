@@ -99,7 +99,7 @@ def run(
     """
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
-        raise UsageError(f"{place} is no directory.", f"Make it first: mkdir -p {typed.word(place)}")
+        raise UsageError(f"{place} is not a directory.", f"Make it first: mkdir -p {typed.word(place)}")
     root = roots.Root(place)
     roots.require_direct(root)
     git = _repository(place, make_git=make_git)

@@ -147,7 +147,7 @@ def _not_searched(ctx: Context) -> tuple[str, ...]:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_LINES))):
-        raise ArgumentTypeError(f"{text!r} is no number of lines")
+        raise ArgumentTypeError(f"{text!r} is not a number of lines")
     return min(int(text), MOST_LINES)
 
 

@@ -62,6 +62,6 @@ def moment(text: str, now: datetime) -> datetime:
         return timestamps.parse(text)
     except ValueError as error:
         raise UsageError(
-            f"--since {text!r} is no moment.",
+            f"--since {text!r} is not a point in time.",
             f"For example: {typed.harness('report', '--since', '8h')}, or --since 2026-11-23",
         ) from error

@@ -157,10 +157,10 @@ def test_an_executable_file_is_run_and_is_in_no_checkout(
     [
         (("held/gone.py:tests/test_x.py",), "true", "held/gone.py is not there"),
         (("/no/such/script.sh",), "true", "/no/such/script.sh is not there"),
-        (("held:tests",), "true", "held is no file"),
+        (("held:tests",), "true", "held is not a file"),
         (("held/test_held.py",), "true", "not executable"),
-        (("held/test_held.py:../x.py",), "true", "'../x.py' is no place in the work tree"),
-        (("held/test_held.py:.git/x",), "true", "no place"),
+        (("held/test_held.py:../x.py",), "true", "'../x.py' is not a place in the work tree"),
+        (("held/test_held.py:.git/x",), "true", "not a place"),
         (("true", "false"), "true", "one command"),
         (("held/test_held.py:tests/x.py",), "pytest -q tests/test_a.py", "does not name tests/x.py"),
         (("held/test_held.py:tests/x.py",), "", "no check that could run with this file"),

@@ -63,7 +63,7 @@ def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [("a = 1\n[hooks]\nb = 2\n", "hooks is no list"), ("a = \n", "line 1")]
+    ("text", "reason"), [("a = 1\n[hooks]\nb = 2\n", "hooks is not a list"), ("a = \n", "line 1")]
 )
 def test_a_file_of_kimi_that_takes_none_is_refused(agent: Agent, home: Path, text: str, reason: str) -> None:
     file = put(place(home, "kimi"), text)

@@ -243,7 +243,7 @@ TROUBLES = [
         "hooks.d/tool_gate/10-no", "#!/bin/sh\ncat >/dev/null\n",
         "tool_gate/10-no prints no JSON object, which denies", "| ",
     ),
-    ("mcp.json", '{"mcpServers": {"files": {}},}', "mcp.json is no JSON: ", "repair "),
+    ("mcp.json", '{"mcpServers": {"files": {}},}', "mcp.json is not JSON: ", "repair "),
     ("plugins/a/mcp.json", '{"servers": {}}', 'mcp.json is left out: it is no {"mcpServers"', "repair "),
     (
         "plugins/b/mcp.json", '{"mcpServers": {"files": {"args": ["."]}}}',

@@ -232,8 +232,13 @@ def test_numbers_that_no_engine_writes_end_nothing(number: str, go: Go, home: Pa
     ("stage", "name", "printed", "said"),
     [
         ("receive", "50-x", {"tool_calls": [{"name": "bash", "input": "x"}], "next_state": "tool_exec"}, ""),
-        ("tool_gate", "10-x", {"input": "rm"}, "gave an input that is no JSON object"),
-        ("assemble", "34-x", {"system": 5, "messages": [], "next_state": "send"}, "`system` that is no text"),
+        ("tool_gate", "10-x", {"input": "rm"}, "gave an input that is not a JSON object"),
+        (
+            "assemble",
+            "34-x",
+            {"system": 5, "messages": [], "next_state": "send"},
+            "`system` that is not text",
+        ),
         ("sources", "50-x", {"sources": ["/a\0b"]}, "ended without"),
         ("sources", "50-x", {"sources": [5]}, "ended without"),
     ],

@@ -278,7 +278,7 @@ def test_what_is_no_budget_is_refused_with_its_name_and_where_to_look(name: str,
     with pytest.raises(UsageError) as refused:
         run_state.read_budget({name: value})
 
-    what = "is no limit; its value was" if name == "max_cots" else "must be 0 or a larger number, not"
+    what = "is not a limit; its value was" if name == "max_cots" else "must be 0 or a larger number, not"
     assert refused.value.message == f"{name} {what} {value!r}."
     assert refused.value.hint == "See: harness budget --help"
     with pytest.raises(UsageError, match="inf"):

@@ -202,7 +202,7 @@ def test_a_file_of_the_users_is_not_replaced_and_a_link_is_followed(workshop: Wo
     for typed in (("report",), ("run", "--agent-command", "true")):
         said = workshop(*typed, "--html", "README.md")
         assert said.code == 8, said.text
-        assert "README.md is no page of harness" in said.text
+        assert "README.md is not a page of harness" in said.text
     assert (workshop.top / "README.md").read_text() == before
     page, link = (workshop.top.parent / name for name in ("page.html", "link.html"))
     page.touch()

@@ -102,7 +102,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     ({}, "t has no check"),
     ({"command": "  "}, "t has no check"),
     ({"command": "no-such-program --now"}, "needs 'no-such-program', which is not on the PATH"),
-    ({"command": "true", "cwd": "nowhere"}, "validation.cwd 'nowhere' is no directory"),
+    ({"command": "true", "cwd": "nowhere"}, "validation.cwd 'nowhere' is not a directory"),
     ({"command": "test -e x", "protect": ["tests/**"]}, "validation.protect 'tests/**' matches no file"),
     ({"command": "test -e x || true"}, "its check cannot fail: it ends with `true`, which never fails"),
 ]

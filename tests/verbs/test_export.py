@@ -121,7 +121,7 @@ def test_a_plan_that_was_ticked_is_committed_by_the_next_command(
 def test_what_cannot_be_ticked_is_said(project: Project, agent: Agent) -> None:
     unknown = agent.fails(2, "export", "--tick", put(project, "plan.md", PLAN))
     assert "was imported from plan.md" in unknown["message"]
-    assert "is no plan" in agent.fails(2, "export", "--tick", put(project, "x.md", "words\n"))["message"]
+    assert "is not a plan" in agent.fails(2, "export", "--tick", put(project, "x.md", "words\n"))["message"]
     agent.fails(2, "export", "--tick", "nowhere.md")
     document = {"tasks": [{"id": 1, "title": "A", "dependencies": []}]}
     file = put(project, "tasks.json", json.dumps(document))

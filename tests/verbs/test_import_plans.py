@@ -33,7 +33,7 @@ def test_the_order_of_a_plan_can_be_overruled(project: Project, agent: Agent) ->
     file = put(project, "tasks.md", text)
 
     message = agent.fails(2, "import", file)["message"]
-    assert "line 3: 'T009' is no task of this plan" in message
+    assert "line 3: 'T009' is not a task of this plan" in message
     agent.ok("import", file, "--sequential")
     assert waits(project) == {"A": "", "B": "task-001", "C": "task-002"}
 
@@ -295,7 +295,7 @@ def test_open_boxes_that_belong_to_no_task_are_named(project: Project, agent: Ag
     for name, text in texts.items():
         said = agent.ok("import", put(project, name, text), "--dry-run")
         where = f"line {lines[name]}."
-        assert f"Open boxes outside of the tasks of a plan are no tasks: {where}" in said["warnings"]
+        assert f"Open boxes outside of the tasks of a plan are not tasks: {where}" in said["warnings"]
     assert "Open boxes" not in str(agent.ok("import", put(project, "plan.md", PLAN), "--dry-run"))
 
 

@@ -101,7 +101,7 @@ def stored(path: Path) -> Json:
     except OSError as error:
         raise EnvSetupError(f"{path} cannot be read: {error.strerror}.") from error
     if credentials is None:
-        raise ConfigError(f"{path} is no JSON object.", "Repair it or move it away, then call again.")
+        raise ConfigError(f"{path} is not a JSON object.", "Repair it or move it away, then call again.")
     return credentials
 
 

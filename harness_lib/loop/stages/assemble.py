@@ -147,5 +147,5 @@ def catalogue(runtime: Runtime, payload: Json) -> Json:
     text = "\n".join([_HEAD, "", "<available-skills>", *lines, "</available-skills>"])
     system = payload.get("system") or ""
     if not isinstance(system, str):
-        raise HookError("a hook of the stage assemble has made a `system` that is no text")
+        raise HookError("a hook of the stage assemble has made a `system` that is not text")
     return {**payload, "system": f"{system}\n\n{text}".lstrip()}

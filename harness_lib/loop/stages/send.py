@@ -255,7 +255,7 @@ def _problem(runtime: Runtime, call: Call, stop: str) -> str:
         return "the answer was cut off by its length limit, so this call was not run. Ask for less at once."
     tool_input = call.input
     if tool_input is None:
-        return "the arguments are no JSON object, so this call was not run."
+        return "the arguments are not a JSON object, so this call was not run."
     tool = plugins.tool(runtime, call.name)
     schema = tool.schema(runtime) if tool else None
     required = ((schema or {}).get("input_schema") or {}).get("required") or []

@@ -43,7 +43,7 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
         objects = payload.get(key) or []
         if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
             # A hook has made it.
-            message = f"The stage assemble ended with {key} that are no list of objects."
+            message = f"The stage assemble ended with {key} that are not a list of objects."
             raise ProviderError(f"{message} See hs hooks assemble.")
     body = wire(endpoint.wire).body(payload, endpoint)
 

@@ -169,7 +169,7 @@ def _read(response: httpx2.Response) -> str:
 def _whole(response: httpx2.Response) -> Json:
     answer = as_object(_read(response))
     if answer is None:
-        raise ProviderError("The provider's answer is no JSON object.")
+        raise ProviderError("The provider's answer is not a JSON object.")
     if answer.get("error"):
         raise ProviderError(f"The provider says: {_message(answer)}")
     return answer

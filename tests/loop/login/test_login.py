@@ -193,7 +193,7 @@ def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "code", "problem"),
     [
-        (lambda path: path.write_text("{half", encoding="utf-8"), 3, ".auth.json is no JSON object"),
+        (lambda path: path.write_text("{half", encoding="utf-8"), 3, ".auth.json is not a JSON object"),
         (lambda path: path.mkdir(), 7, ".auth.json cannot be read: Is a directory"),
     ],
 )

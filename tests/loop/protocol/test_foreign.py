@@ -169,4 +169,4 @@ def test_a_payload_of_another_shape_is_the_hooks_error(go: Go, home: Path, shape
     write_program(home / ".harness/hooks.d/assemble/90-else", text)
     server, answer = go(say("never"))
     assert (answer.code, server.requests) == (1, [])
-    assert f"ended with {next(iter(shape))} that are no list of objects" in answer.err
+    assert f"ended with {next(iter(shape))} that are not a list of objects" in answer.err

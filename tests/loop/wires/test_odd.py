@@ -268,7 +268,7 @@ def test_an_answer_that_is_nested_without_end_is_asked_again(follow: Follow, wir
     deep = "[" * 100_000
     run, _, ending = follow(wire, Step(uses=(Use("bash", raw=deep),)), say("Done."))
     assert ending == Ending("Done.", failed=False)
-    assert "are no JSON object" in results_of(run)[0]
+    assert "are not a JSON object" in results_of(run)[0]
 
 
 @pytest.mark.usefixtures("in_process")

@@ -113,7 +113,7 @@ def test_a_log_that_is_none_is_told(store: Store, root: Root) -> None:
     root.log.mkdir()
 
     hint = "move it away; the next command makes a new log"
-    assert oddities(store) == [("bad", f"{root.log} is no regular file", hint)]
+    assert oddities(store) == [("bad", f"{root.log} is not a regular file", hint)]
 
 
 def test_a_log_beyond_a_hundred_megabytes_is_told(store: Store, root: Root) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # hooks load this, and `typing` takes longer than all of it
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 # What shows that something was there and is not shown.
 REPLACED = "\ufffd"
@@ -40,6 +40,11 @@ def some(texts: Sequence[str], most: int) -> str:
     """Return the first `most` of `texts` in one line, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
+
+
+def some_quoted(names: Iterable[str], most: int) -> str:
+    """Return what `some` does, with each of `names` in quotation marks."""
+    return some([repr(name) for name in names], most)
 
 
 def first(rows: Sequence[str], most: int, rest: str = "") -> list[str]:

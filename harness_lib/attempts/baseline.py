@@ -25,7 +25,7 @@ from harness_lib.system.git import clones, locks, snapshot, status, trees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
-from harness_lib.text import some
+from harness_lib.text import some, some_quoted
 
 # Untracked files up to these sizes are copied; of larger ones only the name is recorded.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
@@ -201,7 +201,7 @@ def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None
 
 def _are(paths: tuple[str, ...]) -> str:
     """Return `paths` as the subject of a sentence, with its verb."""
-    shown = some([repr(path) for path in paths], NAMED)
+    shown = some_quoted(paths, NAMED)
     if len(paths) == 1:
         return f"{shown} is"
     return f"{shown} are" if len(paths) <= NAMED else f"{shown} files are"

@@ -34,7 +34,6 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.rules import arrows, transitions
-from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, merge, restore, trees
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
@@ -65,11 +64,6 @@ def begin(ctx: Context) -> None:
         raise RefusedError(
             f"Your branch could not follow {there.shown}: {error.stderr}", f"See: {typed.git('status')}"
         ) from error
-
-
-def has_proposed(questions: Questions) -> bool:
-    """Return whether finished work of a chat waits for others to merge it."""
-    return any(task.halt_kind == "MERGE" for task in questions.halted())
 
 
 def look(ctx: Context) -> list[str]:

@@ -19,7 +19,7 @@ from harness_lib.rules import rechecks, transitions
 from harness_lib.system.git import history, locks, merge, restore, status, trees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.task import Session, Task
-from harness_lib.text import some
+from harness_lib.text import some_quoted
 
 SUBJECT_LENGTH = 200
 # It tells in a commit of which claim of which task it is the work, if machines share the list.
@@ -193,7 +193,7 @@ def require_none(git: Git, then: str) -> None:
 
 
 def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
-    names = some([repr(path) for path in unmerged], NAMED)
+    names = some_quoted(unmerged, NAMED)
     if operation is None:
         return f"Conflicts in {git.top} are not resolved: {names}."
     conflicts = f", with conflicts in {names}" if unmerged else ""

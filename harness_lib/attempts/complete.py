@@ -33,7 +33,7 @@ from harness_lib.rules import input_files, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
-from harness_lib.text import some
+from harness_lib.text import some_quoted
 
 _ASKED = "the user types: "
 _OR = "; to send the work back"
@@ -192,13 +192,14 @@ def _asked(task: Task, kind: HaltKind, why: str, right: str, files: Sequence[str
 
 def secrets(task: Task, files: Sequence[str]) -> Halt:
     """Return the halt of `task`, whose work adds `files` that are named like secrets."""
-    why = f"but the work adds what is named like a secret: {_named(files)}"
+    why = f"but the work adds what is named like a secret: {some_quoted(files, NAMED)}"
     return _asked(task, "SECRET", why, "If it may be committed", files)
 
 
 def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
     """Return the halt of `task`, whose work passes only with its own changes to `files`, its check inputs."""
-    why = f"but the work changes files that its check, or another task's, depends on: {_named(files)}"
+    names = some_quoted(files, NAMED)
+    why = f"but the work changes files that its check, or another task's, depends on: {names}"
     return _asked(task, "JUDGES", why, "If that change is right", files)
 
 
@@ -221,12 +222,8 @@ def hold(
             sessions.halt(tx, current, why, task.id)
     if task.target is None:
         return outcome.Ended(halted, None)
-    asked = f"The user was asked about {_named(files) or 'all of it'}."
+    asked = f"The user was asked about {some_quoted(files, NAMED) or 'all of it'}."
     return requeue.for_user(ctx, session, halted, oid, why, asked)
-
-
-def _named(files: Sequence[str]) -> str:
-    return some([repr(path) for path in files], NAMED)
 
 
 def refusal(task: Task) -> RefusedError:

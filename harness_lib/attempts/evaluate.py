@@ -29,7 +29,7 @@ from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones, history, snapshot
 from harness_lib.task import Category, DoneAs, Task
-from harness_lib.text import some
+from harness_lib.text import some_quoted
 
 # These parts of the gate are in the list, which no rollback restores.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
@@ -157,7 +157,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
 
 
 def _converted(ctx: Context, task: Task, converted: contents.Converted) -> Evaluation:
-    settings, files = (some([repr(name) for name in names], NAMED) for names in converted[:2])
+    settings, files = (some_quoted(names, NAMED) for names in converted[:2])
     message = (
         f"The commit would not hold what the check sees: {files}. "
         f"The attempt changed git's settings, which convert these files: {settings}."

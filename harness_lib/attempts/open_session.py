@@ -125,7 +125,9 @@ def open_session(ctx: Context) -> Opened:
 
 
 def _has_proposed(ctx: Context, questions: Questions) -> bool:
-    return ctx.store.shared is not None and ctx.target is None and chat.has_proposed(questions)
+    """Return whether finished work of a chat waits for others to merge it."""
+    is_chat = ctx.store.shared is not None and ctx.target is None
+    return is_chat and any(task.halt_kind == "MERGE" for task in questions.halted())
 
 
 def _open(ctx: Context, goes_on: bool, is_known: bool) -> Opened:  # noqa: FBT001

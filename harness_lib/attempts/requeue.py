@@ -15,7 +15,7 @@ from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.system.git import checkout, locks, merge, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
-from harness_lib.text import sentence, some
+from harness_lib.text import sentence, some_quoted
 
 FREE_ROUNDS = 2
 NAMED = 10
@@ -29,8 +29,8 @@ def because_of_conflict(
     git = ctx.git
     base = merge.begun(git, oid, tip, task.started_at_commit or tip)
     reason = (
-        f"The work passed its check, but conflicts with what was merged meanwhile, in {_name_files(files)}. "
-        f"{_merged_since(git, base, tip, files)}"
+        "The work passed its check, but conflicts with what was merged meanwhile, in "
+        f"{some_quoted(files, NAMED)}. {_merged_since(git, base, tip, files)}"
     )
     return _hand_back(ctx, session, task, reason, base, "TASK_EXEC")
 
@@ -54,7 +54,7 @@ def because_of_content(
     sentences = ["The work passed its check, but cannot be merged."]
     if blockers.repositories:
         sentences.append(
-            f"A repository of its own: {_name_files(blockers.repositories)}. "
+            f"A repository of its own: {some_quoted(blockers.repositories, NAMED)}. "
             "No commit of the project can hold its files. "
             + (f"It was moved to {kept}. " if kept else "")
             + "If its files belong to the work, put them into the work tree without its .git (that stays "
@@ -62,15 +62,16 @@ def because_of_content(
         )
     if blockers.submodules:
         sentences.append(
-            f"A submodule at a commit that only this work tree had: {_name_files(blockers.submodules)}. "
+            "A submodule at a commit that only this work tree had: "
+            f"{some_quoted(blockers.submodules, NAMED)}. "
             + (f"It was moved to {kept}, with its commits. " if kept else "")
             + "Push the commit to the submodule's remote, so that one of its remote-tracking branches has "
             "it, or leave the submodule as it was."
         )
     if blockers.marked:
         sentences.append(
-            f"Conflict marks still stand in {_name_files(blockers.marked)}. Resolve them: what belongs to "
-            "both sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
+            f"Conflict marks still stand in {some_quoted(blockers.marked, NAMED)}. Resolve them: what "
+            "belongs to both sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
         )
     base = task.started_at_commit or ctx.git.head() or ""
     return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
@@ -182,10 +183,6 @@ def _merged_since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> s
     shown = git.text("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}", f"{base}..{tip}", *paths)
     lines = "; ".join(shown.splitlines())
     return f"The other side: {lines} (git show COMMIT)." if lines else ""
-
-
-def _name_files(files: Sequence[str]) -> str:
-    return some([repr(path) for path in files], NAMED)
 
 
 def apply(ctx: Context, task: Task) -> str:

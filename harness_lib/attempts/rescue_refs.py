@@ -29,7 +29,7 @@ from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.system.mkdir_lock import SeedLock
 from harness_lib.system.place import data_home, session_notes
 from harness_lib.task import Task
-from harness_lib.text import counted, escape, some
+from harness_lib.text import counted, escape, some_quoted
 
 RESCUE_REFS = recovery.RESCUES
 BEFORE_REFS = "refs/harness/before/"
@@ -157,7 +157,7 @@ def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, git.commit(tree, [base] if base else [], message))
     names = f"{counted(len(changed), 'untracked file')} that {task.id} did not make"
-    paths = some([repr(path) for path in sorted(changed)], NAMED)
+    paths = some_quoted(sorted(changed), NAMED)
     return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]
 
 

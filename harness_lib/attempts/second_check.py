@@ -28,7 +28,7 @@ from harness_lib.system.git import trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
-from harness_lib.text import counted, some
+from harness_lib.text import counted, some_quoted
 
 NAMED = 5
 # The checks of at most this many completed tasks are repeated; a runner's settings may concern thousands.
@@ -132,7 +132,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
     """Return why the work is not completed yet, for the agent that goes on with it."""
     sentences = []
     for each in verdict.objections:
-        names = some([repr(path) for path in each.files], NAMED)
+        names = some_quoted(each.files, NAMED)
         if each.checked is None:
             sentences.append(
                 f"It changes or removes lines of {names}, by which the check of {each.task.id} goes, "
@@ -155,7 +155,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
 
 def vacuous(verdict: Verdict) -> str:
     """Return why work whose new tests pass without it is not completed yet, for the agent that goes on."""
-    names = some([repr(path) for path in verdict.vacuous], NAMED)
+    names = some_quoted(verdict.vacuous, NAMED)
     return (
         f"The work passed its check, but your tests pass without your change: with {names} alone, on what "
         "the attempt began with, the check passes, too. Let them fail without the change, or say in a note "

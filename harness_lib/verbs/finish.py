@@ -28,7 +28,7 @@ from harness_lib.runs import settings
 from harness_lib.system.git import trees
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
-from harness_lib.text import some
+from harness_lib.text import some_quoted
 
 SUMMARY = "run the check: commit and complete, or roll back"
 EXAMPLE = "harness finish task-001"
@@ -115,7 +115,7 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
     changed = trees.difference(ctx.git, base, commit.commit_object(ctx, head, task, tree))
     if changed:
         raise UsageError(
-            f"{task.id} was not done already: {some([repr(path) for path in changed], NAMED)} changed.",
+            f"{task.id} was not done already: {some_quoted(changed, NAMED)} changed.",
             f"If that is its work, type: {typed.harness('finish', task.id)}; if not, take it back first.",
         )
 

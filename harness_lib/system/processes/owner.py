@@ -98,17 +98,13 @@ def ourselves(prefix: str) -> Owner:
     """Return this process as an owner, with a unique name."""
     host = _clean(os.uname().nodename)
     me = _ourselves()
-    worker = f"{_beginning(prefix, me.pid)}{_token(me)}"
+    worker = f"{prefix}-{me.pid}-{_token(me)}"
     return Owner(worker, host, process.boot_id(), me.pid, me.started, None)
 
 
 def is_own_name(worker: str, prefix: str, pid: int) -> bool:
     """Return whether `worker` is a name that `ourselves(prefix)` gave to process `pid`."""
-    return worker.startswith(_beginning(prefix, pid))
-
-
-def _beginning(prefix: str, pid: int) -> str:
-    return f"{prefix}-{pid}-"
+    return worker.startswith(f"{prefix}-{pid}-")
 
 
 def agent_session(env: Mapping[str, str]) -> str | None:

@@ -105,23 +105,21 @@ def json_tasks(data: bytes) -> Drafts:
             'It must be [{"title": …}, …] or {"tasks": [{"title": …}, …]}.',
         )
     past, unread = 0, []
+    known = given.NAMES | PAST | {"status"}
     for number, task in enumerate(tasks):
         if isinstance(task, dict):
-            unread += [f"{reading.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
+            keys = [key for key in task if key not in known and checklist.field_of(key) is None]
+            unread += [f"{reading.show(key)} ({path}[{number}])" for key in keys]
         past += _add_json(drafts, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
     if past:
         drafts.notes.append(f"{past} of the tasks had attempts elsewhere; here they start with none.")
     if unread:
-        known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
+        short = ", ".join(dict.fromkeys(checklist.KEYS.values()))
         warning = f"Kept as unknown fields: {some(unread, NAMED)}."
         drafts.notes.append(
-            f"{warning} A task has {', '.join(sorted(given.NAMES))}; short for those are {known}."
+            f"{warning} A task has {', '.join(sorted(given.NAMES))}; short for those are {short}."
         )
     return drafts
-
-
-def _is_read(key: str) -> bool:
-    return key in given.NAMES or key in PAST or key == "status" or checklist.field_of(key) is not None
 
 
 def _parsed(data: bytes) -> object:

@@ -120,8 +120,9 @@ def _place(found: Sequence[Read], read: Read, task: PlannedTask) -> str:
 
 
 def _draft(found: Sequence[Read], read: Read, task: PlannedTask, waits: tuple[Wait, ...]) -> Draft:
+    title = in_one_line(re.sub(r"\*\*(.+?)\*\*", r"\1", task.title)).strip(" *:")
     document: dict[str, Any] = {
-        "title": cut(_plain(task.title), TITLE_LENGTH) or f"Task {task.key}",
+        "title": cut(title, TITLE_LENGTH) or f"Task {task.key}",
         "source": {"plan": read.name, "key": task.key},
     }
     text = task.description
@@ -139,10 +140,6 @@ def _draft(found: Sequence[Read], read: Read, task: PlannedTask, waits: tuple[Wa
     place = _place(found, read, task)
     places = dict.fromkeys(("title", "description", "validation", "halt", "source"), place)
     return Draft(place, document, waits, done=task.done, places=places, lines=task.lines)
-
-
-def _plain(title: str) -> str:
-    return in_one_line(re.sub(r"\*\*(.+?)\*\*", r"\1", title)).strip(" *:")
 
 
 # -- order ------------------------------------------------------------------------------------------------

@@ -75,7 +75,8 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         evaluation = _evaluate(ctx, ctx.store.ask(), task, worker.known, green=green)
         if not evaluation.checked.passed:
             # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
-            verdict = _blame(agent_exit) or evaluation.verdict()
+            blame = BLAME.get(agent_exit.how)
+            verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
             if agent_exit.denied not in verdict.message:
                 verdict = verdict._replace(message=f"{sentence(verdict.message)} {agent_exit.denied}")
             return rollback.roll_back(ctx, session, task, verdict)
@@ -149,10 +150,6 @@ def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         return complete.finish(ctx, session, task)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
-
-
-def _blame(agent_exit: AgentExit) -> outcome.Verdict | None:
-    return outcome.Verdict(BLAME[agent_exit.how], agent_exit.why) if agent_exit.how in BLAME else None
 
 
 def _require_check(ctx: Context, task: Task) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -39,6 +39,7 @@ FLOOD_BYTES = 8 * 1024 * 1024
 # The agent that belongs to harness.
 OURS = "hs"
 READY_SECONDS = 120.0
+# Variables with a key, an address or a provider for `hs`.
 PROVIDED = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
 WAITS_SECONDS = 5.0
 MAX_LOG_BYTES = 256 * 1024 * 1024
@@ -87,7 +88,8 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
     place = _program_path(adapter, ctx)
     if place is None or adapter.program != OURS:
         return place is not None
-    if place == launcher.beside(OURS) and not (_names_a_provider(ctx.env) or launcher.has_packages(ctx.env)):
+    has_provider = any(ctx.env.get(name) for name in PROVIDED)
+    if place == launcher.beside(OURS) and not (has_provider or launcher.has_packages(ctx.env)):
         # Its first call would fetch packages only to report that.
         return False
     try:
@@ -99,11 +101,6 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
 def _ask_hs(place: str, ctx: Context, *words: str) -> child.Answer:
     """Ask the program `hs`, which fetches the packages that it needs when it is first called."""
     return child.ask([place, *words], env=ctx.env, cwd=ctx.cwd, seconds=READY_SECONDS)
-
-
-def _names_a_provider(env: Mapping[str, str]) -> bool:
-    """Return whether the environment has a key, an address or a provider for `hs`."""
-    return any(env.get(name) for name in PROVIDED)
 
 
 def _program_path(adapter: Adapter, ctx: Context) -> str | None:

@@ -32,7 +32,7 @@ SECONDS = 180.0
 ROLES = ("AUTHOR", "COMMITTER")
 LEASE = "5"
 # Of the scripted agent: ann and ben write into one file, cleo stops half-way, and one in TREE waits for ever.
-TOGETHER, HALF, TREE, LAST = ("task-001", "task-002"), "task-003", "task-004", "task-005"
+TOGETHER, HALF, TREE = ("task-001", "task-002"), "task-003", "task-004"
 AGENT = """\
 say() { echo "$HARNESS_TASK_ID: $1"; }
 meet() { touch "$HARNESS_DEMO/$HARNESS_TASK_ID"; until [ -e "$HARNESS_DEMO/$1" ]; do sleep 0.1; done; }

@@ -244,20 +244,18 @@ def _lines(ctx: Context, first: list[str]) -> list[str]:
 
 def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:
     """Return what a run that started at `began` did for each of its tasks, for JSON."""
-    return [_told(task, own) for task, own in _work(ctx.store.ask(), began)]
-
-
-def _told(task: Task, own: tuple[Attempt, ...]) -> dict[str, object]:
-    cost, tokens, seconds = _total(own)
-    return {
-        "id": task.id,
-        "outcome": own[-1].outcome,
-        "commit": task.completed_commit,
-        "cost_usd": round(cost, 4),
-        "tokens": tokens,
-        "seconds": round(seconds),
-        "warnings": list(task.look_at),
-    }
+    return [
+        {
+            "id": task.id,
+            "outcome": own[-1].outcome,
+            "commit": task.completed_commit,
+            "cost_usd": round(sum(each.cost_usd for each in own), 4),
+            "tokens": sum(each.tokens for each in own),
+            "seconds": round(sum(map(attempts.seconds, own))),
+            "warnings": list(task.look_at),
+        }
+        for task, own in _work(ctx.store.ask(), began)
+    ]
 
 
 def _work(questions: Questions, began: Beginning) -> Work:
@@ -273,16 +271,4 @@ def _work(questions: Questions, began: Beginning) -> Work:
 
 def has_completed(questions: Questions, began: Beginning) -> bool:
     """Return whether a run that started at `began` has completed a task."""
-    return any(_is_done(own[-1]) for _, own in _work(questions, began))
-
-
-def _is_done(attempt: Attempt) -> bool:
-    return attempt.outcome == "completed"
-
-
-def _total(own: tuple[Attempt, ...]) -> tuple[float, int, float]:
-    return (
-        sum(each.cost_usd for each in own),
-        sum(each.tokens for each in own),
-        sum(map(attempts.seconds, own)),
-    )
+    return any(own[-1].outcome == "completed" for _, own in _work(questions, began))

@@ -99,7 +99,9 @@ def _run(
                 if not each.recheck.passed:
                     tell(_said(ctx, each))
     if not goes_on():
-        return Passed(left=_unreached(len(tasks) - len(found)))
+        count = len(tasks) - len(found)
+        left = f"the final check ended before {counted(count, 'task')}: {rechecked.COMMAND}" if count else ""
+        return Passed(left=left)
     if repairs and _repair(ctx):
         return Passed(goes_on=_session_is_open(ctx))
     is_whole = not left and not rechecks.red(ctx.store.ask().search("completed"))
@@ -133,10 +135,6 @@ def _left_out(count: int) -> str:
         f"{counted(count, 'task')} left out, as no file that their checks go by has changed "
         "(harness run --final-check all takes them, too)"
     )
-
-
-def _unreached(count: int) -> str:
-    return f"the final check ended before {counted(count, 'task')}: {rechecked.COMMAND}" if count else ""
 
 
 def _said(ctx: Context, found: recheck.Found) -> str:
@@ -174,14 +172,9 @@ def _is_repaired(questions: Questions, key: tuple[rechecks.Key, str]) -> bool:
     repairs = [task for task in questions.search() if task.repairs and rechecks.whole_key(task) == key]
     if not all(task.is_done for task in repairs):
         return True
-    done = [task for task in questions.search("completed") if task.is_done]
-    repaired = [_when(task) for task in repairs]
-    others = [_when(task) for task in done if not task.repairs]
-    return bool(repaired) and max(repaired) >= max(others, default="")
-
-
-def _when(task: Task) -> str:
-    return task.completed_at or ""
+    others = [task for task in questions.search("completed") if task.is_done and not task.repairs]
+    last = max((task.completed_at or "" for task in repairs), default="")
+    return bool(repairs) and last >= max((task.completed_at or "" for task in others), default="")
 
 
 def _add_repair(ctx: Context, task: Task) -> None:

@@ -76,21 +76,25 @@ def gather(ctx: Context, limit: int | None) -> View:
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_snapshot.runs(ctx))
     log = [quoting.one_line(line, LINE_LENGTH) for line in remedies.log_lines(ctx)]
+    acts = [*remedies.lacked(questions, log), *_halts(questions), *_waiting(ctx), *proposals.lines(questions)]
     at_work = [task for task in shown if task.status == "in_progress"]
+    failed = [task for task in shown if task.status == "failed" and task.error_log]
+    unproven = [task for task in shown if task.unproven]
     return View(
         counts=questions.counts()._replace(red=len(rechecked.red(ctx, questions.search("completed")))),
         shown=shown,
         beside={
             **{task.id: holder(ctx, task) for task in at_work},
-            **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
-            **_unproven(shown),
+            **{task.id: f"why: {quoting.one_line(task.error_log[-1], LINE_LENGTH)}" for task in failed},
+            **{task.id: f"{UNPROVEN}; harness start has its check run" for task in unproven},
         },
-        halts=tuple(first([*_acts(ctx, questions, log), *proposals.lines(questions)], PEOPLE)),
+        halts=tuple(first(acts, PEOPLE)),
         look_at=_look_at(questions, limit),
         rechecks=tuple(rechecked.lines(ctx, questions)),
         lacking=_lacking(ctx, questions),
         hooks=_hooks(ctx, questions),
-        log=tuple(_news(log)),
+        # For people: no locks, and no counts that are shown already.
+        log=tuple([line for line in log if not _BOOKKEEPING.search(line)][-LOG_LINES:]),
         people=tuple(first([_session(ctx, questions, session) for session in questions.sessions()], PEOPLE)),
         next=upcoming(ctx, questions, runs),
         is_finished=not questions.work_remains(),
@@ -113,10 +117,6 @@ def _progress(task: Task) -> Progress:
 
 def _named(task: Task) -> str:
     return quoting.one_line(f"{task.id} {task.title}", NEXT_LENGTH)
-
-
-def _acts(ctx: Context, questions: Questions, log: Sequence[str]) -> list[str]:
-    return [*remedies.lacked(questions, log), *_halts(questions), *_waiting(ctx)]
 
 
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
@@ -194,12 +194,6 @@ def lines(view: View, now: float) -> Iterator[Line]:
     yield from _section("log:", view.log, "dim", whole=False)
     yield Line(view.sessions, whole=True)
     yield from (Line(text, whole=True) for text in view.people)
-
-
-def _news(lines: list[str]) -> list[str]:
-    """Return the last log lines for people: no locks, and no counts that are shown already."""
-    message = [line for line in lines if not _BOOKKEEPING.search(line)]
-    return message[-LOG_LINES:]
 
 
 def _section(title: str, rows: tuple[str, ...], style: str, *, whole: bool) -> Iterator[Line]:
@@ -291,10 +285,6 @@ def word(task: Task) -> str:
     return "unproven" if task.status == "completed" and task.unproven else task.status
 
 
-def _unproven(shown: tuple[Task, ...]) -> dict[str, str]:
-    return {task.id: f"{UNPROVEN}; harness start has its check run" for task in shown if task.unproven}
-
-
 def holder(ctx: Context, task: Task) -> str:
     """Return who works on `task`, since when, until when by lease, and the last checkpoint."""
     where = f" on {_name(task.machine)}" if task.machine else ""
@@ -310,10 +300,6 @@ def holder(ctx: Context, task: Task) -> str:
     elif task.intent:
         parts.append(f"a {task.intent.action} is under way")
     return ", ".join(parts)
-
-
-def _failure(task: Task) -> str:
-    return f"why: {quoting.one_line(task.error_log[-1], LINE_LENGTH)}"
 
 
 def _name(worker: str | None) -> str:

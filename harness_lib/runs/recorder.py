@@ -159,7 +159,7 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
         ctx.clock.now().timestamp(),
         os.getpid(),
         me.started if me else "",
-        process.boot_id() or "",
+        process.boot_id(),
         agent,
         workers,
         ctx.target or "",
@@ -189,7 +189,7 @@ def _parsed(line: bytes) -> object:
 
 
 def _lives(run: Opened) -> bool:
-    if run.boot != (process.boot_id() or ""):
+    if run.boot != process.boot_id():
         return False
     running = process.find(run.pid)
     return running is not None and running.started == run.started

@@ -46,7 +46,7 @@ def _waiting(ctx: Context, questions: Questions, task: Task) -> str | None:
     cause = root_cause(questions, task)
     if cause is not None:
         return typed.harness("show" if cause in rings else "retry", cause)
-    awaited = _awaited(questions, task)
+    awaited = next((other.id for other in questions.tasks(task.depends_on) if not other.is_done), None)
     return typed.harness("show", awaited) if awaited else take(ctx, questions, task)
 
 
@@ -97,10 +97,6 @@ def root_cause(questions: Questions, task: Task) -> str | None:
             waiting = []
         waiting += [other.id for other in questions.tasks(current.depends_on) if not other.is_done]
     return cause
-
-
-def _awaited(questions: Questions, task: Task) -> str | None:
-    return next((other.id for other in questions.tasks(task.depends_on) if not other.is_done), None)
 
 
 def lacked(questions: Questions, log: Sequence[str]) -> list[str]:

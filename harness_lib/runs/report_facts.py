@@ -24,7 +24,6 @@ from harness_lib.system.git import history, rescue_apply
 from harness_lib.system.git.history import Size
 from harness_lib.task import Task
 
-NAMED = 5
 # Commits whose place is asked for, one git process each.
 MOST_ASKED = 50
 
@@ -102,6 +101,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     merged, sizes = _merged(ctx, runs)
     work = [_work(task, own, sizes) for task, own in _by_task(questions, tried)]
     done = {task.id for task in questions.search("completed") if task.is_done}
+    machines = Counter(task.machine for task in questions.search("completed") if task.machine)
     kept, dropped = _rescued(ctx, tried, began)
     known = _known(ctx, questions, merged, {each.task for each in work}, runs)
     decisions = tuple(report_decisions.decisions(known))
@@ -125,12 +125,8 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
         tuple(dict.fromkeys((each.task, file) for each in tried for file in each.touched)),
         again,
         commands,
-        _machines(questions.search("completed")),
+        tuple(sorted(machines.items())),
     )
-
-
-def _machines(done: Iterable[Task]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(Counter(task.machine for task in done if task.machine).items()))
 
 
 def _tried(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> list[Tried]:

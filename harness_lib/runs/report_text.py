@@ -36,7 +36,7 @@ HOW = {
     "stuck": "ended, as it needed you",
     "max_sessions": "ended by the limit of sessions",
 }
-MILLION, THOUSAND = 1_000_000, 1000
+MILLION = 1_000_000
 COLUMNS = ("time", "cost", "tries", "files")
 
 
@@ -50,7 +50,7 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     time, *rest = header(facts, width)
     head = [row for line in first for row in _wrapped(line, width)]
     head += [*_apart(time, money(facts), width), *(row for line in rest for row in _wrapped(line, width))]
-    waiting = [cut(_waiting(facts), width)] if facts.waiting else []
+    waiting = [cut(f"  waiting for these: {some(facts.waiting, NAMED)}", width)] if facts.waiting else []
     names = [*map(_label, facts.decisions), *map(_title, facts.done)]
     label = max(map(len, names), default=0)
     rows, done = list(_decisions(facts, width, label)), list(_done(facts.done, label))
@@ -162,14 +162,9 @@ def _ran(runs: Sequence[Ran]) -> str:
 def money(facts: Facts) -> str:
     """Return the cost and the tokens of everything, as far as agents tell."""
     cost = f"${facts.cost:,.2f}" if facts.cost else ""
-    tokens = f"{_tokens(facts.tokens)} tokens" if facts.tokens else ""
+    number = f"{facts.tokens / MILLION:.1f} M" if facts.tokens >= MILLION else f"{facts.tokens:,}"
+    tokens = f"{number} tokens" if facts.tokens else ""
     return "   ".join(filter(None, (cost, tokens))) or "no cost reported"
-
-
-def _tokens(number: int) -> str:
-    if number >= MILLION:
-        return f"{number / MILLION:.1f} M"
-    return f"{number:,}"
 
 
 def counts(facts: Facts) -> str:
@@ -222,10 +217,6 @@ def checks(facts: Facts) -> str:
         else "no attempt changed a file of its check"
     )
     return f"Final check: {final}; {changed}."
-
-
-def _waiting(facts: Facts) -> str:
-    return f"  waiting for these: {some(list(facts.waiting), NAMED)}"
 
 
 def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
@@ -356,7 +347,8 @@ def markdown(facts: Facts) -> list[str]:
         rows += ["### Look at", "", "| task | what | commands |", "|---|---|---|"]
         for each in facts.decisions:
             commands = "<br>".join(map(_code, each.commands))
-            rows.append(f"| {_escaped(_name(each))} | {_escaped(each.what)} | {commands} |")
+            name = f"{each.task} {each.title}" if each.task else each.kind
+            rows.append(f"| {_escaped(name)} | {_escaped(each.what)} | {commands} |")
         rows.append("")
     if facts.waiting:
         rows += [f"Waiting for these: {_escaped(', '.join(facts.waiting))}", ""]
@@ -373,10 +365,6 @@ def markdown(facts: Facts) -> list[str]:
         rows.append("")
     commands = "".join(f"; {_code(each)}" for each in facts.commands)
     return [*rows, f"Again: {_escaped(facts.again)}{commands}"]
-
-
-def _name(decision: Decision) -> str:
-    return f"{decision.task} {decision.title}" if decision.task else decision.kind
 
 
 _MARKUP = {ord(char): f"&#{ord(char)};" for char in "\\`*_{}[]<>#|!&~@"}

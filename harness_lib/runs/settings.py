@@ -27,7 +27,6 @@ from harness_lib.system.processes.sandbox import NETWORKS
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
-NAME = "harness.toml"
 TABLE = "run"
 MOST_WORKERS = 64
 Kind = Literal["text", "texts", "number", "whole"]

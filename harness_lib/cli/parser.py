@@ -127,9 +127,11 @@ class _Program(_Parser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        for heading, verbs in groups_of_help():
+        verbs = sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
+        for hundreds, heading in enumerate(GROUPS):
+            rows = [_row(name, verb.SUMMARY) for name, verb in verbs if hundreds == verb.HELP_ORDER // 100]
             formatter.start_section(heading)
-            formatter.add_text("\n".join(_row(name, command.SUMMARY) for name, command in verbs))
+            formatter.add_text("\n".join(rows))
             formatter.end_section()
         formatter.add_text(self.epilog)
         return formatter.format_help()
@@ -286,12 +288,3 @@ def load(name: str) -> Command:
     """Return the file of the verb `name`, which is known."""
     file = f"{name}_" if keyword.iskeyword(name) else name
     return cast("Command", import_module(f"harness_lib.verbs.{file}"))
-
-
-def groups_of_help() -> list[tuple[str, list[tuple[str, Command]]]]:
-    """Return the headings of the help, each with its verbs in order, whose files are loaded for it."""
-    verbs = sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
-    return [
-        (heading, [verb for verb in verbs if hundreds == verb[1].HELP_ORDER // 100])
-        for hundreds, heading in enumerate(GROUPS)
-    ]

@@ -28,13 +28,13 @@ LOW_BYTES = 200 * 1024 * 1024
 def python(_ctx: Context) -> Diagnoses:
     """Report the running Python and its packages."""
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
-    installed = [f"{name} {number}" for name in launcher.DEPENDENCIES if (number := _version(name))]
-    lacking = [name for name in launcher.DEPENDENCIES if not _version(name)]
+    versions = {name: _version(name) for name in launcher.DEPENDENCIES}
+    lacking = [name for name, version in versions.items() if not version]
     if lacking:
         cure = "where a package registry is in reach, type: harness --version"
         yield bad(f"not installed: {', '.join(lacking)}", cure)
     else:
-        yield ok(", ".join(installed))
+        yield ok(", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def worker(ctx: Context) -> Diagnoses:
@@ -100,15 +100,12 @@ def repository(ctx: Context) -> Diagnoses:
 
 
 def _identity(tree: Git) -> Diagnosis:
-    names = (tree.run("config", key, check=False).stdout.decode("utf-8", "replace").strip() for key in _WHO)
-    name, email = names
+    answers = (tree.run("config", key, check=False).stdout for key in ("user.name", "user.email"))
+    name, email = (answer.decode("utf-8", "replace").strip() for answer in answers)
     if name and email:
         return ok(f"commits as {name} <{email}>")
     cure = 'git config --global user.name "NAME"; git config --global user.email ADDRESS'
     return warn("git does not know who commits; harness commits as `harness`", cure)
-
-
-_WHO = ("user.name", "user.email")
 
 
 def environment(ctx: Context) -> Diagnoses:

@@ -104,7 +104,7 @@ def task_list(ctx: Context) -> Diagnoses:
         yield warn(warning, "harness check --repair")
     if not questions.warnings:
         yield ok(f"the list can be read ({counted(questions.counts().total, 'task')})")
-    for part in (_trust, _active_flag, _sessions, _leases, _halts, _unproven):
+    for part in (_trust, _active_flag, _sessions, _tasks):
         yield from part(ctx, questions)
 
 
@@ -154,17 +154,11 @@ def _sessions(ctx: Context, questions: Questions) -> Diagnoses:
         )
 
 
-def _leases(_ctx: Context, questions: Questions) -> Diagnoses:
+def _tasks(_ctx: Context, questions: Questions) -> Diagnoses:
     for task in questions.expired()[:SHOWN]:
         yield warn(f"the lease of {task.id} ended at {task.lease_expires_at}", "harness recover")
-
-
-def _halts(_ctx: Context, questions: Questions) -> Diagnoses:
     for task in questions.halted()[:SHOWN]:
         yield warn(f"{task.id} is halted: {task.halt}", typed.harness("show", task.id))
-
-
-def _unproven(_ctx: Context, questions: Questions) -> Diagnoses:
     for task in questions.unproven()[:SHOWN]:
         yield warn(f"{task.id}: {UNPROVEN}", "harness start, which has its check run")
 
@@ -177,15 +171,11 @@ def files(ctx: Context) -> Diagnoses:
 
 
 def store(ctx: Context) -> Diagnoses:
-    """Report what is unusual about the files and locks of the list."""
+    """Report what is unusual about the files and locks of the list, and about the remote of its machines."""
     for oddity in ctx.store.oddities():
         yield Diagnosis(*oddity)
-    if ctx.store.shared is not None:
-        yield from _refs(ctx)
-
-
-def _refs(ctx: Context) -> Diagnoses:
-    """Report whether the remote that machines share has too many refs."""
+    if ctx.store.shared is None:
+        return
     try:
         crowded = forgotten.too_many_refs(ctx)
     except HarnessError as error:

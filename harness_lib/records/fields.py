@@ -1,7 +1,7 @@
 """Describe fields of the task list: what a field may hold, what it means, how a user gives it.
 
-The records of `harness_lib.task` say it of each of their fields, once. `state/record/` makes of it the reader
-and the writer, `given.py` the options of the command line, `docs/fields.py` the published schema.
+The records of `harness_lib.task` say it of each of their fields, once. `state/reading.py` makes of it the
+reader and the writer, `given.py` the options of the command line, `docs/fields.py` the published schema.
 """
 
 from collections.abc import Callable

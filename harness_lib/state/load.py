@@ -265,7 +265,15 @@ def save(root: Root, data: bytes, twin: Path | None = None) -> None:
     if twin is None or not _linked(twin, path):
         # Not durable: the list itself is, and older generations are behind this one.
         atomic.write(path, data, durable=False, make=True)
-    _prune([path, *present])
+    size = 0
+    for place, kept in enumerate([path, *present]):
+        try:
+            size += kept.stat().st_size
+        except FileNotFoundError:
+            # `.harness/` may be deleted at any time.
+            continue
+        if place and (place >= KEPT or size > KEPT_BYTES):
+            atomic.remove(kept)
 
 
 def _linked(file: Path, second: Path) -> bool:
@@ -351,15 +359,3 @@ def _newest_first(root: Root) -> list[Path]:
     # A file with another name belongs to the user: it is never read and never removed.
     paths = directories.matching(root.generations, "[0-9]" * _DIGITS + ".json")
     return sorted(paths, key=lambda path: int(path.stem), reverse=True)
-
-
-def _prune(newest_first: list[Path]) -> None:
-    size = 0
-    for place, path in enumerate(newest_first):
-        try:
-            size += path.stat().st_size
-        except FileNotFoundError:
-            # `.harness/` may be deleted at any time.
-            continue
-        if place and (place >= KEPT or size > KEPT_BYTES):
-            atomic.remove(path)

@@ -49,7 +49,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return repair(ctx) if args.repair else run(ctx, everything=args.all)
 
 
-def run(ctx: Context, *, everything: bool = False) -> Reply:
+def run(ctx: Context, *, everything: bool) -> Reply:
     """Return all problems, warnings, and the list's commands.
 
     Exit 1 if there is a problem, or a completed task whose last re-check failed.

@@ -57,9 +57,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     return uninstall(ctx, args.agent, args.scope, dry_run=args.dry_run, ask=ask)
 
 
-def install(
-    ctx: Context, agent: str, scope: Scope = "user", *, dry_run: bool = False, ask: Ask | None = None
-) -> Reply:
+def install(ctx: Context, agent: str, scope: Scope, *, dry_run: bool, ask: Ask | None) -> Reply:
     """Add our hooks to the settings of `agent`, after showing the difference. Idempotent.
 
     `ask` shows the difference and returns the user's answer; None writes at once. Exit 8 if they say no.
@@ -87,9 +85,7 @@ def install(
     return _carry_out(ctx, file, changed, done, warnings, dry_run=dry_run, ask=ask, then=then)
 
 
-def uninstall(
-    ctx: Context, agent: str, scope: Scope | None = None, *, dry_run: bool = False, ask: Ask | None = None
-) -> Reply:
+def uninstall(ctx: Context, agent: str, scope: Scope | None, *, dry_run: bool, ask: Ask | None) -> Reply:
     """Remove our hooks from the settings of `agent` (in one `scope`, or everywhere).
 
     Asks and raises as `install` does.
@@ -98,18 +94,10 @@ def uninstall(
         return _limit(agent)
     host = HOSTS[agent]
     installed = [file for where, file in routes.by_scope(ctx, host) if scope in (None, where) and file.ours()]
-    replies = [
-        _carry_out(
-            ctx,
-            file,
-            file.uninstalled(),
-            f"{file.path} has no hooks of harness.",
-            [],
-            dry_run=dry_run,
-            ask=ask,
-        )
-        for file in installed
-    ]
+    replies = []
+    for file in installed:
+        done = f"{file.path} has no hooks of harness."
+        replies.append(_carry_out(ctx, file, file.uninstalled(), done, [], dry_run=dry_run, ask=ask))
     left = [route for route in routes.of(ctx, host) if route.is_plugin]
     warnings = [f"{route.title} still brings hooks; {host.title} itself switches it off" for route in left]
     if not replies:
@@ -117,12 +105,12 @@ def uninstall(
     return _reply(
         "\n".join(each.message for each in replies),
         warnings=warnings,
-        exit_code=max((each.exit for each in replies), default=Exit.DONE),
+        exit_code=max(each.exit for each in replies),
         extra={**replies[0].extra, "files": [each.extra["file"] for each in replies]},
     )
 
 
-def status(ctx: Context, agent: str | None = None) -> Reply:
+def status(ctx: Context, agent: str | None) -> Reply:
     """Report how each agent (or only `agent`) loads our hooks here."""
     if agent in WITHOUT_HOOKS:
         return _limit(str(agent))

@@ -326,7 +326,7 @@ def _reply(
 ) -> Reply:
     tasks = plan.tasks
     bare = [task for task in tasks if not check_of(task).is_given and not attempts.asks_a_person(task)]
-    lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
+    lines = [f"{'would add' if dry_run else 'added'} {counted(len(tasks), 'task')}{':' if tasks else ''}"]
     notes = plan.notes
     if drafts.kind:
         lines = [_recognised(drafts), *lines, *_table(plan)]
@@ -407,10 +407,6 @@ def _asked(task: Task) -> str:
     if attempts.asks_a_person(task):
         return f"(a person: {typed.harness('accept', task.id)})"
     return quoting.one_line("; ".join((task.validation.command or "-").splitlines()), COMMAND_LENGTH)
-
-
-def _count(tasks: tuple[Task, ...]) -> str:
-    return "1 task:" if len(tasks) == 1 else f"{len(tasks)} tasks" + (":" if tasks else "")
 
 
 def _line(task: Task) -> str:

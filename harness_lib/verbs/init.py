@@ -172,10 +172,9 @@ def _repository(place: Path, *, make_git: bool) -> Git:
 def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
     if ctx.store.exists():
         return []
-    message = f"Harness initialized for project {git.top}"
-    made = ctx.store.begin(settings, message)
+    made = list(ctx.store.begin(settings, f"Harness initialized for project {git.top}"))
     trust.note(ctx, ctx.store.ask())
-    return [*made]
+    return made
 
 
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:

@@ -61,7 +61,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             raise UsageError("The task is missing.", "List the tasks: harness status --all")
         raise UsageError("The attempt is missing.", "See which there are: harness rescue list")
     if args.action == "apply":
-        return apply(ctx, args.what, tuple(args.only))
+        return apply(ctx, args.what, tuple(path.rstrip("/") for path in args.only))
     if args.action == "save":
         return save(ctx, args.what)
     return show(ctx, args.what) if args.action == "show" else drop(ctx, args.what)
@@ -76,7 +76,7 @@ def _fetch(ctx: Context) -> None:
         raise HeldError(f"The work of other machines cannot be fetched: {answer.why}.", "Try again later.")
 
 
-def show_all(ctx: Context, task_id: str | None = None) -> Reply:
+def show_all(ctx: Context, task_id: str | None) -> Reply:
     """List rescued work, of one task or of all, newest first."""
     task_id = _whole_id(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{check.safe_name(task_id)}/" if task_id else "")
@@ -127,19 +127,16 @@ def _next(ctx: Context, ref: str) -> str:
     return typed.harness("rescue", "apply", ref)
 
 
-def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
+def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
     """Apply rescued work to the work tree as uncommitted changes; nothing is overwritten.
 
     `only`: these files or directories, from the top of the work tree; none: everything.
-
     Raises UsageError (no such ref, or no such path in it), RefusedError (a file has other changes, or does
     not fit; then nothing was written).
     """
     rescue = _find(ctx, name)
     _refuse_foreign_attempt(ctx)
-    brought = rescue_apply.apply(
-        ctx.git, rescue.oid, ctx.excluded_paths, tuple(path.rstrip("/") for path in only)
-    )
+    brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.excluded_paths, only)
     if brought.unknown:
         raise UsageError(
             f"{rescue.ref} changes nothing that is called {_listed(brought.unknown)}. Nothing was written.",

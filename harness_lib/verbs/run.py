@@ -9,6 +9,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.agents import registry
@@ -185,24 +186,42 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if args.dry_run:
         return _dry_run(ctx, chosen)
     with _naming(again := _again(args)), run_screen.watching_run(ctx, screen) as watch:
-        if not args.html:
-            return _with_options(run(ctx, chosen, watch, notify=value["notify"]), again)
-        from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
+        if args.html:
+            ended = _with_page(ctx, ctx.cwd / args.html, chosen, watch, value["notify"])
+        else:
+            ended = _run(ctx, chosen, watch, value["notify"])
+    return ended._replace(next=again) if ended.next == "harness run" else ended
 
-        page = ctx.cwd / args.html
-        # What is wrong with the file is said before anything begins.
-        report_page.write(ctx, page, live=True)
+
+def _with_page(ctx: Context, page: Path, chosen: Options, watch: Watch, notify: str | None) -> Reply:
+    """Run agents as `_run` does, and keep the `page` about the run up to date."""
+    from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
+
+    # What is wrong with the file is said before anything begins.
+    report_page.write(ctx, page, live=True)
+    try:
+        return _run(ctx, chosen, report_page.renewing(ctx, page, watch), notify)
+    finally:
+        with suppress(HarnessError):
+            report_page.write(ctx, page)
+
+
+def _run(ctx: Context, chosen: Options, watch: Watch, notify: str | None) -> Reply:
+    """Run agents until nothing is left to do.
+
+    `notify` is a shell command that is called when the run needs the user, and at its end.
+    """
+    with runner.keeping_awake(ctx.env, "agents are at work"):
+        if not notify:
+            return scheduler.run(ctx, chosen, watch)
+        notifier = Notifier(ctx, notify, watch)
         try:
-            ended = run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=value["notify"])
-            return _with_options(ended, again)
-        finally:
-            with suppress(HarnessError):
-                report_page.write(ctx, page)
-
-
-def _with_options(reply: Reply, again: str) -> Reply:
-    """Return `reply`; another run that it names as next is `again`."""
-    return reply._replace(next=again) if reply.next == "harness run" else reply
+            reply = scheduler.run(ctx, chosen, notifier.watch)
+        except HarnessError as problem:
+            notifier.broke(problem)
+            raise
+        notifier.over(reply)
+        return reply
 
 
 @contextmanager
@@ -229,15 +248,6 @@ def _again(args: Namespace) -> str:
     flags = {"--review": args.review, "--skip-green": args.skip_green, "--no-precheck": not args.precheck}
     words += [flag for flag, is_typed in flags.items() if is_typed]
     return typed.harness("run", *words)
-
-
-def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:
-    """Run agents until nothing is left to do.
-
-    `notify` is a shell command that is called when the run needs the user, and at its end.
-    """
-    with runner.keeping_awake(ctx.env, "agents are at work"):
-        return _notified(ctx, chosen, watch, notify) if notify else scheduler.run(ctx, chosen, watch)
 
 
 def _dry_run(ctx: Context, chosen: Options) -> Reply:
@@ -284,14 +294,3 @@ def _then(ctx: Context) -> str:
             return f", which a pull request proposes for {merging.remote}/{name} ({merging.command})"
         case "local" | "branch":
             return ""
-
-
-def _notified(ctx: Context, chosen: Options, watch: Watch, command: str) -> Reply:
-    notifier = Notifier(ctx, command, watch)
-    try:
-        reply = scheduler.run(ctx, chosen, notifier.watch)
-    except HarnessError as problem:
-        notifier.broke(problem)
-        raise
-    notifier.over(reply)
-    return reply

@@ -47,7 +47,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     return run(ctx, args.id, private=not screen.json) if args.id else waiting(ctx)
 
 
-def run(ctx: Context, task_id: str, *, private: bool = False) -> Reply:
+def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
 
     `private`: also show its held-out check and the result, for the user on a terminal.

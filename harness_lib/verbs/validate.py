@@ -79,7 +79,7 @@ class Result(NamedTuple):
         return self.verdict == "pass"
 
 
-def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -> Reply:
+def run(ctx: Context, task_id: str | None, *, everything: bool) -> Reply:
     """Run the check of one task, or of `everything`, in the caller's work tree.
 
     Exit 0 if all pass, else 1. Raises UsageError, RefusedError (untrusted), and for a single task ConfigError

@@ -32,7 +32,7 @@ CURE_IGNORED = "Add them to .gitignore, or type: harness init --gitignore"
 
 def closed_git(git: Git) -> Path | None:
     """Return the git directory that cannot be written from here, if there is one."""
-    places = dict.fromkeys((git.common_dir, git.git_dir))
+    places = dict.fromkeys((git.common_dir, git.git_dir, git.common_dir / "objects"))
     return next((place for place in places if place.is_dir() and not atomic.can_write(place)), None)
 
 

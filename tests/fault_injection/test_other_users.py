@@ -69,6 +69,26 @@ def test_the_doctor_names_files_that_the_user_may_not_read(
 
 
 @root_only
+def test_no_task_is_claimed_where_git_cannot_keep_its_work(
+    project: Project, agent: Agent, open_place: Path
+) -> None:
+    """As after `sudo git gc`: the objects are another user's."""
+    place = open_place / "repo"
+    agent.ok("add", "x", "--validate", "true")
+    shutil.copytree(project.top, place)
+    for path in (place, *place.rglob("*")):
+        shutil.chown(path, "nobody")
+    shutil.chown(place / ".git" / "objects", "root")
+    agent.ok("claim")
+    agent.cwd = place
+
+    said = as_nobody(agent, "claim", "--json", HOME=str(open_place))
+
+    assert said.code == 7, said.text
+    assert f"{place / '.git' / 'objects'} is not writable from here" in said.json["error"]["message"]
+
+
+@root_only
 def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Project, agent: Agent) -> None:
     path = mkdir_lock.path_for(project.top)
     path.mkdir()

@@ -118,12 +118,17 @@ def _explained(
     check_inputs.require_none_taken(ctx, questions, task, tree)
     if failed.verdict == "ENV_SETUP":
         raise EnvSetupError(
-            f"The check of {task.id} cannot run here. {failed.message}",
+            cannot_run(task, failed),
             f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
             f"If the check itself is wrong, give it another: {ownership.give_check(ctx, task)}",
         )
     red = precheck.red_before(ctx, task, failed, known)
     return failed._replace(message=f"{failed.message} {red}") if red else failed
+
+
+def cannot_run(task: Task, checked: Checked) -> str:
+    """Return the sentences about a check of `task` that could not run."""
+    return f"The check of {task.id} cannot run here. {checked.message}"
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:

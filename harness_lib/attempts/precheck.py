@@ -29,8 +29,8 @@ RED_SECONDS = 30
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
 
 
-def passes(ctx: Context, task: Task, known: check.Known) -> bool | None:
-    """Return whether the check of `task` passes in the clean work tree; None if it cannot run there.
+def before_work(ctx: Context, task: Task, known: check.Known) -> Checked | None:
+    """Return the check of `task` in the clean work tree; None if there is none.
 
     Files that the check leaves behind are removed. Raises LeaseLostError.
     """
@@ -46,7 +46,7 @@ def passes(ctx: Context, task: Task, known: check.Known) -> bool | None:
             return None
         finally:
             recheck.put_back(ctx.git, began)
-    return None if known[key].verdict == "ENV_SETUP" else known[key].passed
+    return known[key]
 
 
 def is_worth_repeating(checked: Checked) -> bool:

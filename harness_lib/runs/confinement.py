@@ -14,11 +14,13 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
+from harness_lib.rules import arrows, transitions
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import environment, sandbox
+from harness_lib.system.processes import denied, environment, sandbox
 from harness_lib.system.processes.sandbox import Network, Sandbox
 from harness_lib.system.processes.sandbox_places import Project
+from harness_lib.task import Task
 from harness_lib.text import some
 
 NAMED = 3
@@ -82,6 +84,25 @@ def said(env: Mapping[str, str]) -> Iterator[str]:
     if removed := box.removed(env):
         keep = typed.harness("run", *(word for name in removed for word in ("--allow-env", name)))
         yield f"agents and checks do not get {some(removed, NAMED)}; to give them: {keep}"
+
+
+def lift_halts(ctx: Context) -> list[str]:
+    """Lift the halts of tasks whose checks were denied only what this run allows; return a line for each.
+
+    The user has answered such a halt by the options of the run.
+    """
+    if not any(_is_answered(task, ctx.env) for task in ctx.store.ask().halted()):
+        return []
+    with ctx.store.transaction("tasks") as tx:
+        answered = [task for task in tx.halted() if _is_answered(task, ctx.env)]
+        for task in answered:
+            tx.replace(transitions.halt(task, None))
+    return [f"{task.id} goes on: this run allows what the sandbox denied its check" for task in answered]
+
+
+def _is_answered(task: Task, env: Mapping[str, str]) -> bool:
+    found = denied.told(task.halt or "") if task.halt_kind == "ENV_SETUP" else None
+    return found is not None and arrows.may("halt", task) and denied.is_allowed(found[1], env)
 
 
 def _docker(env: Mapping[str, str]) -> str | None:

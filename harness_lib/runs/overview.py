@@ -19,13 +19,14 @@ from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
-from harness_lib.text import first
+from harness_lib.text import first, some
 
 LOG_LINES = 5
 LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 LOOK_AT = 3
+HALTED = 3
 NEXT = 3
 NEXT_LENGTH = 40
 SKIPS = "skips them until you trust them: codex, /hooks"
@@ -324,9 +325,13 @@ def _halts(questions: Questions) -> list[str]:
     tasks = questions.halted()
     reasons = {task.halt for task in tasks}
     kinds = {(task.id, task.halt_kind) for task in tasks}
+    alike: dict[str, list[Task]] = {}
+    for task in tasks:
+        alike.setdefault((task.halt or "").replace(task.id, ""), []).append(task)
     lines = [
-        f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('show', t.id)})"
-        for t in tasks
+        f"{some([task.id for task in same], HALTED)}: {quoting.one_line(same[0].halt or '', LINE_LENGTH)} "
+        f"({typed.harness('show', same[0].id)})"
+        for same in alike.values()
     ]
     return lines + [
         f"session {session.number} cannot go on{f' with {session.halt_task}' if session.halt_task else ''}: "

@@ -152,6 +152,9 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
         return what, (complete.asked_command(task), complete.return_command(task), *see)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry
+    if task.halt_kind == "ENV_SETUP" and (found := denied.told(halt)) is not None:
+        what, allow = found
+        return what, (allow, retry)
     return halt.removesuffix(f" Then type: {retry}"), (retry,)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 
 from harness_lib import typed
@@ -48,6 +48,8 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     width = 10 * WIDTH if whole else max(width, LEAST_WIDTH)
     facts = _without_told(facts, " ".join(first))
     time, *rest = header(facts, width)
+    if not whole:
+        facts = facts._replace(decisions=tuple(_together(facts.decisions)))
     head = [row for line in first for row in _wrapped(line, width)]
     head += [*_apart(time, money(facts), width), *(row for line in rest for row in _wrapped(line, width))]
     waiting = [cut(f"  waiting for these: {some(facts.waiting, NAMED)}", width)] if facts.waiting else []
@@ -219,16 +221,27 @@ def checks(facts: Facts) -> str:
     return f"Final check: {final}; {changed}."
 
 
+def _together(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield `decisions`, but one for all tasks that wait for the same, such as a path in the sandbox."""
+    alike: dict[object, list[Decision]] = {}
+    for each in decisions:
+        key = (each.kind, each.what, each.commands[0]) if each.task else id(each)
+        alike.setdefault(key, []).append(each)
+    for first, *others in alike.values():
+        title = f"and {counted(len(others), 'more task')}" if others else first.title
+        yield first._replace(title=title, commands=first.commands[:1] if others else first.commands)
+
+
 def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
     """Yield the lines of each decision: what it is and a command, or the commands on a line of their own."""
     spent = {each.task: each for each in facts.others}
     most = int(COMMAND_SHARE * width)
-    commands = [each.commands[0] for each in facts.decisions if each.kind != "halted"]
+    commands = [each.commands[0] for each in facts.decisions if each.kind not in ("halted", "denied")]
     column = max((len(each) for each in commands if len(each) <= most), default=0)
     for each in facts.decisions:
         label = f"{_label(each):<{most_label}}"
         what = each.what
-        if each.kind == "halted" and len(each.commands) > 1:
+        if _asks(each, len(label) + 4, width):
             yield _halted(label, each, width)
             continue
         if not each.task and len(what) + max(column, len(each.commands[0])) + 4 > width:
@@ -248,6 +261,16 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]
 
 
+def _asks(decision: Decision, before: int, width: int) -> bool:
+    """Return whether the commands of `decision` stand on a line of their own."""
+    if decision.kind not in ("halted", "denied"):
+        return False
+    if len(decision.commands) == 1 and decision.commands[0].startswith("harness run "):
+        # Another command would not help without the path in its sentence.
+        return before + len(decision.what) + 2 + len(decision.commands[0]) > width
+    return len(decision.commands) > 1
+
+
 def _halted(label: str, decision: Decision, width: int) -> list[str]:
     """Return what waits for an answer, the command that shows its work, and those that answer."""
     first = f"  {label}  {quoting.one_line(decision.what, width)}"
@@ -261,7 +284,8 @@ def _halted(label: str, decision: Decision, width: int) -> list[str]:
 def _answers(decision: Decision, width: int) -> list[str]:
     """Return the commands that answer a question, on one line if they fit there."""
     one = "   or: ".join(decision.commands[:2])
-    rows = [one] if len(one) + 6 <= width else [decision.commands[0], f"or: {decision.commands[1]}"]
+    first, *others = decision.commands[:2]
+    rows = [one] if len(one) + 6 <= width else [first, *(f"or: {each}" for each in others)]
     if max(map(len, rows)) + 6 > width:
         rows = [f"see: {_short(decision, width - 12)}"]
     return [f"      {row}" for row in rows]

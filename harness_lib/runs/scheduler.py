@@ -108,10 +108,14 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
 
 
 def _open(ctx: Context) -> tuple[Sequence[str], open_session.Opened]:
-    """Open the session of the run; return also what was merged by others. May be repeated after an error."""
+    """Open the session of the run; return also what others have merged, and which halted tasks go on.
+
+    It may be repeated after an error.
+    """
     merged = publish.begin(ctx)
     worker_worktrees.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
-    return merged, open_session.open_session(ctx)
+    lifted = confinement.lift_halts(ctx)
+    return [*merged, *lifted], open_session.open_session(ctx)
 
 
 class Scheduler:

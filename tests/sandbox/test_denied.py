@@ -122,6 +122,33 @@ def test_a_check_that_the_sandbox_stops_waits_for_the_user_and_costs_no_attempt(
     assert workshop.statuses() == {task: "completed"}
 
 
+def test_what_stops_every_check_is_one_cause_with_one_command_and_costs_one_agent(
+    engine: str, workshop: Workshop, home: Path
+) -> None:
+    for number in range(6):
+        # A command of its own: another's result is not remembered for it.
+        workshop.add(f"Check {number}", f"echo x > ~/state && test -f m{number}", do=f"sh echo > m{number}")
+    allow = ("--allow-write", str(home / "state"))
+
+    said = workshop.run("--sandbox", engine)
+
+    shown = said.stdout.partition("LOOK AT\n")[2].splitlines()
+    assert re.match(r"  task-001 and 5 more tasks +The sandbox denied: write ~/state$", shown[0]), said.stdout
+    assert shown[1:2] == [f"      harness run {' '.join(allow)}"]
+    assert shown[2].startswith("AGAIN: ")
+    assert "  task-001, task-002, task-003 and 3 more: ENV_SETUP: " in workshop("status").text
+    begun = [workshop.top / ".harness" / "logs" / f"task-00{number + 1}" for number in range(6)]
+    assert [bool(list(place.glob("*agent*"))) for place in begun] == [True, *[False] * 5]
+
+    # Another path is not the answer.
+    workshop.run("--sandbox", engine, "--allow-write", str(home / "another"))
+    assert set(workshop.statuses().values()) == {"pending"}
+    (home / "state").write_text("")
+    said = workshop.ends(0, "--sandbox", engine, *allow)
+    assert "task-006 goes on: this run allows what the sandbox denied its check" in said.stdout
+    assert {task["attempts"] for task in workshop.state["tasks"]} == {0}
+
+
 def test_a_check_whose_program_cannot_be_read_is_named_before_the_first_agent(
     engine: str, workshop: Workshop, home: Path
 ) -> None:

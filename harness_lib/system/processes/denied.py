@@ -66,6 +66,19 @@ def parts(text: str) -> tuple[str, str] | None:
     return None
 
 
+def told(text: str) -> tuple[str, str] | None:
+    """Return the sentence and the command of `said` in a longer text, such as a halt; None without them."""
+    at = text.find(_SAID)
+    return parts(text[at:].removesuffix(".")) if at >= 0 else None
+
+
+def is_allowed(command: str, env: Mapping[str, str]) -> bool:
+    """Return whether a run with `env` allows already what `command`, which `said` has named, would allow."""
+    box = sandbox.of(env)
+    paths = shlex.split(command)[3::2]
+    return box is None or all(is_within(os.path.realpath(path), *box.writable) for path in paths)
+
+
 def _allowing(paths: Sequence[str]) -> str:
     return typed.harness("run", *(word for path in paths for word in ("--allow-write", path)))
 

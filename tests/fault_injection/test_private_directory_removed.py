@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.fault_injection import faulty
-from tests.runs.conftest import workshop
+from tests.runs.conftest import make_workshop, workshop
 from tests.runs.workshop import COMMAND, Workshop
 from tests.verbs.project import Agent, Project, Said
 
-__all__ = ["workshop"]
+__all__ = ["make_workshop", "workshop"]
 
 
 VANISHING = "import sys; from tests.fault_injection import vanishing; sys.exit(vanishing.main(sys.argv[1:]))"

@@ -351,6 +351,6 @@ TestHistories = Histories.TestCase
 @pytest.mark.release
 @pytest.mark.timeout(1800)
 class TestManyHistories(Histories.TestCase):  # type: ignore[misc,valid-type]
-    """As above, with hundreds of them, and others each time."""
+    """As above, with a hundred of them, and others each time."""
 
-    settings = settings(max_examples=300, stateful_step_count=50)
+    settings = settings(max_examples=100, stateful_step_count=50)

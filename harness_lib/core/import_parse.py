@@ -17,7 +17,7 @@ from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.task import Task
 from harness_lib.text import some
 
-PAST = fields.names(Task) - given.NAMES - {"status"}
+PAST = {column.name for column in fields.columns(Task)} - given.NAMES - {"status"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
 
 NAMED = 5

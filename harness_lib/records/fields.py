@@ -101,11 +101,6 @@ def columns(record: Record) -> tuple[About, ...]:
     )
 
 
-def names(record: Record) -> frozenset[str]:
-    """Return the names of the fields of `record`."""
-    return frozenset([column.name for column in columns(record)])
-
-
 def integer(least: int = 0, most: int = LARGEST) -> Kind:
     """Return the kind of a whole number."""
     return Kind("integer", least, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from harness_lib.records.fields import Kind, Record, Typed, columns
@@ -35,15 +36,7 @@ NAMES = frozenset(field.path.partition(".")[0] for field in FIELDS)
 
 def values(task: Task) -> dict[str, Any]:
     """Return the values of `task` that options can change, by path."""
-    return {field.path: value(task, field.path) for field in FIELDS if field.typed.option}
-
-
-def value(task: Task, path: str) -> Any:
-    """Return what stands at `path` in `task`."""
-    part: Any = task
-    for name in path.split("."):
-        part = getattr(part, name)
-    return part
+    return {field.path: attrgetter(field.path)(task) for field in FIELDS if field.typed.option}
 
 
 def with_values(task: Task, changes: Mapping[str, Any]) -> Task:

@@ -273,11 +273,6 @@ def examined(state: State) -> State:
     return state._replace(tasks=tuple([_examined(task) for task in state.tasks]))
 
 
-def unproven(state: State) -> list[Task]:
-    """Return the tasks that an external edit marks as completed, claimed ones too."""
-    return [task for task in state.tasks if task.unproven]
-
-
 def _examined(task: Task) -> Task:
     if task.status != "completed" or task.proof == _proof(task):
         is_kept = task.status == "in_progress" or not task.unproven

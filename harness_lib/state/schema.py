@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state.reading import Problem, is_moment
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
+Part = Literal["list", "shell", "task", "session", "reply"]
 TASKS = "harness-tasks.schema.json"
 REPLY = "reply.schema.json"
 LONGEST = 300
@@ -29,32 +30,16 @@ LONGEST = 300
 _PLACES = (Path(__file__).parents[2] / "schemas", Path(__file__).parents[1] / "schemas")
 
 
-def problems(document: object) -> list[Problem]:
-    """Return the problems of a whole list, the most relevant first; [] if it is valid.
+def problems(document: object, part: Part = "list") -> list[Problem]:
+    """Return the problems of a list, or of one `part` of it, the most relevant first; [] if it is valid.
 
+    "shell" is a list without its tasks and sessions, "reply" the object that a verb prints with `--json`.
     No schema can express unique ids and existing dependencies: `codec.links` checks those.
     """
-    return _check(_validator("list"), document, "")
+    from jsonschema.exceptions import relevance  # noqa: PLC0415 (see the top of this file)
 
-
-def task_problems(document: object, index: int) -> list[Problem]:
-    """Return the problems of one task, at `index` in its list."""
-    return _check(_validator("task"), document, f"tasks[{index}]")
-
-
-def session_problems(document: object, index: int) -> list[Problem]:
-    """Return the problems of one open session, at `index` in its list."""
-    return _check(_validator("session"), document, f"sessions[{index}]")
-
-
-def shell_problems(document: Mapping[str, object]) -> list[Problem]:
-    """Return the problems of a list, without those of its tasks and sessions."""
-    return _check(_validator("shell"), document, "")
-
-
-def reply_problems(document: object) -> list[Problem]:
-    """Return the problems of the object that a verb prints with `--json`."""
-    return _check(_validator("reply"), document, "")
+    errors = sorted(_validator(part).iter_errors(document), key=relevance, reverse=True)
+    return [Problem(_path(error), cut(error.message, LONGEST)) for error in errors]
 
 
 def load(name: str) -> dict[str, Any]:
@@ -66,7 +51,7 @@ def load(name: str) -> dict[str, Any]:
     raise EnvSetupError(f"This installation lacks schemas/{name}.", "Install harness again.")
 
 
-def _schema(part: str) -> dict[str, Any]:
+def _schema(part: Part) -> dict[str, Any]:
     if part == "reply":
         return load(REPLY)
     schema = load(TASKS)
@@ -79,7 +64,7 @@ def _schema(part: str) -> dict[str, Any]:
 
 
 @cache
-def _validator(part: str) -> Draft202012Validator:
+def _validator(part: Part) -> Draft202012Validator:
     from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 (see the top of this file)
 
     formats = FormatChecker(formats=())
@@ -87,20 +72,12 @@ def _validator(part: str) -> Draft202012Validator:
     return Draft202012Validator(_schema(part), format_checker=formats)
 
 
-def _check(validator: Draft202012Validator, document: object, prefix: str) -> list[Problem]:
-    from jsonschema.exceptions import relevance  # noqa: PLC0415 (see the top of this file)
-
-    errors = sorted(validator.iter_errors(document), key=relevance, reverse=True)
-    return [Problem(_path(prefix, error), cut(error.message, LONGEST)) for error in errors]
-
-
-def _path(prefix: str, error: ValidationError) -> str:
+def _path(error: ValidationError) -> str:
     # jsonschema names a missing key only in its sentence: "'status' is a required property".
     missing = (error.message.split("'")[1],) if error.validator == "required" else ()
-    path = prefix
-    for part in (*error.absolute_path, *missing):
-        path += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return path if prefix else path.lstrip(".")
+    parts = (*error.absolute_path, *missing)
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return path.lstrip(".")
 
 
 def problems_of_new(
@@ -115,8 +92,8 @@ def problems_of_new(
     new = [index for index, task in enumerate(tasks) if known.get(task.id) != task]
     sessions = document.get("sessions") or ()
     is_broken = (
-        shell_problems(document)
-        or any(session_problems(session, index) for index, session in enumerate(sessions))
-        or any(task_problems(document["tasks"][index], index) for index in new)
+        problems(document, "shell")
+        or any(problems(session, "session") for session in sessions)
+        or any(problems(document["tasks"][index], "task") for index in new)
     )
     return problems(document) if is_broken else []

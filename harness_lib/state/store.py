@@ -225,11 +225,12 @@ class Store(upkeep.Upkeep):
 
 def _tell_unproven(tx: Tx, state: State) -> None:
     """Warn once, and in the log, of tasks that an external edit says are completed."""
-    for task in codec.unproven(state):
-        tx.warnings.append(f"{task.id}: {selection.UNPROVEN}; only its check can prove it.")
-        tx.lines.append(
-            journal.line("WARN", selection.UNPROVEN, now=tx.now, session=state.session_count, task=task.id)
-        )
+    for task in state.tasks:
+        if task.unproven:
+            tx.warnings.append(f"{task.id}: {selection.UNPROVEN}; only its check can prove it.")
+            number = state.session_count
+            line = journal.line("WARN", selection.UNPROVEN, now=tx.now, session=number, task=task.id)
+            tx.lines.append(line)
 
 
 class OuterLock:

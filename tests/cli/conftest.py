@@ -69,7 +69,7 @@ def filled_project(top: Path) -> Project:
 
 def keeps_the_contract(said: Said) -> dict[str, Any]:
     """Return the reply, which is all of stdout and fits the schema and the exit code."""
-    assert schema.reply_problems(said.json) == []
+    assert schema.problems(said.json, "reply") == []
     assert said.json["exit"] == said.code
     assert said.json["ok"] == (said.code == 0)
     assert "Traceback" not in said.err

@@ -145,7 +145,7 @@ def _no_room(project: Project) -> Said:
 @pytest.mark.parametrize("story", [_no_root, _no_cwd, _no_room])
 def test_a_bug_without_a_report_is_no_failed_check(filled: Project, story: Callable[[Project], Said]) -> None:
     said = story(filled)
-    assert schema.reply_problems(said.json) == []
+    assert schema.problems(said.json, "reply") == []
     assert (said.code, said.json["error"]["kind"]) == (Exit.BUG, "BUG")
     assert "Traceback" in said.err
     assert "lines above" in said.json["error"]["hint"]

@@ -84,4 +84,4 @@ def test_what_is_piped_is_short_however_long_the_list_is(big: Project, argv: lis
     assert len(text.out) <= CHARACTERS
     piped = big.agents[0](*argv, "--json")
     assert len(piped.out) <= JSON_CHARACTERS
-    assert schema.reply_problems(json.loads(piped.out)) == []
+    assert schema.problems(json.loads(piped.out), "reply") == []

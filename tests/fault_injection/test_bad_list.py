@@ -102,7 +102,7 @@ def test_a_command_that_fails_says_both(project: Project, one: Agent, options: t
     assert said.code == 2
     if options:
         assert any("restored from" in warning for warning in said.json["warnings"])
-        assert schema.reply_problems(said.json) == []
+        assert schema.problems(said.json, "reply") == []
     else:
         assert said.out == ""
         assert "harness: warning: harness-tasks.json is not JSON" in said.err

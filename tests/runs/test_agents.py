@@ -71,7 +71,7 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
 
     answer = json.loads(said.stdout.splitlines()[-1])
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
-    assert schema.reply_problems(answer) == []
+    assert schema.problems(answer, "reply") == []
     assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
     sentence = "A limit of this run is reached (cost: $1.50 of $1.00). To go on, raise it:"
     assert answer["message"].splitlines()[0] == f"{sentence} harness run --help"

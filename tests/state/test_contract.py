@@ -167,25 +167,25 @@ def test_what_we_publish_is_a_schema(name: str) -> None:
         (lambda: schema.problems([]), ": [] is not of type 'object'"),
         (lambda: schema.problems({"tasks": [7]}), "tasks[0]: 7 is not of type 'object'"),
         (lambda: schema.problems({}), "tasks: 'tasks' is a required property"),
-        (lambda: schema.task_problems(7, 3), "tasks[3]: 7 is not of type 'object'"),
+        (lambda: schema.problems(7, "task"), ": 7 is not of type 'object'"),
         (
-            lambda: schema.task_problems({"id": "t", "status": "pending", "notes": [7]}, 3),
-            "tasks[3].notes[0]: 7 is not of type 'string'",
+            lambda: schema.problems({"id": "t", "status": "pending", "notes": [7]}, "task"),
+            "notes[0]: 7 is not of type 'string'",
         ),
         (
-            lambda: schema.session_problems({"number": -1, "worker": "w", "host": "h"}, 2),
-            "sessions[2].number: -1 is less than the minimum of 0",
+            lambda: schema.problems({"number": -1, "worker": "w", "host": "h"}, "session"),
+            "number: -1 is less than the minimum of 0",
         ),
         (
-            lambda: schema.session_problems({"number": 1, "worker": "w"}, 2),
-            "sessions[2].host: 'host' is a required property",
+            lambda: schema.problems({"number": 1, "worker": "w"}, "session"),
+            "host: 'host' is a required property",
         ),
-        (lambda: schema.shell_problems({"proofs": 1}), "proofs: 1 is not of type 'boolean'"),
+        (lambda: schema.problems({"proofs": 1}, "shell"), "proofs: 1 is not of type 'boolean'"),
         (
             lambda: schema.problems({"tasks": [], "created": "2025-02-30"}),
             "created: '2025-02-30' is not a 'harness-moment'",
         ),
-        (lambda: schema.reply_problems([]), ": [] is not of type 'object'"),
+        (lambda: schema.problems([], "reply"), ": [] is not of type 'object'"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(problems: Callable[[], list[Problem]], sentence: str) -> None:
@@ -203,7 +203,7 @@ def test_the_most_telling_problem_comes_first_and_a_missing_field_under_its_own_
 
 @pytest.mark.parametrize("sessions", [None, 7, [], [{"number": -1}]])
 def test_the_tasks_and_sessions_of_a_list_beside_them_are_not_looked_at(sessions: object) -> None:
-    assert schema.shell_problems({"tasks": 7, "sessions": sessions}) == []
+    assert schema.problems({"tasks": 7, "sessions": sessions}, "shell") == []
 
 
 def test_a_message_of_three_hundred_characters_is_whole() -> None:
@@ -240,15 +240,15 @@ def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:
 )
 def test_a_reply_that_its_reader_could_not_rely_on_is_refused(key: str, value: object) -> None:
     # It may carry keys of its verb.
-    assert schema.reply_problems(GOOD_REPLY) == []
-    assert schema.reply_problems({**GOOD_REPLY, key: value}) != []
+    assert schema.problems(GOOD_REPLY, "reply") == []
+    assert schema.problems({**GOOD_REPLY, key: value}, "reply") != []
 
 
 @pytest.mark.parametrize("key", [key for key in GOOD_REPLY if key != "brief"])
 def test_a_reply_lacks_nothing(key: str) -> None:
     reply = {name: value for name, value in GOOD_REPLY.items() if name != key}
 
-    assert key in [problem.path for problem in schema.reply_problems(reply)]
+    assert key in [problem.path for problem in schema.problems(reply, "reply")]
 
 
 def test_an_installation_without_its_schemas_says_so() -> None:

@@ -69,7 +69,7 @@ def begin(runtime: Runtime) -> None:
     """Start to look for the sandbox, so that the first call need not wait for the trial; say nothing yet."""
     if "engine" not in runtime.kept and not runtime.env.get(sandbox.INSIDE):
         mode = cast("sandbox.Mode", trust.setting(runtime, "sandbox"))
-        looking = sandbox.requiring(mode, runtime.env)
+        looking = sandbox.requiring(mode, runtime.for_data(runtime.env))
         with processes.uninterrupted():
             runtime.kept["engine"] = runtime.opened.enter_context(looking)
 
@@ -135,7 +135,10 @@ def started(
     if found is None:
         return command, env
     text = f"exec {shlex.join(command)}"
-    return sandbox.confined(found.box, text, env, found.temporary, found.temporary)
+    for_data = runtime.for_data(env)
+    argv, inside = sandbox.confined(found.box, text, for_data, found.temporary, found.temporary)
+    # A plugin knows the home of plugins, also a default one.
+    return argv, {**{key: env[key] for key in env.keys() - for_data.keys()}, **inside}
 
 
 def said(runtime: Runtime, printed: str) -> str:

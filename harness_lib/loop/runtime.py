@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import wraps
@@ -167,16 +167,15 @@ class Runtime:
             "SESSION_DIR": directory,
         }
 
-    def harness_environment(self) -> dict[str, str]:
-        """Return the environment of the user's commands, `harness` among them, which finds the session in it.
+    def for_data(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return `env` without a default HARNESS_HOME: `harness` keeps its data elsewhere than plugins."""
+        return {key: value for key, value in env.items() if key != "HARNESS_HOME" or not self.home_assumed}
 
-        A default HARNESS_HOME is left out: `harness` keeps its data elsewhere.
-        """
+    def harness_environment(self) -> dict[str, str]:
+        """Return the environment of the user's commands; `harness` finds the session in it."""
         from harness_lib.system.processes import owner  # noqa: PLC0415 (only where something is run)
 
-        env = owner.without_session(self.variables())
-        if self.home_assumed:
-            del env["HARNESS_HOME"]
+        env = self.for_data(owner.without_session(self.variables()))
         # No command may ask the user.
         env.pop("HARNESS_ASK", None)
         return {**env, SESSION_VARIABLE: self.session.id} if self.session else env

@@ -43,6 +43,35 @@ def test_the_first_command_in_an_empty_home_works(home: Path, tmp_path: Path, sh
     assert "preparing" not in again.err
 
 
+def test_the_package_of_a_sandbox_goes_where_the_others_are(
+    home: Path, tmp_path: Path, shared: dict[str, str]
+) -> None:
+    """Whether the trial, a tool of the user or a command needs it: the home of plugins holds none of it."""
+    data = tmp_path / "data" / "harness"
+    data.mkdir(parents=True, mode=0o700)
+    for made in (Path(shared["HARNESS_HOME"]) / "harness").glob("env-*"):
+        (data / made.name).symlink_to(made)
+    tool = home / ".harness" / "tools" / "mine"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("""#!/bin/sh
+[ "$1" = --exec ] && exec echo ran in $HARNESS_HOME
+echo '{"name":"mine","description":"Mine","input_schema":{"type":"object","properties":{}}}'
+""")
+    tool.chmod(0o755)
+    server = ModelServer(OpenAI, [use("mine"), use("bash", command="echo ran too"), say("Done.")])
+    address = f"{server.address}/v1/chat/completions"
+    env = {"HOME": str(home), "XDG_DATA_HOME": str(data.parent), "OPENAI_API_URL": address}
+
+    answer = run(CHECKOUT / "bin" / "hs", "go", env={**env, "HARNESS_SANDBOX": "auto"}, cwd=tmp_path)
+    server.shutdown()
+    server.server_close()
+
+    assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
+    assert f"ran in {home}/.harness\n" in answer.err
+    assert sorted(path.name for path in (home / ".harness").iterdir()) == ["sessions", "tools"]
+    assert answer.err.count("preparing") <= 1
+
+
 def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
     answer = run(CHECKOUT / "bin" / "hs", "help", env=offline)
 

@@ -69,11 +69,8 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
     if level > disk.number(runtime.env.get("HARNESS_DEPTH", ""), _DEFAULT_DEPTH):
         raise ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
     provider, model = str(tool_input.get("provider") or ""), str(tool_input.get("model") or "")
-    env = dict(runtime.env)
-    if runtime.home_assumed:
-        del env["HARNESS_HOME"]
     return {
-        **env,
+        **runtime.for_data(runtime.env),
         **_left(runtime),
         **permissions.for_subagents(runtime),
         # Another provider has other models.

@@ -274,27 +274,23 @@ def uninstall(document: Document, keep: Container[str] = ()) -> None:
     for event in list(hooks):
         if not isinstance(hooks[event], list):
             continue
-        left = [event in keep]
+        # True once, for the one that is kept.
+        spared = iter([event in keep])
         before = len(hooks[event])
-        hooks[event][:] = [each for each in hooks[event] if _stays(each, left)]
+        hooks[event][:] = [each for each in hooks[event] if _stays(each, spared)]
         if len(hooks[event]) < before and not hooks[event]:
             del hooks[event]
             if not hooks:
                 del document["hooks"]
 
 
-def _stays(entry: Any, left: list[bool]) -> bool:
-    """Remove our handlers from `entry` (while `left`, not the first one); return whether `entry` stays."""
+def _stays(entry: Any, spared: Iterator[bool]) -> bool:
+    """Remove our handlers from `entry`, but for one that is `spared`; return whether `entry` stays."""
     if not isinstance(entry, dict) or not isinstance(entry.get("hooks"), list):
-        return not _is_ours(entry) or _first(left)
+        return not _is_ours(entry) or next(spared, False)
     before = len(entry["hooks"])
-    entry["hooks"][:] = [each for each in entry["hooks"] if not _is_ours(each) or _first(left)]
+    entry["hooks"][:] = [each for each in entry["hooks"] if not _is_ours(each) or next(spared, False)]
     return bool(entry["hooks"]) or not before
-
-
-def _first(left: list[bool]) -> bool:
-    first, left[0] = left[0], False
-    return first
 
 
 # -- TOML

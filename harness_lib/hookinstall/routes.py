@@ -18,6 +18,8 @@ from harness_lib.hookinstall import entries, files
 PLUGIN = "harness"
 # Claude Code's name for a plugin that it found as a skill folder.
 _SKILL_FOLDER = f"{PLUGIN}@skills-dir"
+# What makes a skill folder a plugin with hooks.
+_MANIFESTS = (".claude-plugin/plugin.json", "hooks/hooks.json")
 
 _CODEX_PLUGIN = re.compile(
     rf'^\[plugins\."({PLUGIN}@[^"\n]+)"\]\s*\n(?:(?!\[).*\n)*?enabled\s*=\s*true', re.MULTILINE
@@ -121,19 +123,14 @@ def _claude_plugins(ctx: Context) -> Iterator[Route]:
     top = project(ctx)
     for base, scope in ((settings.parent, "user"), (top / ".claude", "project")):
         folder = base / "skills" / PLUGIN
-        if _is_plugin(folder) and switches.get(_SKILL_FOLDER) is not False:
+        is_plugin = all((folder / name).is_file() for name in _MANIFESTS)
+        if is_plugin and switches.get(_SKILL_FOLDER) is not False:
             doubt = None if scope == "user" or _is_trusted(ctx, settings, top) else _UNTRUSTED
             yield Route(f"{scope} skill folder {folder}", folder, is_plugin=True, doubt=doubt)
             return
 
 
 _UNTRUSTED = "Claude Code has not been told to trust this folder, and then leaves its plugins out"
-
-
-def _is_plugin(folder: Path) -> bool:
-    return (folder / ".claude-plugin" / "plugin.json").is_file() and (
-        folder / "hooks" / "hooks.json"
-    ).is_file()
 
 
 def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:

@@ -30,8 +30,8 @@ def begin(runtime: Runtime, payload: Json) -> Json:
     if runtime.session is not None and not runtime.kept.get("told of tasks"):
         runtime.kept["told of tasks"] = True
         source = "startup" if runtime.first <= 1 else "resume"
-        answer = _ring(runtime, "SessionStart", {"source": source})
-        text = ((answer or {}).get("hookSpecificOutput") or {}).get("additionalContext")
+        answer = _ring(runtime, "SessionStart", {"source": source}) or {}
+        text = (answer.get("hookSpecificOutput") or {}).get("additionalContext")
         if isinstance(text, str) and text.strip():
             runtime.session.append("user", {}, text)
     return payload
@@ -39,9 +39,9 @@ def begin(runtime: Runtime, payload: Json) -> Json:
 
 def hold(runtime: Runtime, payload: Json) -> Json:
     """Let the turn end, or continue it with the reason why it must not end yet."""
-    answer = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))})
-    reason = (answer or {}).get("reason")
-    if runtime.session is None or (answer or {}).get("decision") != "block" or not isinstance(reason, str):
+    answer = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))}) or {}
+    reason = answer.get("reason")
+    if runtime.session is None or answer.get("decision") != "block" or not isinstance(reason, str):
         runtime.kept["held"] = False
         return payload
     runtime.kept["held"] = True

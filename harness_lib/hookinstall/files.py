@@ -122,10 +122,11 @@ def read(host: Host, path: Path) -> HostFile:
     return HostFile(host, path, path.read_bytes())
 
 
-def write(file: HostFile, data: bytes | None) -> None:
+def write(env: Mapping[str, str], file: HostFile, data: bytes | None) -> None:
     """Replace the content of `file` by `data`, or remove it (None); a copy is kept before our first change.
 
-    Raises RefusedError (read-only), HeldError (it has changed since it was read), OSError.
+    Directories that are made for it go with it. Raises RefusedError (read-only), HeldError (it has changed
+    since it was read), OSError.
     """
     target = Path(os.path.realpath(file.path))
     if target.exists() and not target.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
@@ -138,14 +139,17 @@ def write(file: HostFile, data: bytes | None) -> None:
     if data is None:
         # The backup follows the symlink as it was then: the link may be older than our change.
         atomic.remove(target)
+        _remove_directories(env, file.path)
         return
     if file.data is not None and not file.ours():
         atomic.write(file.backup, file.data, mode=stat.S_IMODE(target.stat().st_mode))
+    missing = [directory for directory in target.parents if not directory.exists()]
     atomic.make_directory(target.parent, 0o777)
     # The user may keep their settings elsewhere and link them.
     atomic.write(target, data)
     if data != file.data and file.backup.is_file() and file.backup.read_bytes() == data:
         atomic.remove(file.backup)
+    _note_directories(env, file.path, missing)
 
 
 def _is_untouched(before: HostFile, after: HostFile) -> bool:
@@ -173,13 +177,7 @@ def _named(path: Path) -> Iterator[None]:
 # note the directories stay.
 
 
-def missing_directories(file: Path) -> list[Path]:
-    """Return the directories that have to be made for `file`, the innermost first."""
-    above = Path(os.path.realpath(file)).parents
-    return [directory for directory in above if not directory.exists()]
-
-
-def note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -> None:
+def _note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -> None:
     """Add the directories that we have `made` for `file` to its note."""
     path = _directory_note(env, file)
     if not made or path is None:
@@ -190,7 +188,7 @@ def note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -
     atomic.write(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
 
-def remove_directories(env: Mapping[str, str], file: Path) -> None:
+def _remove_directories(env: Mapping[str, str], file: Path) -> None:
     """Remove the empty directories that we made for `file`, which is gone."""
     path = _directory_note(env, file)
     if path is None:

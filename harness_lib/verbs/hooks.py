@@ -172,12 +172,7 @@ def _carry_out(
     text = "\n".join(_summary(file, changed))
     if ask and not ask(f"{text}\nWrite this? (--dry-run shows it line by line) [y/N] "):
         return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
-    made = files.missing_directories(file.path)
-    files.write(file, changed)
-    if changed is None:
-        files.remove_directories(ctx.env, file.path)
-    else:
-        files.note_directories(ctx.env, file.path, made)
+    files.write(ctx.env, file, changed)
     if file.backup.exists():
         done += f"\nThe file as it was before: {file.backup}"
     done = "\n".join(filter(None, [done, then]))

@@ -58,12 +58,6 @@ def add_limits(parser: ArgumentParser) -> None:
         parser.add_argument(flag, metavar=metavar, type=kind, help=f"{words} (0: no limit)")
 
 
-def typed_limits(args: Namespace) -> dict[str, float]:
-    """Return the limits that were typed."""
-    names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in LIMITS]
-    return {name: value for name in names if (value := getattr(args, name)) is not None}
-
-
 def add_task(parser: ArgumentParser | _ArgumentGroup, *, editing: bool) -> None:
     """Add an option for each field; `editing`: none has a default, and each that is typed replaces."""
     for field in given.FIELDS:

@@ -37,7 +37,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Each run has its own limits and its own count; a change is for all active runs.
     Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.
     """
-    changes = options.typed_limits(args)
+    names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in options.LIMITS]
+    changes = {name: value for name in names if (value := getattr(args, name)) is not None}
     running = run_snapshot.runs(ctx)
     if not running:
         raise UsageError(

@@ -204,8 +204,10 @@ def _trying(
             started.enter_context(process)
             started.callback(process.kill)
         except (EnvSetupError, OSError) as error:
-            failed = _why(error), list[str]()
-            yield lambda: failed
+            why = (
+                f"{error.filename} is not on the PATH" if isinstance(error, FileNotFoundError) else str(error)
+            )
+            yield lambda: (why, [])
             return
 
         @cache
@@ -220,10 +222,6 @@ def _trying(
             return ((words[-1] if words else f"exit {code}") if code else None), printed
 
         yield verdict
-
-
-def _why(error: EnvSetupError | OSError) -> str:
-    return f"{error.filename} is not on the PATH" if isinstance(error, FileNotFoundError) else str(error)
 
 
 def of_run(

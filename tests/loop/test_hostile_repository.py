@@ -267,8 +267,11 @@ def test_a_provider_of_the_environment(hs: Hs, outside: Path, project: Path, nam
 
 
 def test_a_session_whose_settings_are_paths(go: Go, hs: Hs, outside: Path) -> None:
-    conf = "id=../../outside\nmodel=../../m\nprovider=../outside\nparent=../outside\ncwd=/no/such/place\n"
-    write(outside / ".harness/sessions/one/session.conf", conf)
+    conf = "id=../../outside\nmodel=../../m\nprovider=../outside\nparent=../outside\ncwd={}\n"
+    file = write(outside / ".harness/sessions/one/session.conf", conf.format("/no/such/place"))
+    gone = hs("--resume", "one", "go")
+    assert (gone.code, "/no/such/place" in gone.err) == (8, True), gone.err
+    file.write_text(conf.format(outside))
     before = tree(outside)
     server, refused = go(say("Done."), words=("one", "go"))
     answer = hs("--provider", "openai", "--resume", "one", "go", env=CHAT.environment(server))

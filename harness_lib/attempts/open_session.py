@@ -285,6 +285,8 @@ def _next(
     ctx: Context, questions: Questions, held: Task | None, upcoming: Task | None
 ) -> tuple[list[str], str | None]:
     """Return what the caller does next, in lines and as a command."""
+    if held and (found := ownership.elsewhere(ctx, held)):
+        return [f"you hold {held.id}. {found.message}", f"{found.hint}: {found.command}"], found.command
     if held:
         lines = ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
         return lines, ownership.finish_command(ctx, held, questions=questions)

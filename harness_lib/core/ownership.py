@@ -122,27 +122,38 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     return HeldTask(session, task)
 
 
-def _require_its_work_tree(ctx: Context, task: Task) -> None:
-    """Raise UsageError if the caller stands in another work tree than the one that `task` was claimed in.
+class Elsewhere(NamedTuple):
+    """Why the work of a task cannot be ended here, what to do, and the command for it."""
 
-    What stands there is no work of the attempt, and a rollback would switch its branch.
+    message: str
+    hint: str
+    command: str
+
+
+def _require_its_work_tree(ctx: Context, task: Task) -> None:
+    """Raise UsageError if the caller stands in another work tree than the one that `task` was claimed in."""
+    if found := elsewhere(ctx, task):
+        raise UsageError(found.message, f"{found.hint}: {found.command}")
+
+
+def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
+    """Return why the caller, who holds `task`, cannot end it here; None in the work tree of its claim.
+
+    What stands in another one is no work of the attempt, and a rollback would switch its branch.
     """
     place = task.worktree
     if place is None or ctx.store.shared is not None or place == str(ctx.git.top):
-        return
+        return None
     if not os.path.isdir(place):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
         if task.gate is None or task.gate.branch == ctx.git.branch():
             # It can only be this one, under another name: no two work trees have the same branch.
-            return
-        raise UsageError(
-            f"The work tree that {task.id} was claimed in is gone: {place}.",
-            "End the session; the next one recovers the task: harness stop",
-        )
-    if not ctx.git.top.samefile(place):
-        raise UsageError(
-            f"{task.id} was claimed in another work tree, and its work stands there. Nothing was changed.",
-            f"Type it there: {typed.change_to(place)}",
-        )
+            return None
+        message = f"The work tree that {task.id} was claimed in is gone: {place}."
+        return Elsewhere(message, "End the session; the next one recovers the task", "harness stop")
+    if ctx.git.top.samefile(place):
+        return None
+    message = f"{task.id} was claimed in another work tree, and its work stands there. Nothing was changed."
+    return Elsewhere(message, "Type it there", typed.change_to(place))
 
 
 def refuse_late(ctx: Context, questions: Questions) -> None:

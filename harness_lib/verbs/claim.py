@@ -116,6 +116,9 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
     brief = task_brief.render(task, ctx, questions)
     if not taken.resumed and task.handback is not None:
         brief = "\n".join(filter(None, (brief, _put_back(ctx, task))))
+    found = ownership.elsewhere(ctx, task) if taken.resumed else None
+    if found:
+        brief = f"{brief}\n{found.message}\n{found.hint}: {found.command}"
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
     doubts = [doubt] if (doubt := trust.doubt(ctx, questions)) else []
     if not taken.resumed and (passes := _passes_already(questions, task)):
@@ -125,7 +128,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
         "\n".join(lines),
         session=session.number,
         task=task,
-        next=ownership.finish_command(ctx, task, session, questions),
+        next=found.command if found else ownership.finish_command(ctx, task, session, questions),
         warnings=(*opened.warnings, *doubts),
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
     )

@@ -101,6 +101,8 @@ def test_a_task_is_ended_in_the_work_tree_that_it_was_claimed_in(make_project: M
     for verb in (("finish",), ("checkpoint", "1/2", "x"), ("fail", "--message", "x"), ("release",)):
         error = elsewhere.fails(2, *verb)["error"]
         assert error["hint"] == f"Type it there: cd {agent.cwd}"
+    for verb in ("start", "claim"):
+        assert elsewhere.ok(verb)["next"] == f"cd {agent.cwd}"
 
     assert project.file.read_bytes() == before
     assert (project.git("branch", "--show-current"), project.read("tracked.txt")) == ("main", "the user's\n")
@@ -118,6 +120,9 @@ def test_a_work_tree_that_was_moved_ends_its_task_and_one_that_is_gone_does_not(
 
     assert shared.agent("a", a.cwd.with_name("a-moved")).ok("finish")["task"]["status"] == "completed"
     assert "is gone" in elsewhere.fails(2, "release")["error"]["message"]
+    for verb in ("start", "claim"):
+        reply = elsewhere.ok(verb)
+        assert ("is gone" in reply["message"], reply["next"]) == (True, "harness stop")
     assert shared.git("branch", "--show-current") == "main"
     elsewhere.ok("stop")
     assert "mark failed" in elsewhere.ok("start")["recovered"][0]

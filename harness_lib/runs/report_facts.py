@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
@@ -22,6 +23,7 @@ from harness_lib.runs.report_decisions import Decision, Known
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, rescue_apply
 from harness_lib.system.git.history import Size
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 # Commits whose place is asked for, one git process each.
@@ -65,8 +67,8 @@ class Facts(NamedTuple):
 
     `done` is finished work and `others` is all other work; `waiting` are tasks that wait for the decisions.
     `touched` says which task changed which file of its check. `machines` has the number of finished tasks of
-    each, if several share the list. `again` says what another run would do, and
-    `commands` are for it.
+    each, if several share the list. `merged` is the last run's branch, `elsewhere` those of others.
+    `again` says what another run would do, and `commands` are for it.
     """
 
     began: float
@@ -88,6 +90,7 @@ class Facts(NamedTuple):
     again: str
     commands: tuple[str, ...]
     machines: tuple[tuple[str, int], ...] = ()
+    elsewhere: tuple[Merged, ...] = ()
 
 
 def gather(ctx: Context, since: float | None = None) -> Facts:
@@ -114,7 +117,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
         sum(each.tokens for each in tried),
         questions.counts()._replace(red=sum(each.kind == "red" for each in decisions)),
         sum(task.outcome == "already_done" for task in questions.search("completed")),
-        merged,
+        merged[0] if merged else None,
         _checked(questions),
         kept,
         dropped,
@@ -126,6 +129,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
         again,
         commands,
         tuple(sorted(machines.items())),
+        tuple(merged[1:]),
     )
 
 
@@ -184,21 +188,27 @@ def _work(task: Task, tried: Sequence[Tried], sizes: dict[str, Size]) -> Work:
     )
 
 
-def _merged(ctx: Context, runs: Sequence[Ran]) -> tuple[Merged | None, dict[str, Size]]:
-    """Return what was merged where, and the size of each commit of it."""
-    try:
-        git = ctx.main
-        target = runs[-1].opened.target if runs else target_branch.current(git)
-        after = git.ref(target)
-        before = next((ran.opened.tip for ran in runs if ran.opened.tip), None)
-        branch = target_branch.short(target)
-        if after is None or before is None or not git.exists(before):
-            return Merged(branch, before, after), {}
-        sizes = history.sizes(git, before, after)
-        return Merged(branch, before, after, len(sizes), history.size_between(git, before, after)), sizes
-    except HarnessError:
-        # No repository, a detached HEAD, or what a record names is no commit.
-        return None, {}
+def _merged(ctx: Context, runs: Sequence[Ran]) -> tuple[list[Merged], dict[str, Size]]:
+    """Return what was merged into each branch, that of the last run first, and the size of each commit."""
+    began: dict[str, str | None] = {}
+    for ran in reversed(runs):
+        began[ran.opened.target] = ran.opened.tip or began.get(ran.opened.target)
+    merged, sizes = list[Merged](), dict[str, Size]()
+    # Without a repository, with a detached HEAD, or where what a record names is no commit.
+    with suppress(HarnessError):
+        for target, before in (began or {target_branch.current(ctx.main): None}).items():
+            one, own = _merged_into(ctx.main, target, before)
+            merged.append(one)
+            sizes |= own
+    return merged, sizes
+
+
+def _merged_into(git: Git, target: str, before: str | None) -> tuple[Merged, dict[str, Size]]:
+    after, branch = git.ref(target), target_branch.short(target)
+    if after is None or before is None or not git.exists(before):
+        return Merged(branch, before, after), {}
+    sizes = history.sizes(git, before, after)
+    return Merged(branch, before, after, len(sizes), history.size_between(git, before, after)), sizes
 
 
 def _checked(questions: Questions) -> Checked | None:
@@ -223,12 +233,12 @@ def _rescued(ctx: Context, tried: Iterable[Tried], began: float) -> tuple[int, t
 
 
 def _known(
-    ctx: Context, questions: Questions, merged: Merged | None, worked: set[str], runs: Sequence[Ran]
+    ctx: Context, questions: Questions, merged: Sequence[Merged], worked: set[str], runs: Sequence[Ran]
 ) -> Known:
     """Return what is known of the tasks; `worked` are those of the runs in question."""
     done = questions.search("completed")
     red = rechecked.red(ctx, done)
-    after = merged.after if merged else None
+    after = merged[0].after if merged else None
     failed = questions.search("failed")
     tried = [task for task in failed if task.attempts or not selection.is_permanent(task)]
     return Known(
@@ -236,8 +246,8 @@ def _known(
         done,
         red,
         history.with_files(ctx.main, after) if red and after else (),
-        merged.branch if merged else "",
-        _waits(ctx, merged),
+        merged[0].branch if merged else "",
+        next(filter(None, (_waits(ctx, each) for each in merged)), ""),
         _unpushed(ctx, runs),
         remedies.lacked(questions, remedies.log_lines(ctx)),
         _missing(ctx, [task for task in done if task.id in worked], merged),
@@ -247,10 +257,10 @@ def _known(
     )
 
 
-def _waits(ctx: Context, merged: Merged | None) -> str:
+def _waits(ctx: Context, merged: Merged) -> str:
     """Return why finished work waits for the branch; "" if it does not."""
     try:
-        return (merged and pending_merges.describe(ctx, target_branch.HEADS + merged.branch)) or ""
+        return pending_merges.describe(ctx, target_branch.HEADS + merged.branch) or ""
     except HarnessError:
         return ""
 
@@ -269,18 +279,42 @@ def _unpushed(ctx: Context, runs: Sequence[Ran]) -> str:
         return ""
 
 
-def _missing(ctx: Context, done: Sequence[Task], merged: Merged | None) -> list[Task]:
-    """Return the finished work of these runs that is neither on the branch nor waiting for it."""
-    if merged is None or merged.after is None:
+def _missing(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> list[Task]:
+    """Return the finished work of these runs that is neither on a branch of theirs nor waiting for it."""
+    if not merged or merged[0].after is None:
         return []
-    git, waiting = ctx.main, ctx.main.ref(target_branch.waiting(target_branch.HEADS + merged.branch))
-    tips = [tip for tip in (merged.after, waiting) if tip]
-    return [
+    git = ctx.main
+    refs = (target_branch.waiting(target_branch.HEADS + each.branch) for each in merged)
+    tips = [tip for tip in (*(each.after for each in merged), *map(git.ref, refs)) if tip]
+    missing = [
         task
         for task in done[-MOST_ASKED:]
-        if (commit := task.completed_commit) not in (None, merged.after)
-        if commit and git.exists(commit) and not any(git.is_ancestor(commit, tip) for tip in tips)
+        if (commit := task.completed_commit) not in (None, *tips)
+        if commit and git.exists(commit) and not any(_has(git, tip, commit) for tip in tips)
     ]
+    if not missing:
+        return []
+    begun = [each.before for each in merged if each.before]
+    # Of those completed in the same second it is the last in the list.
+    end = max(reversed(done), key=lambda task: task.completed_at or "").completed_commit
+    if not (end and git.exists(end) and any(_has(git, tip, end, before) for tip in tips for before in begun)):
+        return missing
+    # Others have changed the same lines since, and all of it stands in one commit.
+    return [task for task in missing if not git.is_ancestor(task.completed_commit or "", end)]
+
+
+def _has(git: Git, tip: str, commit: str, since: str | None = None) -> bool:
+    """Return whether `tip` has `commit`, or its work in another one, as after a rebase or a squash.
+
+    With `since`, its work is all that came after that commit.
+    """
+    if git.is_ancestor(commit, tip):
+        return True
+    before = since or git.parent(commit)
+    # Where it cannot be told, as git is too old, somebody should look.
+    with suppress(HarnessError):
+        return before is not None and publish.has_change(git, tip, commit, before)
+    return False
 
 
 def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[str, ...]]:

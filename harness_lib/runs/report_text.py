@@ -119,8 +119,9 @@ def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
     counted_tasks, kept = f"{counts(facts)}.", f"{safe}{rescued}."
     fits = len(counted_tasks) + len(kept) < width
     yield from [f"{counted_tasks} {kept}"] if fits else [counted_tasks, kept]
-    if facts.merged is not None and facts.merged.after:
-        yield branch(facts.merged)
+    for merged in filter(None, (facts.merged, *facts.elsewhere)):
+        if merged.after:
+            yield branch(merged)
     yield checks(facts)
     if facts.machines:
         named = [f"{quoting.one_line(name, 60)} {count}" for name, count in facts.machines]

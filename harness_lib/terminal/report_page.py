@@ -328,10 +328,9 @@ def _logs(ctx: Context, task: Task) -> Iterator[tuple[str, str]]:
 
 def _diffs(ctx: Context, facts: Facts) -> dict[str, str]:
     """Return the beginning of the difference of each commit that these runs have merged."""
-    merged = facts.merged
-    if merged is None or not merged.before or not merged.after or not merged.commits:
-        return {}
-    try:
-        return history.patches(ctx.main, merged.before, merged.after, TEXT)
-    except HarnessError:
-        return {}
+    found: dict[str, str] = {}
+    for merged in filter(None, (facts.merged, *facts.elsewhere)):
+        if merged.before and merged.after and merged.commits:
+            with suppress(HarnessError):
+                found |= history.patches(ctx.main, merged.before, merged.after, TEXT)
+    return found

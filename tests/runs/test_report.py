@@ -425,6 +425,39 @@ def test_a_list_that_was_complete_begins_anew(workshop: Workshop) -> None:
     assert "(2 runs)" in workshop("report", "--since", "2000-01-01").out
 
 
+def test_work_in_other_commits_after_a_rebase_or_a_squash_is_not_missing(workshop: Workshop) -> None:
+    """One task changes the line of another; work that was reset away is missing."""
+    before = workshop.git.head()
+    workshop.add("One", "grep -q . f", do="write f one")
+    workshop.add("Two", "grep -q two f", "--depends-on", "task-001", do="write f two")
+    workshop.file_task("g")
+    workshop.ends(0)
+    for commits in (3, 1):
+        sh(workshop.top, "rebase", "--quiet", "--force-rebase", f"HEAD~{commits}")
+        assert "Nothing was lost" in workshop("report").out
+    sh(workshop.top, "reset", "--quiet", "--soft", str(before))
+    commit_all(workshop.top, "All of it")
+    assert "Nothing was lost" in workshop("report").out
+    sh(workshop.top, "reset", "--quiet", "--hard", str(before))
+    missing = re.findall(r"(task-\d+) .*its commit is not on main", workshop("report").out)
+    assert missing == ["task-001", "task-002", "task-003"]
+
+
+def test_each_branch_that_the_runs_have_merged_into_is_named(workshop: Workshop) -> None:
+    sh(workshop.top, "branch", "other")
+    commit_all(workshop.top, "Only here", {"more": "x\n"})
+    workshop.file_task("f")
+    workshop.file_task("g")
+    workshop.ends(9, "--max-tasks", "1")
+    workshop.ends(0, "--target", "other")
+
+    lines = workshop("report").out.splitlines()
+
+    assert "Nothing was lost" in lines[1]
+    assert [line.partition(":")[0] for line in lines if "1 commit, 1 file" in line] == ["other", "main"]
+    assert workshop.ok("report")["report"]["merged"]["branch"] == "other"
+
+
 @pytest.mark.parametrize("when", ["yesterday", "8", "2026-13-01", ""])
 def test_a_moment_that_is_none_is_refused(workshop: Workshop, when: str) -> None:
     said = workshop("report", "--since", when)

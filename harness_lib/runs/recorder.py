@@ -178,7 +178,9 @@ def runs(ctx: Context) -> Iterator[Ran]:
             continue
         ran = run_records.fold(map(_parsed, data.split(b"\n")))
         if ran is not None:
-            yield run_records.cut_off(ran, alive=_lives(ran.opened))
+            run = ran.opened
+            alive = run.boot == process.boot_id() and process.is_still(run.pid, run.started)
+            yield run_records.cut_off(ran, alive=alive)
 
 
 def _parsed(line: bytes) -> object:
@@ -186,10 +188,3 @@ def _parsed(line: bytes) -> object:
         return json.loads(line) if line else None
     except (ValueError, RecursionError):
         return None
-
-
-def _lives(run: Opened) -> bool:
-    if run.boot != process.boot_id():
-        return False
-    running = process.find(run.pid)
-    return running is not None and running.started == run.started

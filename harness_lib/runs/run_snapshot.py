@@ -133,8 +133,7 @@ def _lives(ctx: Context, document: dict[str, Any]) -> bool:
         return False
     if document.get("boot") != process.boot_id():
         return abs(ctx.clock.now().timestamp() - at) <= STALE_SECONDS
-    running = process.find(pid)
-    return running is not None and running.started == document.get("started")
+    return process.is_still(pid, document.get("started", ""))
 
 
 def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:

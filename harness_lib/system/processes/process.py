@@ -44,6 +44,12 @@ def find(pid: int) -> Process | None:
     return Process(pid, int(parent), name.rpartition("/")[2], started)
 
 
+def is_still(pid: int, started: str) -> bool:
+    """Return whether the process `pid` that began at `started` lives, and not a later one of this number."""
+    found = find(pid)
+    return found is not None and found.started == started
+
+
 def alive(pid: int) -> bool:
     """Return whether process `pid` lives; one that may not be signalled does (EPERM)."""
     if pid <= 0:

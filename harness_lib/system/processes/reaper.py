@@ -322,8 +322,7 @@ def _end(file: Path, end: Callable[[int], None]) -> bool:
     pid, started, boot = words
     if boot.strip() != process.boot_id():
         return False
-    leader = process.find(int(pid))
-    ours = leader is not None and leader.started == started
+    ours = process.is_still(int(pid), started)
     if ours:
         end(int(pid))
     atomic.remove(file)

@@ -202,7 +202,6 @@ def apply(ctx: Context, task: Task) -> str:
     head = git.head()
     assert head is not None
     picked = merge.differing(git, back.base, git.tree_of(back.rescue), head)
-    assert picked.tree is not None
     moves = dict(trees.changed(git, git.tree_of(head), picked.tree))
     as_it_was = rescue_refs.show_command(back.rescue)
     lines = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]

@@ -180,19 +180,19 @@ def mend(checkout: Context) -> None:
         with locks.hold(git):
             fast_forward.take_back(git)
     stood = history.stood_last(git)
-    if stood not in (None, git.head()):
+    if stood and stood != git.head():
         with locks.hold(git):
             _catch_up(checkout, stood)
 
 
-def _catch_up(checkout: Context, stood: str | None) -> None:
+def _catch_up(checkout: Context, stood: str) -> None:
     """Update a checkout that is still where its branch was before we moved it.
 
     Only if everything shows that: its reflog ends at `stood`, the branch contains that commit, and is where
     the list says that we moved it. Otherwise the difference is the user's work.
     """
     git, head = checkout.git, checkout.git.head()
-    if stood is None or head is None or stood == head or not git.exists(stood):
+    if head is None or stood == head or not git.exists(stood):
         return
     if git.under_way() or not git.is_ancestor(stood, head) or not checkout.store.ask().made(head):
         return

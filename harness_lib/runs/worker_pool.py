@@ -197,13 +197,14 @@ class Orphans:
         """Requeue what recovery has left to this run: a worker continues it in a work tree of its own."""
         ctx, questions = self._ctx, self._ctx.store.ask()
         session = sessions.mine(questions, ctx)
-        for task in questions.in_progress() if session else ():
+        if session is None:
+            return
+        for task in questions.in_progress():
             if task.claimed_by == ctx.owner.worker and task.worktree:
                 worktree = worker_worktrees.at(ctx, Path(task.worktree))
                 if worktree is None and ctx.store.shared is not None:
                     # Of another machine; the remote does not answer now.
                     continue
-                assert session is not None
                 assert worktree is not None, "BUG: recovery has left a task whose work tree is gone."
                 requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")
 
@@ -211,10 +212,11 @@ class Orphans:
         """Requeue what `worker`, whose process is dead, has in progress."""
         questions = self._ctx.store.ask()
         session = sessions.mine(questions, self._ctx)
-        for held in questions.in_progress() if session else ():
+        if session is None:
+            return
+        for held in questions.in_progress():
             # Of machines that share the list, checked work that waits for its merge is in no work tree.
             if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
-                assert session is not None
                 self._reclaim(session, held)
 
     def of_merger(self) -> None:

@@ -34,7 +34,7 @@ class Picked(NamedTuple):
 
     tip: str
     conflicts: tuple[str, ...] = ()
-    tree: str | None = None
+    tree: str = ""
 
 
 def missing(git: Git, commit: str, tip: str, base: str) -> list[str]:
@@ -72,7 +72,7 @@ def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
     if parted(git, ours, theirs) is None:
         return None
     merged = _three_way(git, ours, theirs, ours)
-    if merged.conflicts or merged.tree is None:
+    if merged.conflicts:
         return None
     newest = max(git.text("log", "--no-walk", "--format=%ct", ours, theirs).split(), key=int)
     when = {f"GIT_{role}_DATE": f"{newest} +0000" for role in ("AUTHOR", "COMMITTER")}
@@ -103,7 +103,6 @@ def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     merged = _merged(git, base, theirs, tip)
     if merged.conflicts or merged.tree == git.tree_of(tip):
         return merged
-    assert merged.tree is not None
     return Picked(git.commit(merged.tree, [tip], message))
 
 
@@ -126,7 +125,7 @@ def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
         merged = _merged(git, git.text("rev-parse", f"{commit}^"), commit, tip)
         if merged.conflicts:
             return merged
-        if merged.tree is not None and merged.tree != git.tree_of(tip):
+        if merged.tree != git.tree_of(tip):
             tip = like(git, commit, merged.tree, [tip], f"{git.message(commit)}\n")
     return Picked(tip)
 

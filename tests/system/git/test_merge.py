@@ -61,7 +61,7 @@ def test_a_conflict_names_its_files_and_shows_both_sides(world: World) -> None:
 
     assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before, "nothing has moved"
     assert picked.conflicts == ("a",)
-    assert picked.tree is not None
+    assert picked.tree
     marked = _show(world, picked.tree, "a")
     assert "left" in marked
     assert "right" in marked
@@ -115,7 +115,7 @@ def test_a_difference_alone_is_put_on_top_without_a_commit(world: World) -> None
     carried = merge.differing(world.git, world.base, tree, theirs)
 
     assert carried.conflicts == ()
-    assert carried.tree is not None
+    assert carried.tree
     assert (_show(world, carried.tree, "a"), _show(world, carried.tree, "b")) == ("1", "work so far")
 
 
@@ -188,7 +188,7 @@ def _conflict(world: World, mine: str = "mine\n", theirs: str = "theirs\n") -> t
     tip = world.commit("theirs", files={"tracked.txt": theirs})
     picked = merge.differing(world.git, base, ours, tip)
     assert picked.conflicts
-    assert picked.tree is not None
+    assert picked.tree
     return tip, picked.tree
 
 
@@ -234,7 +234,7 @@ def test_they_are_known_after_another_merge_has_carried_them_on(world: World) ->
     picked = merge.differing(world.git, tip, tree, later)
 
     assert picked.conflicts == ()
-    assert picked.tree is not None
+    assert picked.tree
     assert merge.left(world.git, world.git.tree_of(later), picked.tree) == ["tracked.txt"]
     assert merge.left(world.git, world.git.tree_of(base), picked.tree) == ["tracked.txt"]
 
@@ -247,7 +247,7 @@ def test_files_that_would_not_fit_and_were_renamed_for_it_are_known(world: World
 
     picked = merge.differing(world.git, base, ours, tip)
 
-    assert picked.tree is not None
+    assert picked.tree
     (name,) = merge.left(world.git, world.git.tree_of(tip), picked.tree)
     assert name.startswith("thing~")
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -200,12 +199,6 @@ def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     return baseline.plain_gate(task, surveyed)
 
 
-def _new_work_tree(top: Path) -> str:
-    """Return the command that makes a work tree beside `top`, under a name that is free there."""
-    places = (top.parent / f"worker-{number}" for number in count(2))
-    return typed.git("worktree", "add", next(place for place in places if not place.exists()))
-
-
 def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
     if not questions.concurrent:
@@ -215,7 +208,9 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
         if task.worktree != top or recovery.is_mine(task, ctx.owner.worker):
             continue
         if sessions.worker_is_live(task.claimed_by, questions, ctx) or not recovery.expired(task, now):
+            places = (ctx.git.top.parent / f"worker-{number}" for number in count(2))
+            add = typed.git("worktree", "add", next(place for place in places if not place.exists()))
             raise HeldError(
                 f"{task.claimed_by} works on {task.id} in {top}; two workers never share a work tree.",
-                f"Make one of your own ({_new_work_tree(ctx.git.top)}) and claim there.",
+                f"Make one of your own ({add}) and claim there.",
             )

@@ -70,7 +70,10 @@ def merge(
 
 
 def _hand_over_or_merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended:
-    is_kept = _keep_checked(ctx, task, oid)
+    is_kept = False
+    if ctx.store.shared is not None:
+        # So that another machine can merge it if this one dies.
+        is_kept = snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready").done
     said = _stand_on(ctx, task, oid)
     if is_kept and ctx.merging.by not in ("", ctx.owner.worker):
         return outcome.Ended(_hand_over(ctx, task, said), None)
@@ -102,16 +105,6 @@ def refresh(ctx: Context) -> str | None:
     if ctx.merging.mode != "turns":
         return None
     return remote.refresh(ctx)
-
-
-def _keep_checked(ctx: Context, task: Task, oid: str) -> bool:
-    """Push the checked commit, if machines share the list: another one merges it if this one dies.
-
-    Return whether that was done.
-    """
-    if ctx.store.shared is None:
-        return False
-    return snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready").done
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:

@@ -92,15 +92,10 @@ def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: Agen
     if evaluation.checked.passed:
         return True
     if evaluation.tree:
-        _undo_check(ctx, evaluation.tree)
+        # The next agent goes on with what this one has left, not with what the check has made of it.
+        with locks.hold(ctx.git):
+            checkout.apply(ctx.git, trees.changed(ctx.git, ctx.capture(), evaluation.tree))
     return False
-
-
-def _undo_check(ctx: Context, tree: str) -> None:
-    """Restore the content `tree` of the work tree: a check has changed it."""
-    git = ctx.git
-    with locks.hold(git):
-        checkout.apply(git, trees.changed(git, ctx.capture(), tree))
 
 
 def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:

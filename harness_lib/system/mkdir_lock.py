@@ -102,13 +102,11 @@ class SeedLock:
         `over` returns whether a living holder that is not in `ours` is known to hold nothing any more.
         Raises HeldError naming the holder when `deadline` has passed.
         """
-        while True:
-            grip = self._try(pid, ours, over)
-            if grip is not None:
-                return grip
+        while (grip := self._try(pid, ours, over)) is None:
             if self._clock.monotonic() >= deadline:
                 raise _held(self.path)
             self._clock.sleep(POLL_SECONDS)
+        return grip
 
     def release(self, pid: int) -> None:
         """Release the directory if it belongs to `pid`; files of others in it are never removed."""

@@ -152,10 +152,7 @@ def require_unlocked(git: Git) -> None:
     Called inside `locks.hold()`, which removes those of harness, and before anything is moved.
     """
     end = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        locks = blocking_locks(git)
-        if not locks:
-            return
+    while locks := blocking_locks(git):
         if time.monotonic() >= end:
             raise HeldError(
                 f"Another program has git locked: {locks[0]} stands for longer than {PATIENCE_SECONDS:g} s. "

@@ -129,10 +129,6 @@ def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied |
             return Denied("read", path)
     if not is_refused or real.startswith(("/proc/", "/sys/", "/dev/")):
         return None
-    return Denied("write", path) if _may_write(Path(real)) else None
-
-
-def _may_write(path: Path) -> bool:
-    """Return whether the user may write or make `path`."""
-    there = next(each for each in (path, *path.parents) if os.path.lexists(each))
-    return os.access(there, os.W_OK)
+    there = next(each for each in (Path(real), *Path(real).parents) if os.path.lexists(each))
+    # What the user may not write or make either, the sandbox has not denied.
+    return Denied("write", path) if os.access(there, os.W_OK) else None

@@ -86,7 +86,9 @@ class ForeignTool(Program):
             )
         except OSError as error:
             return Result(f"error: the tool cannot be started: {error.strerror}", error=True)
-        return Result(text, error=done.code != 0)
+        # What it says of its failure is enough, if it could say anything.
+        note = "" if text and done.code > 0 else builtin.ending(done)
+        return Result("\n".join(part for part in (text, note) if part), error=done.code != 0)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return keys.without(runtime, runtime.variables())

@@ -232,6 +232,17 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace").replace("\0", "")
 
 
+def ending(done: processes.Finished, seconds: int = 0) -> str:
+    """Return how a program ended that has failed; "" if it has not. `seconds` was its limit of time."""
+    if done.reason == "timeout":
+        return f"[timed out after {seconds} seconds; it and what it started were ended]"
+    if done.reason == "loud":
+        return f"[ended after {processes.OUTPUT_LIMIT} bytes of output]"
+    if done.code < 0:
+        return f"[ended by signal {-done.code}]"
+    return f"[exit status {done.code}]" if done.code else ""
+
+
 # Linux takes no single argument of 128 KiB.
 _LONGEST_ARGUMENT = 100_000
 _DEFAULT_SECONDS = 120
@@ -243,13 +254,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     env = keys.without(runtime, inherited)
     with _command(text_of(tool_input, "command")) as command:
         text, done = run_program(runtime, command, env, timeout=seconds)
-    note = f"[exit status {done.code}]" if done.code else ""
-    if done.reason == "timeout":
-        note = f"[timed out after {seconds} seconds; it and what it started were ended]"
-    elif done.reason == "loud":
-        note = f"[ended after {processes.OUTPUT_LIMIT} bytes of output]"
-    elif done.code < 0:
-        note = f"[ended by signal {-done.code}]"
+    note = ending(done, seconds)
     return Result("\n".join(part for part in (text, note) if part), error=bool(note))
 
 

@@ -162,6 +162,27 @@ def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("exit 3", "[exit status 3]"),
+        ("echo half; kill -9 $$", "half\n[ended by signal 9]"),
+        ("echo no such file; exit 3", "no such file"),
+        ("true", ""),
+    ],
+)
+def test_a_tool_that_cannot_say_how_it_failed_is_no_silent_success(
+    done: Done, home: Path, body: str, told: str
+) -> None:
+    """Chat completions have no word for an error: all that the model sees is the text."""
+    schema = json.dumps({"name": "mine", "description": "d", "input_schema": {"type": "object"}})
+    write_program(
+        home / ".harness/tools/mine", f"#!/bin/sh\n[ $1 = --exec ] || exec echo '{schema}'\n{body}\n"
+    )
+    server, _ = done(use("mine"), say("Done."))
+    assert server.requests[1]["messages"][-1]["content"] == told
+
+
+@pytest.mark.parametrize(
     "shape", [{"messages": "abc"}, {"messages": [1]}, {"tools": "x"}, {"tools": [1]}], ids=str
 )
 def test_a_payload_of_another_shape_is_the_hooks_error(go: Go, home: Path, shape: dict[str, object]) -> None:

@@ -53,7 +53,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Accept `paths` (files or directories) of the task's work, and complete it; no agent is started.
+    """Accept the paths (files or directories) of the task's work, and complete it; no agent is started.
 
     Its check runs again on the current branch. Exit 1: it failed, or the work goes to an agent again; 8:
     more waits to be accepted. Somebody who holds the list meanwhile completes the task.

@@ -32,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Show limits and spending; first change the limits in `changes` (0: no limit).
+    """Show limits and spending; first change the limits that were typed (0: no limit).
 
     Each run has its own limits and its own count; a change is for all active runs.
     Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.

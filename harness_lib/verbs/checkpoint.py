@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Record `step`, "M/N", with the content of the work tree, and renew the lease. None: the held task."""
+    """Record the step with the content of the work tree, and renew the lease."""
     done, total = numbers = inbox.parse(args.step)
     description = quoting.one_line(args.text, inbox.DESCRIPTION_LENGTH)
     name = args.id

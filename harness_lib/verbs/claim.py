@@ -42,9 +42,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Claim `task_id`, or the next task in the protocol's order, and print its brief.
+    """Claim the task that was typed, or the next one in the protocol's order, and print its brief.
 
-    `wait` is how many seconds to wait for others to finish what this one depends on.
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
     if args.dry_run:
@@ -166,8 +165,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     if task is None:
         stop = questions.no_work() or ("waiting" if here.elsewhere else None)
         return rechecked.reply("claim", questions, stop, tuple(filter(None, [here.words()])))
-    reasons = questions.why(task.id).reasons
-    reason = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
+    reason = "you hold it already" if held else "; ".join(questions.why(task.id).reasons)
     return Reply(
         "claim",
         f"would take {task.id}: {reason}\n{task_brief.render(task, questions=questions)}",

@@ -10,7 +10,6 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.runs import settings
-from harness_lib.system.processes import owner
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the settings of harness run and where each comes from, or change one"
@@ -58,7 +57,7 @@ def _words(value: Any) -> str:
 def _changed(ctx: Context, args: Namespace) -> Reply:
     if args.name is None or (args.unset and args.value is not None):
         raise UsageError("Name a setting, and its value unless it is to be removed.", EXAMPLE)
-    if agent := rights.known_agent(ctx) or owner.in_agent(ctx.env):
+    if agent := rights.known_agent(ctx):
         raise RefusedError(
             f"The settings of harness run are for the user to change, not for {agent}.",
             f"Ask the user to type, in a terminal: {EXAMPLE.rsplit(' ', 2)[0]} {args.name} VALUE",

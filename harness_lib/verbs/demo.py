@@ -50,9 +50,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    show = screen.talk if screen.json else screen.data
     if args.machines > 1:
-        return _of_machines(ctx, screen.talk if screen.json else screen.data)
-    reply = run(ctx, screen.talk if screen.json else screen.data)
+        return _of_machines(ctx, show)
+    reply = run(ctx, show)
     if not screen.json:
         demo_ctx = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(reply.extra["root"])}, cwd=ctx.cwd)
         screen.data("")

@@ -36,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Tick the boxes of the tasks in the plan `word` that are completed in the list.
+    """Tick the boxes of the tasks of a plan that are completed in the list.
 
     Raises UsageError (no such file, no plan, nothing was imported from it), HeldError (it has just changed).
     """

@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Roll back the attempt at `task_id`, or at the held task, with `category`.
+    """Roll back the attempt at the held task, with the category that was typed.
 
     CONFIG and ENV_SETUP halt the session (exit 3 and 7) and cost no attempt: the user must fix them.
     Exit 0 for all others.

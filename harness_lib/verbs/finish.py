@@ -58,7 +58,7 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
-    `already_done`: the caller says that no change was needed; a failed check then does not end the attempt.
+    `--already-done`: the caller says that no change was needed; a failed check does not end the attempt.
     Exit 0 completed, 1 the check failed (or the attempt changed its inputs).
     Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
     the like is under way); then no attempt is counted and the session is halted.

@@ -62,7 +62,7 @@ OTHERS = ("superpowers", "spec-kit", "openspec", "gsd", "task-master", "github")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.epilog = f"{parser.epilog or ''}\n\n{MARKDOWN}".strip()
+    parser.epilog = f"{parser.epilog}\n\n{MARKDOWN}".strip()
     parser.add_argument("file", help="a plan, a check list or JSON; a directory of plans; - for stdin")
     parser.add_argument("--dry-run", action="store_true", help="show what would be added, add nothing")
     parser.add_argument(

@@ -243,12 +243,7 @@ def drop(ctx: Context, ref: str) -> Reply:
 
     Raises UsageError (no such ref, or only an id), RefusedError (inside an agent).
     """
-    agent = rights.acting_agent(ctx)
-    if agent:
-        raise RefusedError(
-            f"Rescued work is dropped by the user, not by {agent}.",
-            f"Ask the user to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
-        )
+    rights.require_user(ctx, "Whether rescued work is dropped", typed.harness("rescue", "drop", ref))
     rescue = _by_ref(ctx, ref)
     if rescue is None:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")

@@ -24,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Make the task pending, keep its work, and pass `text` to the next agent.
+    """Make the task pending, keep its work, and pass the text to the next agent.
 
     Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
     """

@@ -256,7 +256,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     assert run_ctx.target is not None
     questions = run_ctx.store.ask()
     ready = questions.claimable()
-    limits = ", ".join(run_state.usage(chosen.budget, run_state.Spent())) or "none"
+    limits = ", ".join(run_state.usage(chosen.budget, run_state.Spent()))
     lines = [
         f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",
         f"merges into: {target_branch.short(run_ctx.target)}{_then(run_ctx)}",

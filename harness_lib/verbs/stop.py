@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """End this worker's session, or session `number`. It is no error if this worker has none."""
+    """End this worker's session, or the one that was typed. It is no error if this worker has none."""
     ending = _session(ctx.store.ask_to_change(), ctx, args.session)
     trees, warnings = _trees(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:

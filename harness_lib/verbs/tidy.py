@@ -49,13 +49,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """List logs older than `days` or beyond `megabytes` in total, and rescued work older than `rescues` days.
+    """List old logs, those beyond the megabytes in total, and old rescued work.
 
-    With `take` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
+    With `--yes` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
     Raises RefusedError: an agent would take them.
     """
     if args.yes:
-        rights.require_user(ctx, "old logs and rescued work", typed.harness("tidy", "--yes"))
+        rights.require_user(ctx, "What becomes of old logs and work", typed.harness("tidy", "--yes"))
     now = ctx.clock.now().timestamp()
     logs = stats.outdated(rescue_refs.logs(ctx), now, args.days, args.megabytes * rescue_refs.MEGABYTE)
     works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []

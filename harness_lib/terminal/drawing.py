@@ -87,16 +87,12 @@ def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> Ren
     """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
     drawn: list[RenderableType] = [workers(state, now)]
     if counts is not None:
-        drawn += [_progress(counts), line(run_snapshot.summary(state, ahead, now), "dim")]
+        progress = Table.grid(padding=(0, 1))
+        green = counts.completed - counts.red
+        bar = ProgressBar(total=max(1, counts.total), completed=green, width=BAR_WIDTH)
+        progress.add_row(bar, Text(overview.headline(counts), style="bold"))
+        drawn += [progress, line(run_snapshot.summary(state, ahead, now), "dim")]
     return Group(*drawn)
-
-
-def _progress(counts: Counts) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
-    green = counts.completed - counts.red
-    bar = ProgressBar(total=max(1, counts.total), completed=green, width=BAR_WIDTH)
-    grid.add_row(bar, Text(overview.headline(counts), style="bold"))
-    return grid
 
 
 def line(text: str, style: str = "") -> Text:

@@ -14,6 +14,7 @@ import json
 import re
 import shlex
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -339,8 +340,10 @@ def install_toml(text: str, by_event: Mapping[str, Entry]) -> str:
 def uninstall_toml(text: str) -> str:
     """Return `text` without our entries; a block that was edited is left. Raises ConfigError."""
     block = _BLOCK.search(text)
-    if block is not None and script_of(_string(block[1])) is not None:
-        text = text[: block.start()] + text[block.end() :]
+    # A command that is not written as JSON has been edited.
+    with suppress(ValueError):
+        if block is not None and script_of(json.loads(block[1])) is not None:
+            text = text[: block.start()] + text[block.end() :]
     return _reduced(text)
 
 
@@ -383,10 +386,3 @@ def _parsed(text: str) -> TOMLDocument:
         return tomlkit.parse(text)
     except TOMLKitError as error:
         raise ConfigError(f"this is not TOML: {error}.") from error
-
-
-def _string(quoted: str) -> str:
-    try:
-        return str(json.loads(quoted))
-    except ValueError:
-        return quoted

@@ -143,7 +143,8 @@ def _below(source: Path) -> Iterator[Path]:
         top = source / name
         if top.is_symlink():
             yield from _behind(top)
-        for place, directories, names in [] if top.is_symlink() else os.walk(top):
+            continue
+        for place, directories, names in os.walk(top):
             yield from (Path(place, entry) for entry in names)
             for link in (path for entry in directories if (path := Path(place, entry)).is_symlink()):
                 yield from _behind(link)

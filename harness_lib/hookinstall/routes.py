@@ -101,8 +101,8 @@ def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
     if host is claude.HOOKS:
         yield from _claude_plugins(ctx)
     if host is codex.HOOKS:
-        config = codex_config(ctx)
-        for name in _CODEX_PLUGIN.findall(config.read_text("utf-8", "replace") if config.is_file() else ""):
+        config, text = _codex_config(ctx)
+        for name in _CODEX_PLUGIN.findall(text):
             yield Route(f"plugin {name}", config, is_plugin=True)
 
 
@@ -140,10 +140,11 @@ def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
     return _object(projects.get(os.fspath(top))).get("hasTrustDialogAccepted") is True
 
 
-def codex_config(ctx: Context) -> Path:
-    """Return Codex's settings, where it notes what a user has trusted."""
+def _codex_config(ctx: Context) -> tuple[Path, str]:
+    """Return the file of Codex's settings, where it notes what a user has trusted, and its text."""
     (hooks,) = places(codex.HOOKS, "user", ctx.env, ctx.cwd)
-    return hooks.with_name("config.toml")
+    config = hooks.with_name("config.toml")
+    return config, config.read_text("utf-8", "replace") if config.is_file() else ""
 
 
 def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
@@ -153,8 +154,7 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
     """
     if host is not codex.HOOKS:
         return False
-    config = codex_config(ctx)
-    text = config.read_text("utf-8", "replace") if config.is_file() else ""
+    _, text = _codex_config(ctx)
     of_plugin = f"{route.title.removeprefix('plugin ')}:hooks/hooks.json"
     keys = [of_plugin] if route.is_plugin else [str(route.path), os.path.realpath(route.path)]
     return not any(f"{key}:stop:" in text for key in keys)

@@ -131,7 +131,8 @@ def for_user(
         ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
         ctx.git.set_ref(ref, oid)
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
-    handback = Handback(line, _rounds(task), ref, base or task.started_at_commit, merge=ctx.merging.elsewhere)
+    began = base or task.started_at_commit
+    handback = Handback(line, _rounds(task), ref, began, merge=ctx.merging.elsewhere, target=ctx.target)
     verdict = outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 

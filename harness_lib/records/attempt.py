@@ -135,6 +135,9 @@ class Handback(NamedTuple):
         Merge | None,
         About(choice(Merge), "Where its run would have brought it, if not into the user's branch."),
     ] = None
+    target: Annotated[str | None, About(REVISION, "The branch that its run would have merged it into.")] = (
+        None
+    )
     extra: Extra = NO_EXTRA
 
 

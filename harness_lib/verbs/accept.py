@@ -55,8 +55,8 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Accept the paths (files or directories) of the task's work, and complete it; no agent is started.
 
-    Its check runs again on the current branch. Exit 1: it failed, or the work goes to an agent again; 8:
-    more waits to be accepted. Somebody who holds the list meanwhile completes the task.
+    Its check runs again on the branch of its run, or the current one. Exit 1: it failed, or the work goes to
+    an agent again; 8: more waits to be accepted. Somebody who holds the list meanwhile completes the task.
     Raises RefusedError (typed by an agent), UsageError (nothing waits, or not these paths), and what
     `complete` does.
     """
@@ -89,7 +89,29 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return _reply(current, Exit.DONE, words)._replace(next=command)
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
-    return _ended(current, _complete(ctx, current.id, merge))
+    return _merged(ctx, current, merge)
+
+
+def _merged(ctx: Context, task: Task, merge: Merge | None) -> Reply:
+    """Complete the accepted `task` here, and say where its work is if that is not the branch here."""
+    into = _target(ctx, task)
+    reply = _ended(task, _complete(ctx, task.id, merge, into))
+    if into is None or reply.exit is not Exit.DONE:
+        return reply
+    where = f"It is on {target_branch.short(into)}, the branch of its run."
+    return reply._replace(message=f"{reply.message}\n{where}")
+
+
+def _target(ctx: Context, task: Task) -> str | None:
+    """Return the branch that the run of `task` was for, if it is there, and another one than the one here."""
+    into = task.handback.target if task.handback else None
+    git = ctx.main
+    if into is None or ctx.store.shared is not None or not into.startswith(target_branch.HEADS):
+        return None
+    here = git.branch()
+    if here is not None and into in (here, target_branch.waiting(here)):
+        return None
+    return into if git.ref(into) or git.ref(target_branch.waiting(into)) else None
 
 
 def _looked(ctx: Context, task: Task) -> Reply:
@@ -166,8 +188,10 @@ def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -
     return Reply("accept", message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
 
 
-def _complete(ctx: Context, task_id: str, merge: Merge | None) -> outcome.Ended | None:
-    """Complete the task where `merge` says, or on the current branch; None if no session may be opened.
+def _complete(ctx: Context, task_id: str, merge: Merge | None, into: str | None) -> outcome.Ended | None:
+    """Complete the task on the branch `into`, or the current one; None if no session may be opened.
+
+    With `merge`, where that says.
 
     Raises HeldError (another session holds the list), RefusedError (untrusted commands), ConfigError,
     EnvSetupError; the work is kept then.
@@ -177,13 +201,13 @@ def _complete(ctx: Context, task_id: str, merge: Merge | None) -> outcome.Ended 
     own.busy = ctx.busy
     trust.require(own, own.store.ask())
     calls.require_for_runs(own.cwd)
-    own.target = target_branch.current(own.git)
+    own.target = into or target_branch.current(own.git)
     if own.store.shared is not None:
         own.merging = publish.of(own, own.target, merge or "local", "")
         own.target = target_branch.waiting(own.merging.branch)
         merge_queue.refresh(own)
     elif merge == "branch":
-        own.target, own.merging = target_branch.waiting(own.target), Merging("branch")
+        own.target, own.merging = into or target_branch.waiting(own.target), Merging("branch")
         publish.begin(own)
     sessions.refuse_other(own.store.ask(), own)
     opened = open_session.open_session(own)

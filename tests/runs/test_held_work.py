@@ -9,6 +9,7 @@ import pytest
 
 from harness_lib.attempts import precheck
 from harness_lib.checks.protocol import Checked
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import commit_all, sh
 
@@ -168,6 +169,26 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     assert set(workshop.statuses().values()) == {"completed"}
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0, 0]
     workshop.all_is_well()
+
+
+@pytest.mark.parametrize("merge", ["local", *for_release("branch")])
+def test_accepted_work_goes_to_the_branch_of_its_run(workshop: Workshop, merge: str) -> None:
+    """The user has another one checked out by then; where that of the run is gone, it goes there."""
+    sh(workshop.top, "branch", "other")
+    into = "other" if merge == "local" else "harness/other"
+    tasks = [workshop.file_task(name) for name in "ab"]
+    workshop.ends(9, "--review", "--target", "other", "--merge", merge)
+    before = sh(workshop.top, "rev-parse", "main")
+
+    said = workshop.ok("accept", tasks[0])["message"]
+
+    assert said.endswith(f"It is on {into}, the branch of its run.")
+    assert sh(workshop.top, "show", f"{into}:a") == "done"
+    assert sh(workshop.top, "rev-parse", "main") == before
+    for name in {"other", into}:
+        sh(workshop.top, "branch", "-m", name, f"{name}-renamed")
+    assert "It is on" not in workshop.ok("accept", tasks[1])["message"]
+    assert sh(workshop.top, "show", f"{'main' if merge == 'local' else 'harness/main'}:b") == "done"
 
 
 # -- a run believes what was proven; what somebody has written into the list is checked where work is merged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +18,7 @@ from harness_lib.loop.tools import builtin
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.in_process import started
-from tests.loop.mcp_servers import OLD_SERVER, entry, have_ended, listening, offered
+from tests.loop.mcp_servers import OLD_SERVER, SERVERS, entry, have_ended, listening, offered
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write, write_servers
 
@@ -32,9 +33,26 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
         none={},
     )
     _, answer = done(use("mcp__good__z_echo", text="x"), say("Done."))
-    assert "the MCP server absent is left out" in answer.err
+    said = "the MCP server absent is left out: /no/such/program: No such file or directory.\n"
+    assert said in answer.err
     assert "the MCP server none in" in answer.err
     assert have_ended(project)
+
+
+def test_an_answer_that_is_none_of_the_protocol_is_told_in_a_line(
+    done: Done, home: Path, project: Path
+) -> None:
+    text = (SERVERS / "old_mcp_server.py").read_text(encoding="utf-8")
+    server = write(project / "server.py", text.replace('{"type": "text", "text"', '{"type": "odd", "text"'))
+    write_servers(home / ".harness", odd={"command": sys.executable, "args": [str(server)]})
+    _, answer = done(use("mcp__odd__spoken"), say("Done."))
+    (result,) = [body for name, body in bodies(session_of(home)) if "tool" in name]
+    assert result.startswith(
+        "error: the MCP server odd failed: its answer does not follow the protocol (content.0"
+    )
+    assert len(result.splitlines()) == 1
+    assert "http" not in result
+    assert answer.code == 0
 
 
 def test_all_servers_that_are_not_known_are_started_together(go: Go, home: Path, project: Path) -> None:

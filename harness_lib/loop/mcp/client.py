@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp
+import pydantic
 from mcp import types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -234,4 +235,10 @@ def _said(error: BaseException) -> str:
     inner = getattr(error, "exceptions", None)
     if inner:
         return _said(inner[0])
+    if isinstance(error, pydantic.ValidationError):
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"its answer does not follow the protocol ({where}: {first['msg']})"
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__

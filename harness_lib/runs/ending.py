@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from harness_lib.attempts import (
     merge_queue,
@@ -155,13 +155,11 @@ def closed(ctx: Context, why: Why) -> Closed:
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
     answer = rechecked.reply("run", ctx.store.ask(), why)
-    waits = _waits(ctx)
+    code, stop = _stopped(why, _waits(ctx))
     first = [*recovered, rechecked.words(ctx.store.ask(), why or "done")]
-    began = beginning(ctx)
+    extra = {**answer.extra, **_extra(ctx, beginning(ctx), Spent())}
     message = "\n".join(_lines(ctx, first))
-    return answer._replace(
-        message=message, extra={**answer.extra, **_extra(ctx, began, Spent())}, **_stopped(why, waits)
-    )
+    return answer._replace(message=message, exit=code, stop=stop, extra=extra)
 
 
 def _words(ctx: Context, why: Why, message: str) -> str:
@@ -184,18 +182,11 @@ def _waits(ctx: Context) -> str | None:
     return pending_merges.describe(ctx, target_of(ctx)) or publish.waits(ctx)
 
 
-class _Stopped(TypedDict):
-    """What a reply says about whether the run is finished."""
-
-    exit: Exit
-    stop: Why | None
-
-
-def _stopped(why: Why | None, waits: str | None) -> _Stopped:
-    """Return what the reply says of a run that ended because of `why`: it is done when its work is merged."""
+def _stopped(why: Why | None, waits: str | None) -> tuple[Exit, Why | None]:
+    """Return exit code and stop reason of a run that ended by `why`: it is done when its work is merged."""
     if why == "done" and not waits:
-        return {"exit": Exit.DONE, "stop": None}
-    return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
+        return Exit.DONE, None
+    return Exit.STOP, "waiting" if why == "done" else why
 
 
 def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, left_out: str = "") -> Reply:
@@ -208,10 +199,13 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
         why = stop
     but = rechecked.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
     first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
+    report = "\n".join(_lines(ctx, first))
+    code, reason = _stopped(stop, _waits(ctx))
     return Reply(
         "run",
-        "\n".join(_lines(ctx, first)),
-        **_stopped(stop, _waits(ctx)),
+        report,
+        exit=code,
+        stop=reason,
         next=_next(ctx, stop),
         extra=_extra(ctx, began, spent),
     )

@@ -137,7 +137,7 @@ class Blockers(NamedTuple):
 def find(ctx: Context, target: str, task: Task, tree: str, *, lacks_some: bool) -> Blockers | None:
     """Return what blocks the merge of `tree`, just captured from the work tree, into `target`; None: nothing.
 
-    `lacks_some` as in `snapshot.Taken`: a repository without a commit may be among what it lacks.
+    `lacks_some` as `snapshot.taken` says: a repository without a commit may be among what it lacks.
     Called before the check runs: files that the check makes are not merged.
     """
     git = ctx.git

@@ -67,22 +67,15 @@ def capture(
     git: Git, excluded_paths: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
 ) -> str:
     """Return the tree of the work tree, as `taken` has it."""
-    return taken(git, excluded_paths, base=base, before=before).tree
-
-
-class Taken(NamedTuple):
-    """The tree of a work tree, and whether something untracked could not be taken into it."""
-
-    tree: str
-    lacks_some: bool
+    return taken(git, excluded_paths, base=base, before=before)[0]
 
 
 def taken(
     git: Git, excluded_paths: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
-) -> Taken:
-    """Return the tree of the work tree: tracked and untracked files, not ignored ones.
+) -> tuple[str, bool]:
+    """Return the tree of the work tree, and whether something untracked could not be taken into it.
 
-    `excluded_paths` are in it as in HEAD.
+    It has tracked and untracked files, not ignored ones, and `excluded_paths` as in HEAD.
 
     With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
     those that are ignored only since then: whoever wants to put the old content back must have saved the new.
@@ -107,7 +100,7 @@ def taken(
                 *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
-    return Taken(_as_in_head(git, tree, excluded_paths), bool(added.returncode))
+    return _as_in_head(git, tree, excluded_paths), bool(added.returncode)
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:

@@ -9,9 +9,6 @@ from harness_lib.agents.command import adapter as command
 from harness_lib.agents.registry import ADAPTERS, named
 from harness_lib.errors import UsageError
 
-# -- how each agent is started and known by its signs; a new one is one file and its name in the registry
-
-
 BRIEF = "Do it.\n" * 100_000
 EVERY = [*ADAPTERS.values(), command("my-agent --yes")]
 

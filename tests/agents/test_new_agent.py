@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.run_to_end import run_to_end
 
 CHECKOUT = Path(__file__).parents[2]
 GOOSE = '''
@@ -75,13 +76,10 @@ def test_a_new_agent_is_one_file_and_its_name_in_the_registry(tmp_path: Path) ->
         text = text.replace(before, after)
     registry.write_text(text, encoding="utf-8")
 
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-c", TRY],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path), "GOOSE": "1", "GOOSE_SESSION": "honk"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
     )
 
     assert done.stderr == ""

@@ -15,9 +15,6 @@ from harness_lib.agents import resets
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)
 
 
-# -- when a limit ends, in every form that a client has said it
-
-
 BERLIN = NOW.astimezone(ZoneInfo("Europe/Berlin"))
 
 FORMS = {

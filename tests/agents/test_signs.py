@@ -15,6 +15,7 @@ import pytest
 from harness_lib.agents import registry
 from harness_lib.loop import runtime
 from harness_lib.system.processes import owner
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Project, begin
 
 # What a command shows is copied to standard output by `pty` itself; the answers come on standard error.
@@ -38,13 +39,11 @@ def types(name: str, place: Path, cwd: Path, *commands: tuple[str, ...], **env: 
     if not program.exists():
         program.symlink_to(os.path.realpath(sys.executable))
     typed = [[sys.executable, "-m", "harness_lib", *words] for words in commands]
-    done = subprocess.run(
+    done = run_to_end(
         [program, "-I", "-S", "-c", PROGRAM],
-        input=json.dumps(typed),
         cwd=cwd,
         env={**os.environ, **env},
-        capture_output=True,
-        text=True,
+        stdin=json.dumps(typed),
         check=True,
     )
     return [(code, said) for code, said in json.loads(done.stderr)]

@@ -8,9 +8,6 @@ from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin, own_work_tree
 
-# -- caches and environments that no rule of the project names: no attempt commits, keeps or removes them
-
-
 CACHES = (
     "__pycache__/a.cpython-311.pyc",
     "src/__pycache__/b.pyc",

@@ -16,8 +16,7 @@ RUNNER = "faketest"
 
 
 def _program(place: Path, says: str) -> None:
-    put(place, f"#!/bin/sh\n{says}\n")
-    place.chmod(0o755)
+    put(place, f"#!/bin/sh\n{says}\n", executable=True)
 
 
 @pytest.fixture

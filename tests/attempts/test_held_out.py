@@ -136,8 +136,7 @@ def test_a_file_alone_is_for_the_check_of_the_task(
 def test_an_executable_file_is_run_and_is_in_no_checkout(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
-    script = put(tmp_path / "held" / "check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n")
-    script.chmod(0o755)
+    script = put(tmp_path / "held" / "check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n", executable=True)
     _add(person, str(script))
     script.unlink()
     _attempt(project, agent, 41)

@@ -19,9 +19,6 @@ from tests.verbs.project import Agent, Project
 SUPERVISED = {"HARNESS_SUPERVISED": "task-001"}
 
 
-# -- an agent whose sandbox forbids the list leaves a letter in its work tree, and its worker opens it
-
-
 @pytest.fixture
 def shared(make_project: Make) -> Project:
     project = make_project(mode="concurrent")

@@ -10,8 +10,6 @@ from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Project
 
-# -- an attempt needs a commit that it can go back to: without one, what is wrong with the branch is said
-
 
 @pytest.mark.parametrize(
     ("broken", "said", "typed"),

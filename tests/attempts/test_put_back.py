@@ -9,9 +9,6 @@ from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
 from tests.verbs.project import Project, begin
 
-# -- work of an attempt cut off elsewhere: rescued, put back later, and no files of the user with it
-
-
 # -- where it cannot stay
 
 

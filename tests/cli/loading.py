@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.run_to_end import run_to_end
 
 
 def executed(place: Path, *argv: str, **env: str) -> set[str]:
@@ -19,14 +20,10 @@ def executed(place: Path, *argv: str, **env: str) -> set[str]:
         "plain = lambda: [n for n, m in sys.modules.items() if type(m) is types.ModuleType]; "
         "os._exit = lambda code: sys.exit(print(*plain()) or code); entry()"
     )
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}; {program}", *argv],
         cwd=place,
         env={**os.environ, "CLAUDECODE": "1", **env},
-        capture_output=True,
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split())

@@ -11,11 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-# -- A new verb is one file of its name; nothing else is touched
-#
-# It is put into a copy of the library, which then runs the verb from the command line.
-
-
 ROOT = Path(__file__).parents[2]
 
 VERB = '''"""`harness hello`: greet somebody."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import Exit
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Project, begin
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
@@ -16,13 +17,7 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system ha
 
 def typed(project: Project, words: str, program: str = "harness_lib") -> subprocess.CompletedProcess[str]:
     """Run `words` behind the program's name through a shell, which can close and redirect streams."""
-    return subprocess.run(
-        ["sh", "-c", f'"$0" -m {program} {words}', sys.executable],
-        cwd=project.top,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_to_end(["sh", "-c", f'"$0" -m {program} {words}', sys.executable], cwd=project.top)
 
 
 def read_by_nobody(project: Project, *words: str, also_errors: bool = False) -> tuple[int, bytes]:

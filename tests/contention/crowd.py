@@ -85,10 +85,6 @@ class Crowd:
         ours = {"HARNESS_WORKER_ID": f"worker-{number}", "HARNESS_STATE_ROOT": str(self.root)}
         return {**os.environ, **ours, "PYTHONPATH": str(CHECKOUT)}
 
-    def files(self) -> tuple[bytes, bytes]:
-        """Return the bytes of the list and of the log."""
-        return (self.root / "harness-tasks.json").read_bytes(), (self.root / LOG).read_bytes()
-
     def lines(self) -> Counter[tuple[str, str]]:
         """Return how often the log has each of ("Starting", task) and ("Completed", task)."""
         text = (self.root / LOG).read_text("utf-8")

@@ -11,6 +11,7 @@ import pytest
 from harness_lib.terminal import render
 from tests.conftest import for_release
 from tests.core.search_paths import without_harness
+from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import shown
 from tests.verbs.project import Agent, Project, begin
 
@@ -185,6 +186,5 @@ def test_what_an_agent_asks_of_its_user_can_be_typed(harness: Harness) -> None:
 
 def test_where_it_is_found_nothing_is_said(tmp_path: Path) -> None:
     program = tmp_path / "harness"
-    program.write_text("#!/bin/sh\n", encoding="utf-8")
-    program.chmod(0o755)
+    put(program, "#!/bin/sh\n", executable=True)
     assert render.advice(str(tmp_path)) is None

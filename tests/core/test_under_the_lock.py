@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import for_release
+from tests.run_to_end import run_to_end
 
 # Every verb runs in one process whose locks are watched: a child started under them ends it.
 PROGRAM = """
@@ -75,15 +75,8 @@ def test_no_process_is_started_under_the_lock(repo: Path, mode: str) -> None:
     """The whole life of a list, and not one child while its lock is held."""
     plan = PLAN.replace("harness init", f"harness init --mode {mode}")
 
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=plan,
-        cwd=repo,
-        env={**os.environ, "HARNESS_WORKER_ID": "w"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
+    done = run_to_end(
+        [sys.executable, "-c", PROGRAM], cwd=repo, env={**os.environ, "HARNESS_WORKER_ID": "w"}, stdin=plan
     )
 
     assert done.returncode == 0, done.stderr

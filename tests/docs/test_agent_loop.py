@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from harness_lib.loop import disk
 from harness_lib.loop.providers import hosted, tokens
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
+from tests.run_to_end import run_to_end
+from tests.system.git.gitrepo import put
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agent-loop.md").read_text(encoding="utf-8")
 
@@ -38,18 +39,12 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
     }
     for name, text in files.items():
         path = source / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+        put(path, text, executable=True)
     (tmp_path / "poem").write_text("a\nb\nc\n", encoding="utf-8")
 
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-m", "harness_lib.hs", "count"],
         env={**os.environ, "OUR_KEY": "k", "HARNESS_PROVIDER": "ours"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
     )
     server.shutdown()
     server.server_close()
@@ -118,15 +113,7 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
         if line.partition("#")[0].strip() == "hs":
             # It wants a terminal: tests/hs/repl/test_conversation.py talks to it on one.
             continue
-        done = subprocess.run(
-            ["sh", "-c", line],
-            env={**os.environ, **env},
-            input="",
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=200,
-        )
+        done = run_to_end(["sh", "-c", line], env={**os.environ, **env}, stdin="")
         assert done.returncode == 0, f"{line}: {done.stderr}"
         # Who serves a client is silent until it is asked, and nobody asks here.
         assert done.stdout or line.startswith("hs acp")

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from docs import rooms
 from tests.conftest import CHECKOUT, Harness
 from tests.docs import called
+from tests.run_to_end import run_to_end
 
 PAGE = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
 WALKS = ["A Stop hook", "`finish`", "A task of `run`", "A broken list"]
@@ -71,14 +71,11 @@ def imported(name: str) -> set[str]:
 
 def walked(cwd: Path, *words: str, payload: str = "") -> tuple[str, list[str]]:
     """Run a program of ours; return what it answered, and the files that worked, in order."""
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, called.__file__, *words],
         cwd=cwd,
         env={**os.environ, **WORKER, "PYTHONPATH": str(CHECKOUT)},
-        input=payload,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
+        stdin=payload,
     )
     lines = done.stderr.splitlines()
     assert called.MARK in done.stderr, done.stderr

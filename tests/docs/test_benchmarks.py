@@ -12,6 +12,7 @@ import pytest
 from benchmarks import table
 from benchmarks.measuring import HEAD, Row
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 
 # About a quarter of an hour.
 MOST_SECONDS = 18 * 60
@@ -50,11 +51,11 @@ assert [path for path in sorted((home / "data").iterdir()) if path.name.startswi
 
 @pytest.mark.release
 def test_the_launchers_find_the_packages_of_a_benchmark_and_make_none(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-c", SETTLED, str(tmp_path / "home")],
-        cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, capture_output=True, encoding="utf-8",
-        check=False,
-    )  # fmt: skip
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -15,6 +15,7 @@ import yaml
 
 from tests.conftest import CHECKOUT, for_release
 from tests.docs.pages import block
+from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.conftest import Make, make_project
 
@@ -39,15 +40,7 @@ def run(script: str, env: dict[str, str], cwd: Path, place: Path) -> subprocess.
         "PYTHONPATH": str(CHECKOUT),
         "HARNESS_HOME": str(place / "home"),
     }
-    return subprocess.run(
-        ["bash", "-e", "-c", script],
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    return run_to_end(["bash", "-e", "-c", script], cwd=cwd, env=env)
 
 
 @pytest.mark.parametrize("job", ["github", *for_release("gitlab")])

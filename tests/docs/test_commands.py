@@ -18,9 +18,6 @@ from tests.conftest import CHECKOUT
 from tests.docs.pages import block
 from tests.verbs.conftest import Make, make_project
 
-# -- commands, numbers, flags and outcomes that pages name are those of the code and of the tests
-
-
 __all__ = ["make_project"]
 
 INLINE = re.compile(r"`(harness [a-z][^`]*)`")

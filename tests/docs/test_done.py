@@ -11,9 +11,6 @@ from benchmarks.cheats import CHEATS
 from benchmarks.honest import HONEST
 from tests.conftest import CHECKOUT
 
-# -- commands, numbers, flags and outcomes that pages name are those of the code and of the tests
-
-
 PAGE = (CHECKOUT / "docs" / "done.md").read_text(encoding="utf-8")
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 RUN, HELD_OUT = "harness run", "harness run with held-out checks"

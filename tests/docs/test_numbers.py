@@ -12,9 +12,6 @@ from harness_lib.state import store
 from harness_lib.system.files import printed
 from tests.conftest import CHECKOUT
 
-# -- commands, numbers, flags and outcomes that pages name are those of the code and of the tests
-
-
 MEGA = 1024 * 1024
 IN_WORDS = {2: "two times", 8: "Eight times"}
 MAX_FILE = settings.KEYS["max-file"].default

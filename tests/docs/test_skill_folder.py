@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 from docs import skill
 from tests.conftest import CHECKOUT
 from tests.launcher.conftest import for_all, shared
 from tests.launcher.launching import REAL_ENVIRON
+from tests.run_to_end import run_to_end
 
 __all__ = ["for_all", "shared"]
 
@@ -31,13 +31,7 @@ def test_a_copy_of_it_is_small_and_works(tmp_path: Path, shared: dict[str, str])
     shutil.copytree(skill.FOLDER, copy)
 
     assert sum(path.stat().st_size for path in copy.rglob("*") if path.is_file()) < MOST_BYTES
-    stated = subprocess.run(
-        [copy / "bin" / "harness", "--version"],
-        env={**REAL_ENVIRON, **shared},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    stated = run_to_end([copy / "bin" / "harness", "--version"], env={**REAL_ENVIRON, **shared}, check=True)
     assert stated.stdout.startswith("harness ")
 
 

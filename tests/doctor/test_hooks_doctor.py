@@ -13,6 +13,8 @@ import pytest
 
 from harness_lib.system.place import find_root
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
+from tests.system.git.gitrepo import put
 from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project
 
@@ -29,8 +31,7 @@ def programs(folder: Path, *names: str, **scripts: str) -> str:
         real = next(Path(p) / name for p in os.environ["PATH"].split(os.pathsep) if (Path(p) / name).exists())
         (folder / name).symlink_to(real)
     for name, script in scripts.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        (folder / name).chmod(0o755)
+        put(folder / name, f"#!/bin/sh\n{script}\n", executable=True)
     return str(folder)
 
 
@@ -38,8 +39,7 @@ def skill_folder(folder: Path) -> None:
     """Make what Claude Code takes for a skill folder that is a plugin."""
     for name in (".claude-plugin/plugin.json", "hooks/hooks.json"):
         file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{}", encoding="utf-8")
+        put(file, "{}")
 
 
 def test_where_no_agent_is_used_nothing_is_missed(agent: Agent) -> None:
@@ -167,12 +167,8 @@ def _mounts() -> bool:
 def test_a_file_system_that_is_mounted_for_reading_is_told_from_a_missing_right(project: Project) -> None:
     only_read = f"mount --bind {project.top} {project.top}; mount -o remount,bind,ro {project.top}"
     doctor = f"cd {project.top}; {shlex.quote(sys.executable)} -m harness_lib doctor"
-    said = subprocess.run(
-        [*MOUNTED, "sh", "-c", f"{only_read}; {doctor}"],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=False,
+    said = run_to_end(
+        [*MOUNTED, "sh", "-c", f"{only_read}; {doctor}"], env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
     )
     assert said.returncode == 1, said.stderr
     assert f"mount its file system for writing: findmnt -T {project.top}" in said.stdout

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import warnings
 
 from tests import forked
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Agent, Said
 
 NOBODY = 65534
@@ -71,14 +71,7 @@ def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
 
 def in_python(agent: Agent, code: str) -> Said:
     """Run `code` as that agent, in an interpreter of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=agent.cwd,
-        env=_environment(agent),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-c", code], cwd=agent.cwd, env=_environment(agent))
     return Said(done.returncode, done.stdout, done.stderr)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.verbs.conftest import Make
 from tests.verbs.project import begin
 
-# -- A clock that goes wrong, and a stamp from the far future, break nothing
-
 
 def test_a_clock_that_goes_backwards_breaks_nothing(make_project: Make) -> None:
     project = make_project(mode="concurrent")

@@ -12,6 +12,7 @@ import pytest
 
 from harness_lib.system import mkdir_lock
 from tests.fault_injection.faulty import as_nobody
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -91,8 +92,7 @@ def test_no_task_is_claimed_where_git_cannot_keep_its_work(
 @root_only
 def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Project, agent: Agent) -> None:
     path = mkdir_lock.path_for(project.top)
-    path.mkdir()
-    (path / "pid").write_text("1\n", encoding="utf-8")
+    put(path / "pid", "1\n")
     shutil.chown(path, "nobody")
 
     reply = agent.ok("stop")
@@ -105,8 +105,7 @@ def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Projec
 
 def test_a_link_in_the_place_of_the_lock_is_not_it(project: Project, agent: Agent, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
-    victim.mkdir()
-    (victim / "pid").write_text("precious\n", encoding="utf-8")
+    put(victim / "pid", "precious\n")
     path = mkdir_lock.path_for(project.top)
     path.symlink_to(victim)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.fault_injection import faulty
+from tests.run_to_end import run_to_end
 from tests.runs.conftest import make_workshop, workshop
 from tests.runs.workshop import COMMAND, Workshop
 from tests.verbs.project import Agent, Project, Said
@@ -71,14 +71,10 @@ def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop
     workshop.add("Says", "echo looked; grep -q done a", do="write a half\nthen write a done")
     workshop.file_task("b")
 
-    done = subprocess.run(
+    done = run_to_end(
         _vanishing(workshop.top, moments, "harness", "run", "-j", "2", "--agent-command", COMMAND),
         cwd=workshop.top,
         env=workshop.env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
     said = done.stdout + done.stderr

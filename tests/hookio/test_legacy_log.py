@@ -9,9 +9,6 @@ import pytest
 from harness_lib.hookio import facts
 from harness_lib.system.place import find_root
 
-# -- how many tasks a session of the legacy protocol has got through, by the lines of its log
-
-
 AT = "[2026-01-01T00:00:00Z]"
 
 

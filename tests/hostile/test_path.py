@@ -16,10 +16,8 @@ from harness_lib.system.processes import environment
 from tests.conftest import for_release
 from tests.hookio.conftest import CHECKOUT, ME, add, agent, site_packages
 from tests.hookio.hooks_json import commands
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Project, make
-
-# -- with `.` or another relative entry on the PATH a clone's own `git` and `python3` would be found first
-
 
 RELATIVE = (".", "", "tools", "./tools", "..")
 
@@ -33,8 +31,7 @@ def trap(tmp_path: Path) -> tuple[Project, dict[str, str]]:
     for place in (project.top, project.top / "tools", tmp_path):
         place.mkdir(exist_ok=True)
         for name in ("git", "python3", "python3.14", "sh", "uv", "pip", "env", "readlink", "claude", "codex"):
-            (place / name).write_text(f"#!/bin/sh\necho $0 >> {tmp_path}/PWNED\nexit 1\n", encoding="utf-8")
-            (place / name).chmod(0o755)
+            put(place / name, f"#!/bin/sh\necho $0 >> {tmp_path}/PWNED\nexit 1\n", executable=True)
     data = tmp_path / "home-of-harness"
     env = private_env.environment(data, private_env.recipe())
     env.mkdir(parents=True)

@@ -19,6 +19,8 @@ from harness_lib import typed
 from harness_lib.cli import parser
 from harness_lib.cli.parser import known
 from tests.hookio.conftest import EVENTS, ME, Ring
+from tests.run_to_end import run_to_end
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, make
 
 # Each begins a file named PWNED where a shell takes it for more than a word.
@@ -72,22 +74,14 @@ class Shell:
         programs.mkdir(parents=True)
         for name in PROGRAMS:
             stub = programs / name
-            stub.write_text(f'#!/bin/sh\nprintf "%s\\0" "$@" > {shlex.quote(str(self._heard))}\n')
-            stub.chmod(0o755)
+            put(stub, f'#!/bin/sh\nprintf "%s\\0" "$@" > {shlex.quote(str(self._heard))}\n', executable=True)
         self._env = {"PATH": f"{programs}:{os.environ['PATH']}"}
 
     def type(self, command: str) -> list[str]:
         """Return the words that the program got; fails where anything else was run, or nothing."""
         self._heard.unlink(missing_ok=True)
         (self.place / "here").mkdir(exist_ok=True)
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.place / "here",
-            env=self._env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_to_end(["sh", "-c", command], cwd=self.place / "here", env=self._env)
         assert (done.returncode, done.stderr) == (0, ""), (command, done)
         assert not list((self.place / "here").iterdir()), f"typing this ran a command: {command}"
         return self._heard.read_bytes().decode().split("\0")[:-1]
@@ -112,9 +106,6 @@ def spoken(out: str) -> list[str]:
         return list(texts(json.loads(out)))
     except ValueError:
         return [out]
-
-
-# -- what harness says to type can be typed: whatever an id holds, a shell takes it as one word
 
 
 CHECKOUT = Path(__file__).parents[2]

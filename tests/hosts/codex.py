@@ -65,6 +65,12 @@ class Codex:
         command = ["codex", "exec", *flags, *before, prompt]
         return self.machine.run(*command, cwd=cwd, env={**self.env, **(env or {})})
 
+    def take_skill(self, published: Path) -> None:
+        """Install the skill by the real CLI, and the hooks by its own command."""
+        self.machine.skills_add(published)
+        harness = self.machine.project / ".agents" / "skills" / "harness" / "bin" / "harness"
+        self.machine.run(harness, "hooks", "install", "--agent", "codex", env=self.env).check()
+
     def plugin(self, *words: str) -> Ran:
         """Type `codex plugin WORDS`."""
         return self.machine.run("codex", "plugin", *words, env=self.env).check()

@@ -14,14 +14,17 @@ class Copilot:
     machine: Machine
     address: str
 
-    def __call__(self, prompt: str, *flags: str) -> Ran:
-        """Let it work on `prompt` until it stops by itself."""
-        env = {
+    @property
+    def env(self) -> dict[str, str]:
+        return {
             "COPILOT_OFFLINE": "true",
             "COPILOT_PROVIDER_BASE_URL": f"{self.address}/v1",
             "COPILOT_MODEL": "fake-model",
             "COPILOT_PROVIDER_API_KEY": "dummy",
         }
+
+    def __call__(self, prompt: str, *flags: str) -> Ran:
+        """Let it work on `prompt` until it stops by itself."""
         return self.machine.run(
-            "copilot", "-p", prompt, "--allow-all-tools", "--trust-folder", *flags, env=env
+            "copilot", "-p", prompt, "--allow-all-tools", "--trust-folder", *flags, env=self.env
         )

@@ -235,9 +235,7 @@ _WIRES = {
 }
 
 
-# -- the scripted model: an HTTP server on 127.0.0.1 that speaks the wires of all clients and plays scripts
-#
-# It answers what the scripts say, keeps every request for the assertions, and knows no other address.
+# -- who plays which conversation, and the server
 
 
 AT_A_LOSS = Say("I have nothing more to say.")

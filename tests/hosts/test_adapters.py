@@ -156,14 +156,7 @@ def test_gemini(gemini: Gemini, model: Model, machine: Machine) -> None:
 @pytest.mark.release
 def test_copilot(copilot: Copilot, model: Model, machine: Machine) -> None:
     model.play(works)
-    env = {
-        "COPILOT_OFFLINE": "true",
-        "COPILOT_PROVIDER_BASE_URL": f"{copilot.address}/v1",
-        "COPILOT_MODEL": "fake-model",
-        "COPILOT_PROVIDER_API_KEY": "dummy",
-    }
-
-    report = drive("copilot", machine, env)
+    report = drive("copilot", machine, copilot.env)
 
     assert_understood(report)
     # Credits are GitHub's, and this provider is not.

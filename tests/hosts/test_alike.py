@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -63,11 +62,7 @@ def _claude(request: pytest.FixtureRequest) -> Client:
 
 def _codex(request: pytest.FixtureRequest) -> Client:
     codex: Codex = request.getfixturevalue("codex")
-    machine: Machine = request.getfixturevalue("machine")
-    published: Path = request.getfixturevalue("published")
-    machine.skills_add(published)
-    harness = machine.project / ".agents" / "skills" / "harness" / "bin" / "harness"
-    machine.run(harness, "hooks", "install", "--agent", "codex", env=codex.env).check()
+    codex.take_skill(request.getfixturevalue("published"))
 
     def delegate(request: Request, prompt: str) -> Script:
         request = yield Say(calls=(Call("spawn_agent", {"message": prompt}, "multi_agent_v1"),))

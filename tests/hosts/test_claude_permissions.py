@@ -21,7 +21,7 @@ ASKED = "requires approval"
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("way", ["skill", pytest.param("plugin", marks=pytest.mark.release)])
+@pytest.mark.parametrize("way", ["skill", "plugin"])
 def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, published: Path, way: str) -> None:
     """From `start` to the final check, beyond a stop that was refused."""
     flags = ["--plugin-dir", str(published)]
@@ -58,9 +58,9 @@ def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, publish
     "command",
     [
         "edit task-001 --validate 'rm -rf ~'",
-        pytest.param("add Two --validate 'rm -rf ~'", marks=pytest.mark.release),
-        pytest.param("trust --yes", marks=pytest.mark.release),
-        pytest.param("tidy --yes", marks=pytest.mark.release),
+        "add Two --validate 'rm -rf ~'",
+        "trust --yes",
+        "tidy --yes",
     ],
 )
 def test_what_runs_later_is_asked_about(claude: Claude, model: Model, machine: Machine, command: str) -> None:

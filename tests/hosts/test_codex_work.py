@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _skill(codex: Codex, machine: Machine, published: Path) -> None:
-    """Install the skill by the real CLI, and the hooks by its own command."""
-    machine.skills_add(published)
-    harness = machine.project / ".agents" / "skills" / "harness" / "bin" / "harness"
-    machine.run(harness, "hooks", "install", "--agent", "codex", env=codex.env).check()
+def _skill(codex: Codex, published: Path) -> None:
+    """Have the skill in the project, and the hooks."""
+    codex.take_skill(published)
 
 
 @pytest.mark.release

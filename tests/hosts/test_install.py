@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("mode", ["symlink", pytest.param("copy", marks=pytest.mark.release)])
-@pytest.mark.parametrize("scope", [pytest.param("project", marks=pytest.mark.release), "global"])
+@pytest.mark.parametrize("mode", ["symlink", "copy"])
+@pytest.mark.parametrize("scope", ["project", "global"])
 def test_claude_takes_the_list_to_its_end(
     claude: Claude, model: Model, machine: Machine, published: Path, scope: str, mode: str
 ) -> None:
@@ -68,7 +68,7 @@ def _files(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("way", ["marketplace", pytest.param("--plugin-dir", marks=pytest.mark.release)])
+@pytest.mark.parametrize("way", ["marketplace", "--plugin-dir"])
 def test_claude_code_takes_the_plugin(
     claude: Claude, model: Model, machine: Machine, published: Path, way: str
 ) -> None:

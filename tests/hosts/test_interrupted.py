@@ -33,7 +33,7 @@ def _dies_at_work(request: Request) -> Script:
 @pytest.mark.usefixtures("with_skill")
 @pytest.mark.parametrize(
     "resumed",
-    [True, pytest.param(False, marks=pytest.mark.release)],
+    [True, False],
     ids=["--resume", "another conversation"],
 )
 def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_counted(

@@ -18,9 +18,6 @@ from tests.loop.environment import environment
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
-# -- sessions that a project brings along: not listed, not gone on in, and copied only by hand
-
-
 FOREIGN = "20990101-000000-1"
 
 

@@ -36,8 +36,7 @@ class TestFirstRun:
         data, begun = tmp_path / "data", tmp_path / "begun"
         tools = tmp_path / "tools"
         tools.mkdir()
-        (tools / "uv").write_text(ENDLESS_UV, encoding="utf-8")
-        (tools / "uv").chmod(0o755)
+        put(tools / "uv", ENDLESS_UV, executable=True)
         env = {**REAL_ENVIRON, "HARNESS_HOME": str(data)}
         killed = {**env, "BEGUN": str(begun), "PATH": f"{tools}:{os.environ['PATH']}"}
         process = subprocess.Popen([launcher], env=killed, stderr=subprocess.DEVNULL)
@@ -151,9 +150,7 @@ class TestOffline:
         self, launcher: Path, offline: dict[str, str], tmp_path: Path, error: str
     ) -> None:
         uv = tmp_path / "programs" / "uv"
-        uv.parent.mkdir()
-        uv.write_text(f"#!/bin/sh\necho 'ERROR: Exception:' '{error}' >&2\nexit 1\n", encoding="utf-8")
-        uv.chmod(0o755)
+        put(uv, f"#!/bin/sh\necho 'ERROR: Exception:' '{error}' >&2\nexit 1\n", executable=True)
 
         done = run(launcher, "status", env={**offline, "PATH": f"{uv.parent}:{REAL_ENVIRON['PATH']}"})
 

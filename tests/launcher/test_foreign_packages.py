@@ -15,9 +15,6 @@ import pytest
 from tests.conftest import MakeRepo
 from tests.launcher.launching import CHECKOUT, Run, run
 
-# -- whatever the machine's Python has in its site-packages, harness runs, and all that it starts does too
-
-
 OLD_FILELOCK = """\
 __version__ = "3.0.12"
 

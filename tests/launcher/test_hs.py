@@ -16,6 +16,7 @@ from tests.core.search_paths import without_harness
 from tests.launcher.launching import CHECKOUT, run
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
+from tests.system.git.gitrepo import put
 
 
 def test_the_first_command_in_an_empty_home_works(home: Path, tmp_path: Path, shared: dict[str, str]) -> None:
@@ -112,15 +113,11 @@ def test_a_plugin_may_say_another_version(
 ) -> None:
     source = {"home": home, "elsewhere": tmp_path}[place.partition("/")[0]] / place.partition("/")[2]
     command = source / "commands" / "version"
-    command.parent.mkdir(parents=True)
-    command.write_text("#!/bin/sh\necho mine\n", encoding="utf-8")
-    command.chmod(0o755)
+    put(command, "#!/bin/sh\necho mine\n", executable=True)
     env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
     if place == "elsewhere":
         hook = home / ".harness" / "hooks.d" / "sources" / "50-more"
-        hook.parent.mkdir(parents=True)
-        hook.write_text(f'#!/bin/sh\necho \'{{"sources": ["{source}"]}}\'\n', encoding="utf-8")
-        hook.chmod(0o755)
+        put(hook, f'#!/bin/sh\necho \'{{"sources": ["{source}"]}}\'\n', executable=True)
 
     assert run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path).out == "mine\n"
 
@@ -130,8 +127,7 @@ def test_harness_doctor_looks_at_hs_once_in_use(home: Path, tmp_path: Path, shar
     before = run(CHECKOUT / "bin" / "harness", "doctor", env={"HOME": str(home), **shared}, cwd=tmp_path)
     run(CHECKOUT / "bin" / "hs", "help", env=env, cwd=tmp_path)
     key = home / ".harness" / ".auth.json"
-    key.parent.mkdir(exist_ok=True)
-    key.write_text("{}", encoding="utf-8")
+    put(key, "{}")
     key.chmod(0o644)
 
     after = run(CHECKOUT / "bin" / "harness", "doctor", env=env, cwd=tmp_path)

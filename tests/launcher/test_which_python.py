@@ -15,6 +15,7 @@ from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
 from tests.conftest import for_release
 from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
+from tests.system.git.gitrepo import put
 
 
 def old_pythons() -> Iterator[str]:
@@ -53,8 +54,7 @@ class TestOldPython:
         broken, good = tmp_path / "broken", tmp_path / "good"
         for folder in (broken, good):
             folder.mkdir()
-        (broken / "python3.14").write_text("#!/bin/sh\nexit 127\n", encoding="utf-8")
-        (broken / "python3.14").chmod(0o755)
+        put(broken / "python3.14", "#!/bin/sh\nexit 127\n", executable=True)
         (good / "python3.11").symlink_to(sys.executable)
         env = {**shared, "PATH": f"{broken}:{good}:/usr/bin:/bin"}
         done = run(python, launcher, "a b", "--x", env=env)
@@ -88,8 +88,7 @@ class Pyenv:
         self.env = {"PATH": f"{root}/shims:/usr/bin:/bin", "PYENV_VERSION": ""}
         (root / "shims").mkdir(parents=True)
         shim = root / "shims" / "python3"
-        shim.write_text(f'#!/bin/sh\n: >"{self.asked}"\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
-        shim.chmod(0o755)
+        put(shim, f'#!/bin/sh\n: >"{self.asked}"\nexec "{sys.executable}" "$@"\n', executable=True)
         (root / "version").write_text("3.11.7\n", encoding="utf-8")
         self.install("3.11.7")
 
@@ -98,8 +97,7 @@ class Pyenv:
         python = self.root / "versions" / version / "bin" / "python3"
         python.parent.mkdir(parents=True)
         text = f'#!/bin/sh\n: >"{self.root}/started-{version}"\nexec "{sys.executable}" "$@"\n'
-        python.write_text(text, encoding="utf-8")
-        python.chmod(0o755)
+        put(python, text, executable=True)
         return python
 
     def started(self) -> list[str]:

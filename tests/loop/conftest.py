@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -25,6 +24,7 @@ from tests.loop.servers.anthropic import Messages
 from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step
+from tests.run_to_end import run_to_end
 
 # Runs `hs ARGS` in the test's project; a non-zero exit is an answer too. `session`: without a terminal.
 # `through` another command it is started, otherwise forked.
@@ -82,15 +82,11 @@ def hs(project: Path) -> Hs:
             given = environment(env or {})
             done = forked.run_hs(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
             return Answer(done.returncode, done.stdout, done.stderr)
-        done = subprocess.run(
+        done = run_to_end(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],
             cwd=cwd or project,
             env=environment(env or {}),
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=200,
-            check=False,
+            stdin=stdin,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -155,10 +151,12 @@ def conversation(serve: Serve, project: Path) -> Conversation:
         args: Sequence[str] = (),
         task: str = "",
         env: Mapping[str, str] | None = None,
+        program: str = forked.HS,
     ) -> Iterator[tuple[Person, ModelServer]]:
         server = serve(wire, *steps)
         words = [task] if task else []
-        with person(*args, *words, cwd=project, env=wire.environment(server) | dict(env or {})) as someone:
+        given = wire.environment(server) | dict(env or {})
+        with person(*args, *words, cwd=project, env=given, program=program) as someone:
             if not task:
                 someone.has_on_screen("You:")
             yield someone, server

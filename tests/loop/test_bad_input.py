@@ -18,6 +18,7 @@ from tests.loop.environment import environment
 from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write, write_program
+from tests.run_to_end import run_to_end
 
 # How much memory `hs` takes: what is put before it tells, in a last line, its kilobytes at most.
 _PROGRAM = (
@@ -165,15 +166,10 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
     session = session_of(home)
     for path in (session / "messages", session):
         path.chmod(0o500)
-    done = subprocess.run(
+    done = run_to_end(
         [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", session.name, "again"],
-        env=environment(CHAT.environment(server)),
         cwd=project,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=200,
-        check=False,
+        env=environment(CHAT.environment(server)),
     )
 
     for path in (session, session / "messages"):
@@ -196,15 +192,10 @@ def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
     env = environment(ANTHROPIC.environment(server))
     del env["ANTHROPIC_API_KEY"]
 
-    done = subprocess.run(
+    done = run_to_end(
         [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env={**env, "HARNESS_SESSIONS": str(project.parent / "sessions")},
         cwd=project,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=200,
-        check=False,
+        env={**env, "HARNESS_SESSIONS": str(project.parent / "sessions")},
     )
 
     source.chmod(0o700)

@@ -18,9 +18,6 @@ from harness_lib.loop.sessions.message import (
     render_blocks,
 )
 
-# -- messages and the history that a model is told: read, written, and every call answered once
-
-
 OF_THE_ORIGINAL = """\
 ---
 role: assistant

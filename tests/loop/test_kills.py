@@ -24,6 +24,7 @@ from tests.loop.conftest import CHAT, OF_EACH_MAKER, Hs, Serve, Wire, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, say, use
 from tests.loop.source_files import write
+from tests.run_to_end import run_to_end
 
 DYING = """
 import os, signal, sys
@@ -309,14 +310,7 @@ def test_a_signal_is_handled_once_for_each_time_it_comes(sends: str, handled: in
 
 def _printed(program: str, *argv: str) -> str:
     """Return what `program` prints, and nothing to stderr, in an interpreter of its own."""
-    run = subprocess.run(
-        [sys.executable, "-c", program, *argv],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=200,
-        check=False,
-    )
+    run = run_to_end([sys.executable, "-c", program, *argv])
     assert run.stderr == ""
     return run.stdout
 

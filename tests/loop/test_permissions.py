@@ -20,6 +20,7 @@ from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, sessio
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, say, use
 from tests.loop.source_files import write, write_program
+from tests.run_to_end import run_to_end
 
 
 def allow_ask_deny(source: Path, **lists: list[str]) -> None:
@@ -153,10 +154,7 @@ def test_what_follows_a_command_that_bash_takes_is_seen(ruled: Runtime, before: 
     decision = decided(ruled, "bash", command=command)
     # In quotes or a here-document it is no command; bash is asked what it would run. Without a PATH, and
     # without slashes and patterns in the text, it can run nothing but what is its own.
-    shown = subprocess.run(
-        ["bash", "--norc", "-c", f"rm() {{ echo RAN; }}\nPATH=\n{command}"],
-        capture_output=True, text=True, check=False, cwd=ruled.cwd, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    shown = run_to_end(["bash", "--norc", "-c", f"rm() {{ echo RAN; }}\nPATH=\n{command}"], cwd=ruled.cwd)
     runs = reads and "RAN" in shown.stdout
     assert decision in {"deny", "ask"} or not runs
 
@@ -169,10 +167,7 @@ def test_what_is_allowed_runs_nothing_else(ruled: Runtime, after: str, joint: st
     command = f"git status{joint}{after}"
     if decided(ruled, "bash", command=command) == "allow":
         every = f'git() {{ echo "git $1"; }}\ncommand_not_found_handle() {{ echo "$1"; }}\nPATH=\n{command}'
-        shown = subprocess.run(
-            ["bash", "--norc", "-c", every],
-            capture_output=True, text=True, check=False, cwd=ruled.cwd, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        shown = run_to_end(["bash", "--norc", "-c", every], cwd=ruled.cwd)
         assert set(shown.stdout.splitlines()) <= {"git status"}
         assert {path.name for path in ruled.cwd.iterdir()} == {"src", "secrets"}
 

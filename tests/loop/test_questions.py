@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.hs.person import SLOW, person
-from tests.loop.conftest import CHAT, Conversation, Serve
+from tests.hs.person import SLOW
+from tests.loop.conftest import Conversation
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_program
 
 ASKED = ("--approve", "ask")
-
-
-# -- the user is asked before a call runs: what is an answer, and what the words of the user come to
 
 
 def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
@@ -83,33 +80,28 @@ def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
     assert someone.raw.count("may bash run?") == 3
 
 
-def test_a_question_that_is_seen_can_be_answered(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
+def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, project: Path) -> None:
     os.mkfifo(project / "awake")
-    env = CHAT.environment(server)
-
-    with person("work", cwd=project, env=env, program=SLOW) as someone:
-        someone.types("go\r", when="You:")
+    steps = (use("bash", command="touch made"), say("Done."))
+    with conversation(*steps, args=("work",), program=SLOW) as (someone, server):
+        someone.types("go\r")
         someone.types("not now", when="may bash run?")
         someone.types("\rand this\r", when="or say why not: not now", shows="waits: and this")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("Done.")
-        assert someone.leaves("\x04") == 0
 
     assert "denied: the user said no: not now" in str(server.requests[1])
     assert server.requests[1]["messages"][-1]["content"] == "and this"
 
 
 def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
-    serve: Serve, project: Path, home: Path
+    conversation: Conversation, project: Path, home: Path
 ) -> None:
-    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
     gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
     write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
-    env = CHAT.environment(server)
-
-    with person("line", cwd=project, env=env, program=SLOW) as someone:
-        someone.types("go\r", when="You:")
+    steps = (use("bash", command="touch made"), say("Done."))
+    with conversation(*steps, args=("line",), program=SLOW) as (someone, server):
+        someone.types("go\r")
         someone.until((project / "waits").exists)
         someone.types("y\rhalf", shows="waits: y")
         someone.has_on_screen("may bash run?")

@@ -15,10 +15,10 @@ from typing import Any
 
 from tests.machines.network import Network
 from tests.machines.world import Machine
+from tests.run_to_end import run_to_end
 from tests.runs import forking
 from tests.runs.workshop import COMMAND, HARNESS
 from tests.system.git.gitrepo import put
-from tests.waiting import PATIENCE
 
 MEGABYTES = 96
 FAKETIME = "usr/lib/*/faketime/libfaketimeMT.so.1"
@@ -42,16 +42,7 @@ class Place(Machine):
     def harness(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         assert self.network is not None
         with self.network.inside(self.name):
-            return subprocess.run(
-                self._command(*argv),
-                cwd=self.top,
-                env={**self.env, **env},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=PATIENCE,
-                stdin=subprocess.DEVNULL,
-            )
+            return run_to_end(self._command(*argv), cwd=self.top, env={**self.env, **env})
 
     def start(self, *argv: str, **env: Any) -> subprocess.Popen[str]:
         assert self.network is not None
@@ -84,12 +75,7 @@ class Place(Machine):
     def processes(self) -> list[int]:
         """Return everything that has this machine's network."""
         assert self.network is not None
-        done = subprocess.run(
-            ["ip", "netns", "pids", f"{self.network.tag}-{self.name}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_to_end(["ip", "netns", "pids", f"{self.network.tag}-{self.name}"])
         return [int(each) for each in done.stdout.split()]
 
     def signal(self, number: int) -> None:
@@ -117,8 +103,7 @@ class Place(Machine):
         library = next((str(each) for each in Path("/").glob(FAKETIME)), "")
         git = self.top.parent / "bin" / "git"
         faked = f"LD_PRELOAD={library} FAKETIME={self.ahead:+}s"
-        put(git, f'#!/bin/sh\nexport {faked}\nexec {shutil.which("git")} "$@"\n')
-        git.chmod(0o755)
+        put(git, f'#!/bin/sh\nexport {faked}\nexec {shutil.which("git")} "$@"\n', executable=True)
 
     def fill_disk(self) -> None:
         fill(self.top.parent)

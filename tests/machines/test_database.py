@@ -14,10 +14,12 @@ import pytest
 from harness_lib import __version__
 from harness_lib.attempts import check, remote, turn
 from harness_lib.errors import AwayError
+from harness_lib.task import Task
 from tests import postgres
 from tests.cli.loading import executed
 from tests.conftest import CHECKOUT, Harness
 from tests.machines.world import Machine, World
+from tests.run_to_end import run_to_end
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
 from tests.system.git.gitrepo import put
@@ -109,38 +111,34 @@ def test_the_database_is_away(world: World) -> None:
     line.close()
 
 
-def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> None:
-    one = world.machine("one")
-    line = moved_to_a_line(one)
-    go, gone = world.place / "go", world.place / "gone"
-    task = one.add("Work", "test -f done", do=AGENT.format(world.place))
-    world.trust()
-    run = one.start()
-    until("the agent", (world.place / "works").exists)
-    line.cut()
-    go.touch()
-    until("the end of the agent", gone.exists)
-    line.mend()
-    assert run.wait() == 0, one.printed
-    world.each_once(task)
-    line.close()
-
-
-def test_no_other_agent_works_again_when_the_database_was_away_as_one_ended(world: World) -> None:
-    one = world.machine("one")
-    line = moved_to_a_line(one)
-    go, gone, begun = (world.place / name for name in ("go", "gone", "begun"))
-    task = one.add("Work", "test -f done", do=f"sh echo x >> {begun} ;; {AGENT.format(world.place)}")
+def agent_works(world: World, one: Machine) -> tuple[str, subprocess.Popen[str]]:
+    """Start a run whose agent works until it is told to end; return its task, and the run."""
+    do = f"sh echo x >> {world.place}/begun ;; {AGENT.format(world.place)}"
+    task = one.add("Work", "test -f done", do=do)
     world.trust()
     run = one.start(**HURRIED)
     until("the agent", (world.place / "works").exists)
+    return task, run
+
+
+def agent_ends(world: World, one: Machine, says: str) -> None:
+    """Let the agent end, and its run say that it waits."""
+    (world.place / "go").touch()
+    until("the end of the agent", (world.place / "gone").exists)
+    until("the run waits", lambda: says in one.printed or one.runs[-1].poll() is not None)
+
+
+def test_a_run_outlives_a_database_that_is_away_as_an_agent_ends_and_no_other_one_works_again(
+    world: World,
+) -> None:
+    one = world.machine("one")
+    line = moved_to_a_line(one)
+    task, run = agent_works(world, one)
     line.cut()
-    go.touch()
-    until("the end of the agent", gone.exists)
-    until("the run waits", lambda: WAITS_ONCE in one.printed or run.poll() is not None)
+    agent_ends(world, one, WAITS_ONCE)
     line.mend()
     assert run.wait() == 0, one.printed
-    assert begun.read_text() == "x\n"
+    assert (world.place / "begun").read_text() == "x\n"
     assert one.printed.count(WAITS_ONCE) == 1
     world.each_once(task)
     line.close()
@@ -175,29 +173,28 @@ def test_a_run_waits_for_a_failover(world: World) -> None:
     """For as long as for a server that is away, and says so once."""
     with postgres.apart(world.url) as world.url:
         one = world.machine("one")
-        go, gone = world.place / "go", world.place / "gone"
-        task = one.add("Work", "test -f done", do=AGENT.format(world.place))
-        world.trust()
-        run = one.start(**HURRIED)
-        until("the agent", (world.place / "works").exists)
+        task, run = agent_works(world, one)
         postgres.set_read_only(world.url, on=True)
-        go.touch()
-        until("the end of the agent", gone.exists)
-        until("the run waits", lambda: WAITS in one.printed or run.poll() is not None)
+        agent_ends(world, one, WAITS)
         postgres.set_read_only(world.url, on=False)
         assert run.wait() == 0, one.printed
         assert one.printed.count(WAITS) == 1
         world.each_once(task)
 
 
-def test_a_chat_waits_for_its_turn_only_while_the_database_is_there(world: World) -> None:
-    """Its claim, which it renews meanwhile, does not say that the database is away."""
+@pytest.fixture
+def at_work(world: World) -> tuple[Machine, Task]:
+    """Return a machine, and the task that an agent in a chat has claimed there."""
     one = world.machine("one")
     one.add("Work", "test -f done")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    task = one.context().store.ask().search()[0]
+    one.works()
+    return one, one.context().store.ask().search()[0]
+
+
+def test_a_chat_waits_for_its_turn_only_while_the_database_is_there(at_work: tuple[Machine, Task]) -> None:
+    """Its claim, which it renews meanwhile, does not say that the database is away."""
+    one, task = at_work
     line = moved_to_a_line(one)
     ctx = one.context(task.claimed_by or "")
     shared, there, asked = ctx.store.shared, remote.of(ctx, task), Counter[str]()
@@ -215,7 +212,7 @@ def test_a_chat_waits_for_its_turn_only_while_the_database_is_there(world: World
     line.close()
 
 
-def test_a_database_that_is_away_ends_no_work(world: World) -> None:
+def test_a_database_that_is_away_ends_no_work(at_work: tuple[Machine, Task]) -> None:
     """An agent, or a check, goes on when its claim cannot be renewed; the next renewal tries again."""
 
     class Hasty(Time):
@@ -225,12 +222,7 @@ def test_a_database_that_is_away_ends_no_work(world: World) -> None:
         def monotonic(self) -> float:
             return self.now().timestamp()
 
-    one = world.machine("one")
-    one.add("Work", "test -f done")
-    world.trust()
-    one.ok("start")
-    one.ok("claim")
-    task = one.context().store.ask().search()[0]
+    one, task = at_work
     line, one.lease = moved_to_a_line(one), 300
     ctx = one.context(task.claimed_by or "")
     ctx.clock = Hasty()
@@ -270,13 +262,11 @@ def test_a_lost_connection_is_told_by_us_alone() -> None:
 def hook(machine: Machine, event: str) -> str:
     """Run a hook as an agent does, without a driver at hand; return what it prints."""
     payload = {"hook_event_name": event, "session_id": "one", "cwd": str(machine.top), "source": "startup"}
-    return subprocess.run(
+    return run_to_end(
         [sys.executable, "-I", "-S", str(CHECKOUT / "hooks" / f"harness-{event.lower()}.py")],
         cwd=machine.top,
         env=machine.env,
-        input=json.dumps(payload),
-        capture_output=True,
-        text=True,
+        stdin=json.dumps(payload),
         check=True,
     ).stdout
 
@@ -288,14 +278,7 @@ def test_an_agent_of_a_run_reads_the_files_and_loads_no_driver(world: World) -> 
     agent = {**one.env, "HARNESS_SUPERVISED": "1"}
     for argv in (("status",), ("status", "--machines"), ("show", task), ("log",)):
         assert "psycopg" not in executed(one.top, *argv, **agent), argv
-    said = subprocess.run(
-        [sys.executable, "-m", "harness_lib", "show", task],
-        cwd=one.top,
-        env=agent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = run_to_end([sys.executable, "-m", "harness_lib", "show", task], cwd=one.top, env=agent, check=True)
     assert "Work" in said.stdout
 
 
@@ -333,13 +316,7 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
 def test_a_list_in_a_file_loads_nothing_of_the_database(harness: Harness, argv: list[str]) -> None:
     harness("init")
     harness("add", "Work", "--validate", "test -f done")
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(argv=argv)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="repo",
-    )
+    done = run_to_end([sys.executable, "-c", LOADED.format(argv=argv)], cwd="repo", check=True)
     assert done.stdout.splitlines()[-1] == ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import postgres_server
 from tests.docs.pages import page
+from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 
 PROOF = (
@@ -29,13 +29,7 @@ PROOF = (
 @pytest.mark.release
 @pytest.mark.skipif(postgres_server.found() is None, reason="there is no PostgreSQL here")
 def test_three_machines_keep_the_promises(tmp_path: Path) -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "harness_lib", "demo", "--machines", "3"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    said = run_to_end([sys.executable, "-m", "harness_lib", "demo", "--machines", "3"], cwd=tmp_path)
 
     assert said.returncode == 0, said.stdout + said.stderr
     for promise in PROOF:

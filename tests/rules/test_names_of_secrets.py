@@ -6,9 +6,6 @@ import pytest
 
 from harness_lib.rules import vacuous
 
-# -- what a file is called says whether the user should see it before it is committed
-
-
 SECRET = """
     .env web/.env .ENV .env.local .env.production
     server.pem keys/Server.PEM

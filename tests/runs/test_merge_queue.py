@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 
 from harness_lib.attempts import publish
-from tests.conftest import for_release
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
-
-# -- finished work waits in a queue: who is in front takes all that wait, and checks and moves them at once
 
 
 @contextmanager
@@ -57,7 +54,7 @@ def _fill(workshop: Workshop, names: list[str], check: str) -> None:
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("mode", [*for_release("exclusive"), "concurrent"])
+@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
 def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     """Who waits renews its claim."""
     workshop = make_workshop(mode=mode)

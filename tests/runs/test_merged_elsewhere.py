@@ -36,8 +36,7 @@ class Remote:
         sh(workshop.top, "push", "-q", "--set-upstream", "origin", "main")
         sh(place, "clone", "-q", str(self.bare), str(self.others))
         for name in ("gh", "glab"):
-            put(self.bin / name, TOOL.format(log=shlex.quote(str(self.log))))
-            (self.bin / name).chmod(0o755)
+            put(self.bin / name, TOOL.format(log=shlex.quote(str(self.log))), executable=True)
         self.path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
 
     def at(self, branch: str = "main") -> str:
@@ -77,8 +76,7 @@ class Remote:
     def refuse(self) -> Path:
         """Let a hook of the remote refuse every push."""
         hook = self.bare / "hooks/pre-receive"
-        put(hook, "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n")
-        hook.chmod(0o755)
+        put(hook, "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n", executable=True)
         return hook
 
 
@@ -293,8 +291,7 @@ def test_a_kill_on_the_way_opens_no_second_request(workshop: Workshop, remote: R
     once = workshop.top.parent / "once"
     kill = f"[ -e {once} ] || {{ touch {once}; {KILL_WORKER}; sleep 60; }}"
     if step == "push":
-        put(workshop.top / ".git/hooks/pre-push", f"#!/bin/sh\n{kill}\n")
-        (workshop.top / ".git/hooks/pre-push").chmod(0o755)
+        put(workshop.top / ".git/hooks/pre-push", f"#!/bin/sh\n{kill}\n", executable=True)
     workshop.file_task("a")
     workshop.file_task("b")
     told = '"$HARNESS_BRANCH $HARNESS_BASE $HARNESS_TITLE"'

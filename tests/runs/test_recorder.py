@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -16,6 +15,7 @@ from harness_lib.rules.events import Claimed, Event
 from harness_lib.rules.run_records import Closed
 from harness_lib.runs import recorder
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 from tests.runs.workshop import COMMAND, Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -96,11 +96,9 @@ record.take(Event(1, 200.0, Claimed("task-200", "T", 1)))
 
 
 def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Workshop) -> None:
-    said = subprocess.run(
+    said = run_to_end(
         [sys.executable, "-c", FULL, str(workshop.top)],
         env={**workshop.env, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
         check=True,
     )
 

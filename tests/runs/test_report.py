@@ -25,7 +25,7 @@ from harness_lib.system.git.history import Size
 from harness_lib.text import harmless
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, KILL_WORKER, Workshop
-from tests.system.git.gitrepo import commit_all, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Project, begin
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
@@ -171,9 +171,7 @@ done
 def test_what_an_agent_leaves_in_a_file_about_its_cost_counts(workshop: Workshop, tmp_path: Path) -> None:
     workshop.file_task("f")
     copilot = tmp_path / "bin/copilot"
-    copilot.parent.mkdir()
-    copilot.write_text(COPILOT, encoding="utf-8")
-    copilot.chmod(0o755)
+    put(copilot, COPILOT, executable=True)
 
     said = workshop.harness("run", "--agent", "copilot", PATH=f"{copilot.parent}:{os.environ['PATH']}")
 

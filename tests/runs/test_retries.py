@@ -26,9 +26,6 @@ from harness_lib.task import Task
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
-# -- whether another agent goes on with an attempt, and how long it waits before it does
-
-
 NOW = datetime.now(timezone.utc)
 
 

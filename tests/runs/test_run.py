@@ -15,7 +15,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Time
 
 
@@ -77,8 +77,7 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
 @pytest.mark.release
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
     put(workshop.top / "check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "A check")
+    commit_all(workshop.top, "A check")
     workshop.add("Away", "test ! -e check.sh", "--protect", "none", do="sh rm -f check.sh")
     mend = "test -e check.sh || { echo test -f b > check.sh; chmod +x check.sh; }"
     merged = "while git -C $HARNESS_STATE_ROOT cat-file -e main:check.sh 2>/dev/null; do sleep 0.02; done"

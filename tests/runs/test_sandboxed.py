@@ -11,6 +11,7 @@ import pytest
 
 from harness_lib.system.place import session_notes
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Agent, Project
 
 SANDBOX = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
@@ -30,13 +31,10 @@ pytestmark = pytest.mark.skipif(not _works(), reason="this machine makes no pid 
 def sandboxed(project: Project, *argv: str) -> subprocess.CompletedProcess[str]:
     """Type `harness ARGV` as Codex does, in a sandbox that ends with the command."""
     line = " ".join([shlex.quote(sys.executable), "-m", "harness_lib", *argv])
-    return subprocess.run(
+    return run_to_end(
         [*SANDBOX, "sh", "-c", f"{line}; exit $?"],
         cwd=project.top,
         env={**os.environ, "CODEX_SESSION_ID": ID, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 

@@ -153,19 +153,14 @@ def brought(project: Workshop) -> set[str]:
 def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:
     """Return a project with a list in the directory `pa` of the repository `above`."""
     made = Workshop(above.top / "pa", home)
-    put(above.top / ".gitignore", ignored)
-    put(made.top / "README.md", "inside\n")
-    sh(above.top, "add", "-A")
-    sh(above.top, "commit", "-q", "-m", "A project inside")
+    commit_all(above.top, "A project inside", {".gitignore": ignored, "pa/README.md": "inside\n"})
     made.ok("init", ".")
     return made
 
 
 def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
-    put(workshop.top / ".gitignore", ".env\nnode_modules/\n/.venv\n")
-    put(workshop.top / ".env.local", "tracked\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "What is ignored")
+    ignored = ".env\nnode_modules/\n/.venv\n"
+    commit_all(workshop.top, "What is ignored", {".gitignore": ignored, ".env.local": "tracked\n"})
     put(workshop.top / ".env", "secret\n")
     put(workshop.top / "node_modules" / "left" / "pad.js", "pad\n")
     put(workshop.top / "notes.txt", "untracked\n")
@@ -180,10 +175,9 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
 
 
 def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
-    put(workshop.top / ".gitignore", "*.key\ncache/\n.env\n")
-    put(workshop.top / ".worktreeinclude", "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "What is brought")
+    listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n"
+    ignored = "*.key\ncache/\n.env\n"
+    commit_all(workshop.top, "What is brought", {".gitignore": ignored, ".worktreeinclude": listed})
     for name in ("secrets/one.key", "secrets/two.key", "cache/deep/file", ".env", "plain.txt", "../outside"):
         put(workshop.top / name, "here\n")
 

@@ -272,9 +272,7 @@ TOOL = '#!/bin/sh\n[ "$1" = --describe ] && echo "Greets"\n'
 
 def _tool(source: Path) -> Path:
     tool = source / "tools" / "greet"
-    tool.parent.mkdir(parents=True)
-    tool.write_text(TOOL, encoding="utf-8")
-    tool.chmod(0o755)
+    put(tool, TOOL, executable=True)
     return tool
 
 

@@ -21,12 +21,6 @@ from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.api import Questions
 from tests.runs.workshop import Workshop
 
-# -- A worker that was let take a task, and found another one faster, counts for nothing: the run goes on
-#
-# Its process is played by a script here, as who is faster cannot be told to real ones; all else is a run's
-# own.
-
-
 FAST, LATE = 1, 2
 # So often is a run that has nothing to hear, and lets nobody go on, asked once more.
 PATIENCE = 5

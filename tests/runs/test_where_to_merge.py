@@ -10,7 +10,7 @@ import pytest
 
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 
 def merged(workshop: Workshop, branch: str = "main") -> list[str]:
@@ -20,17 +20,12 @@ def merged(workshop: Workshop, branch: str = "main") -> list[str]:
     return sorted(sh(workshop.top, "log", "--format=%s", branch).splitlines()[:-1])
 
 
-# -- where a run merges: a branch with any name or place, or a plain word on why there is none
-
-
 @pytest.mark.release
 def test_a_project_in_a_directory_of_a_repository_has_its_list(tmp_path: Path, make_workshop: Make) -> None:
     """All runs at the top unless a check says otherwise; the list is not merged with the work."""
     above, trace = make_workshop().top, tmp_path / "trace"
     inside = Workshop(above / "pa", tmp_path / "home")
-    put(inside.top / "README.md", "inside\n")
-    sh(above, "add", "-A")
-    sh(above, "commit", "-q", "-m", "A project inside")
+    commit_all(above, "A project inside", {"pa/README.md": "inside\n"})
     inside.ok("init", ".")
     at_the_top = "test -f .gitignore && test -d pa"
     put(inside.top / "harness-init.sh", f"{at_the_top} && echo init >> {trace}\n")

@@ -23,6 +23,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import process
 from tests import forked
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 from tests.runs import forking
 from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Said, Time
@@ -82,16 +83,7 @@ class Workshop:
 
     def interpreted(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Type `harness ARGV` in an interpreter of its own, as the user does; it takes half a second more."""
-        return subprocess.run(
-            [sys.executable, "-m", "harness_lib", *argv],
-            cwd=self.top,
-            env={**self.env, **env},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
-        )
+        return run_to_end([sys.executable, "-m", "harness_lib", *argv], cwd=self.top, env={**self.env, **env})
 
     def __call__(self, *argv: str, **env: str) -> Said:
         """Type one command as the user would; in this process, which is quicker."""

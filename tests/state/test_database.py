@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib import __version__
-from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.state.pgstore import connecting, migrations, rows, status
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import SessionConfig, Task
@@ -23,14 +23,6 @@ def store(tmp_path: Path) -> PgStore:
     assert isinstance(made, PgStore)
     made.begin(SessionConfig(), "Begun for a test")
     return made
-
-
-def test_an_address_with_a_password_is_refused_with_where_to_write_it() -> None:
-    with pytest.raises(UsageError) as refused:
-        connecting.checked("postgresql://me:secret@db.example.org/agents")
-    assert "secret" not in str(refused.value)
-    assert refused.value.hint is not None
-    assert refused.value.hint.startswith("Write it into ~/.pgpass ")
 
 
 def test_tables_of_an_earlier_version_are_named_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,6 @@ import pytest
 
 from harness_lib.system import flock
 
-# -- A lock on an open file is waited for not at all, for a while, or for ever; death lets go of it
-
-
 HOLDS_OPEN = """
 import sys
 from pathlib import Path

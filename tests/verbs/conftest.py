@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from harness_lib.system.processes import child
+from tests.system.git.gitrepo import put
 from tests.verbs import project as projects
 from tests.verbs.project import Agent, Project
 
@@ -50,8 +51,7 @@ def with_git(tmp_path: Path) -> Callable[[str], str]:
         text = (
             f'#!/bin/sh\ncase "$*" in *version) echo git version {version} ;; *) exec {real} "$@" ;; esac\n'
         )
-        fake.write_text(text, encoding="utf-8")
-        fake.chmod(0o755)
+        put(fake, text, executable=True)
         return f"{fake.parent}:{os.environ['PATH']}"
 
     return path

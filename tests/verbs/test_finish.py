@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.terminal.render import Screen
-from tests.system.git.gitrepo import NASTY, put, sh
+from tests.system.git.gitrepo import NASTY, commit_all, sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
@@ -151,9 +151,7 @@ def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, mak
     sh(project.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
     project.commit("With a submodule")
     begin(agent, "true")
-    put(project.top / "lib" / "new.txt", "new\n")
-    sh(project.top / "lib", "add", "-A")
-    sh(project.top / "lib", "commit", "-qm", "In the library")
+    commit_all(project.top / "lib", "In the library", {"new.txt": "new\n"})
 
     agent.ok("finish")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Project
 
 COUNTING = """#!/bin/sh
@@ -24,8 +25,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file that gets a line for each process of git from now on."""
     git, log, before = shutil.which("git"), tmp_path / "told", tmp_path / "bin"
     before.mkdir()
-    (before / "git").write_text(COUNTING.format(log=log, git=git), encoding="utf-8")
-    (before / "git").chmod(0o755)
+    put(before / "git", COUNTING.format(log=log, git=git), executable=True)
     monkeypatch.setenv("PATH", f"{before}{os.pathsep}{os.environ['PATH']}")
     return log
 

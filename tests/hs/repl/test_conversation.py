@@ -12,11 +12,8 @@ from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write, write_models, write_servers
 
 
-def test_a_conversation_goes_on_until_the_user_leaves(serve: Serve, project: Path, home: Path) -> None:
-    server = serve(CHAT, say("Hello **you**."), say("Again."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.sees("You:")
+def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation, home: Path) -> None:
+    with conversation(say("Hello **you**."), say("Again.")) as (someone, server):
         someone.types("hello\r", then="Hello you.")
         someone.sees("You:")
         someone.types("\x1b[200~two\nlines\x1b[201~\r", then="Again.")
@@ -32,22 +29,18 @@ def test_a_conversation_goes_on_until_the_user_leaves(serve: Serve, project: Pat
     assert "gpt-4o" in someone.plain
 
 
-def test_the_user_is_asked_and_may_stop_all_at_the_question(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT, use("bash", command="touch one"), use("bash", command="touch two"), say("Stopped, then.")
-    )
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.sees("You:")
+def test_the_user_is_asked_and_may_stop_all_at_the_question(
+    conversation: Conversation, project: Path
+) -> None:
+    both = (use("bash", command="touch one"), use("bash", command="touch two"))
+    with conversation(*both, say("Stopped, then.")) as (someone, _):
         someone.types("do both\r", then="or say why not:")
         someone.types("y\n", then="touch two")
         someone.sees("or say why not:")
         someone.types("\x03", then="interrupted")
         someone.sees("You:")
         someone.types("and?\r", then="Stopped, then.")
-        code = someone.leaves("\x04")
 
-    assert code == 0
     assert {path.name for path in project.iterdir()} == {"one"}
 
 
@@ -142,12 +135,10 @@ def test_markdown_is_drawn_when_the_answer_is_complete(conversation: Conversatio
         assert "```" not in someone.screen
 
 
-def test_an_answer_is_seen_while_it_streams(serve: Serve, project: Path) -> None:
+def test_an_answer_is_seen_while_it_streams(conversation: Conversation) -> None:
     lines = "\n".join(f"line {number}" for number in range(100))
-    server = serve(CHAT, Step(text=lines, events=5, hangs=True))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("go\r", when="You:")
+    with conversation(Step(text=lines, events=5, hangs=True)) as (someone, _):
+        someone.types("go\r")
         # The end of what has come so far, above the line that can be typed in.
         someone.types("half", when="line 9", shows="You: half")
         assert "line 0\n" not in someone.screen
@@ -240,11 +231,8 @@ def test_thoughts_are_shown_before_the_answer(conversation: Conversation) -> Non
         assert someone.screen.count("I wonder about it.") == 1
 
 
-def test_whether_something_is_under_way_is_seen_at_once(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, Step(silent=True), say("Done."))
-    env = CHAT.environment(server)
-
-    with person("work", cwd=project, env=env, program=SLOW) as someone:
+def test_whether_something_is_under_way_is_seen_at_once(conversation: Conversation) -> None:
+    with conversation(Step(silent=True), say("Done."), args=("work",), program=SLOW) as (someone, server):
         someone.rests()
         someone.types("go\r", shows="Ctrl-C: stop")
         someone.until(lambda: server.requests)
@@ -252,27 +240,19 @@ def test_whether_something_is_under_way_is_seen_at_once(serve: Serve, project: P
         someone.rests()
         someone.types("go on\r", shows="Done.")
         someone.rests()
-        assert someone.leaves("\x04") == 0
 
 
-def test_the_status_tells_model_context_tokens_and_cost(serve: Serve, project: Path, home: Path) -> None:
+def test_the_status_tells_model_context_tokens_and_cost(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
-    server = serve(CHAT, say("One."), say("Two."))
-
-    with person(cwd=project, env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"}) as someone:
+    with conversation(say("One."), say("Two."), env={"HARNESS_MODEL": "big-one"}) as (someone, _):
         someone.types("go\r", when="big-one  context 0 of 200k  tokens 0 in, 0 out  cost $0")
         someone.types(
             "/model other\r", when="big-one  context 15 of 200k  tokens 10 in, 5 out  cost $0.00002"
         )
         someone.types("go\r", when="other  context 15  tokens 10 in, 5 out  cost $0.00002")
         someone.has_on_screen("other  context 15  tokens 20 in, 10 out  cost unknown")
-        someone.leaves("\x04")
 
 
-def test_the_status_tells_another_model_as_soon_as_there_is_one(serve: Serve, project: Path) -> None:
-    server = serve(CHAT)
-    env = CHAT.environment(server)
-
-    with person("work", cwd=project, env=env, program=SLOW) as someone:
+def test_the_status_tells_another_model_as_soon_as_there_is_one(conversation: Conversation) -> None:
+    with conversation(args=("work",), program=SLOW) as (someone, _):
         someone.types("/model gpt-4o-mini\r", when=" gpt-4o  context 0", shows=" gpt-4o-mini  context 0")
-        assert someone.leaves("\x04") == 0

@@ -11,9 +11,6 @@ from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
-# -- what the user sees of an edit before it is done, and of a tool while it runs
-
-
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1m\u202e"
 ADDS = "    return a + b"
 EDIT = use("edit_file", path="calc.py", edits=[{"type": "replace_range", "pos": "2#HR", "content": ADDS}])
@@ -103,17 +100,14 @@ def test_what_a_running_tool_prints_is_seen_while_it_runs(conversation: Conversa
 
 
 def test_what_an_interrupted_tool_had_printed_is_shown_and_told_to_the_model(
-    serve: Serve, project: Path, home: Path
+    conversation: Conversation, home: Path
 ) -> None:
-    server = serve(CHAT, PRINTS, say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("go\r", when="You:", shows="\n42\n")
+    with conversation(PRINTS, say("Went on."), args=("--approve", "auto")) as (someone, server):
+        someone.types("go\r", shows="\n42\n")
         someone.types("\x03", shows="interrupted: this call did not finish")
         someone.rests()
         assert "\n42\n" in someone.screen
         someone.types("go on\r", shows="Went on.")
-        assert someone.leaves("\x04") == 0
 
     (result,) = (
         message["content"] for message in server.requests[1]["messages"] if message["role"] == "tool"

@@ -91,12 +91,10 @@ def test_what_waits_for_an_answer_that_fails_is_typed_again(
 
 
 def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_again(
-    serve: Serve, project: Path
+    conversation: Conversation,
 ) -> None:
-    server = serve(CHAT, WAITS, say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("first\r", when="You:")
+    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as (someone, server):
+        someone.types("first\r")
         someone.types("second\r", when="bash: while")
         someone.types("\x03third\r", when="waits: second", shows="Went on.")
         someone.rests("second")
@@ -106,13 +104,16 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
     assert server.requests[1]["messages"][-1]["content"] == "third"
 
 
-def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, Step(status=401, said="no such key"), say("Went on."))
+def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
+    conversation: Conversation, project: Path
+) -> None:
     os.mkfifo(project / "awake")
-    env = CHAT.environment(server) | {"BEHIND": "no such key"}
-
-    with person("work", "--approve", "auto", cwd=project, env=env, program=SLOW) as someone:
-        someone.types("first\r", when="You:")
+    steps, slow = (WAITS, Step(status=401, said="no such key"), say("Went on.")), {"BEHIND": "no such key"}
+    with conversation(*steps, args=("work", "--approve", "auto"), env=slow, program=SLOW) as (
+        someone,
+        server,
+    ):
+        someone.types("first\r")
         someone.types(f"before{LATER}", when="bash: while", shows="waits: before")
         (project / "go").touch()
         someone.types("again\r", when="no such key", shows="waits: again")
@@ -124,17 +125,15 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(serve: Serve
     assert server.requests[2]["messages"][-1]["content"] == "again"
 
 
-def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(serve: Serve, project: Path) -> None:
-    server = serve(CHAT)
+def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(
+    conversation: Conversation, project: Path
+) -> None:
     os.mkfifo(project / "awake")
-    env = CHAT.environment(server) | {"BEHIND": "GROQ_API_KEY"}
-
-    with person("work", cwd=project, env=env, program=SLOW) as someone:
-        someone.types("/model groq/one\r", when="You:")
+    with conversation(args=("work",), env={"BEHIND": "GROQ_API_KEY"}, program=SLOW) as (someone, _):
+        someone.types("/model groq/one\r")
         someone.types("/model\r", when="GROQ_API_KEY", shows="waits: /model")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("gpt-4o (openai)")
-        assert someone.leaves("\x04") == 0
 
 
 def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
@@ -153,11 +152,11 @@ def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
     assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
 
 
-def test_our_own_commands_wait_for_the_end_of_the_turn(serve: Serve, project: Path, home: Path) -> None:
-    server = serve(CHAT, WAITS, say("Done with it."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("first\r", when="You:")
+def test_our_own_commands_wait_for_the_end_of_the_turn(
+    conversation: Conversation, project: Path, home: Path
+) -> None:
+    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as (someone, server):
+        someone.types("first\r")
         someone.types("/session\r", when="bash: while")
         someone.types("/quit\r", when="waits: /session")
         (project / "go").touch()
@@ -168,29 +167,25 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(serve: Serve, project: Pa
     assert "/session" not in str(server.requests)
 
 
-def test_a_skill_that_is_called_meanwhile_is_loaded(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, say("Told."))
+def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, project: Path) -> None:
     write(
         project / ".agents" / "skills" / "tell" / "SKILL.md",
         "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n",
     )
 
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("first\r", when="You:")
+    with conversation(WAITS, say("Told."), args=("--approve", "auto")) as (someone, server):
+        someone.types("first\r")
         someone.types("/te\t", when="bash: while")
         someone.types(" now\r", when="You: /tell", shows="waits: /tell now")
         (project / "go").touch()
         someone.has_on_screen("Told.")
-        someone.leaves("\x04")
 
     assert "Tell all of it." in server.requests[1]["messages"][-1]["content"]
 
 
-def test_the_wish_to_leave_waits_for_the_end_of_the_turn(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, say("Done with it."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("first\r", when="You:")
+def test_the_wish_to_leave_waits_for_the_end_of_the_turn(conversation: Conversation, project: Path) -> None:
+    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as (someone, _):
+        someone.types("first\r")
         someone.types("\x04", when="bash: while", shows="waits: /quit")
         (project / "go").touch()
         assert someone.leaves() == 0

@@ -32,11 +32,11 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
     assert len(server.requests) == 2
 
 
-def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, say("Done."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("go\r", when="You:")
+def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(WAITS, say("Done."), args=("--approve", "auto")) as (someone, server):
+        someone.types("go\r")
         someone.types("/modle\r", when="bash: while")
         someone.types("!echo $((40 + 2))\r", when="waits: /modle", shows="waits: !echo")
         (project / "go").touch()
@@ -59,12 +59,10 @@ def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, 
 
 @pytest.mark.parametrize("word", ["/new", *for_release("/clear")])
 def test_a_new_session_begins_and_the_one_before_can_be_resumed(
-    serve: Serve, project: Path, home: Path, word: str
+    conversation: Conversation, home: Path, word: str
 ) -> None:
-    server = serve(CHAT, say("First."), say("Second."), say("Third."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("/model gpt-4o-mini\r", when="You:")
+    with conversation(say("First."), say("Second."), say("Third.")) as (someone, server):
+        someone.types("/model gpt-4o-mini\r")
         someone.types("one\r", when="gpt-4o-mini (openai)", shows="First.")
         before = session_of(home)
         someone.types(f"{word}\r")
@@ -72,7 +70,6 @@ def test_a_new_session_begins_and_the_one_before_can_be_resumed(
         assert ("First." in someone.screen) is (word == "/new")
         someone.types(f"/session {before.name}\r", shows=f"session: {before.name}")
         someone.types("three\r", shows="Third.")
-        assert someone.leaves("\x04") == 0
 
     assert [request["model"] for request in server.requests] == ["gpt-4o-mini"] * 3
     assert "First." not in str(server.requests[1])
@@ -80,18 +77,18 @@ def test_a_new_session_begins_and_the_one_before_can_be_resumed(
     assert len(list(before.parent.iterdir())) == 2
 
 
-def test_cost_is_told_for_each_model_and_in_all(serve: Serve, project: Path, home: Path) -> None:
+def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
-    server = serve(CHAT, say("One."), say("Two."), say("Three."))
-
-    with person(cwd=project, env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"}) as someone:
-        someone.types("go\r", when="You:")
+    with conversation(say("One."), say("Two."), say("Three."), env={"HARNESS_MODEL": "big-one"}) as (
+        someone,
+        server,
+    ):
+        someone.types("go\r")
         someone.types("go\r", when="One.")
         someone.types("/model free\r", when="Two.")
         someone.types("go\r", when="free (openai)")
         someone.types("/cost\r", when="Three.", shows="this session")
         lines = [" ".join(line.split()) for line in someone.screen.splitlines()]
-        assert someone.leaves("\x04") == 0
 
     assert "big-one 2 requests, 20 tokens in (8 from the cache), 10 out, $0.00004" in lines
     assert "free 1 request, 10 tokens in (4 from the cache), 5 out, cost unknown" in lines
@@ -205,12 +202,10 @@ def test_a_skill_that_was_called_gives_the_session_its_words_as_title(
 LONG = say("long " * 3000)
 
 
-def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Path) -> None:
+def test_compact_summarises_what_was_said(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "gpt-4o context=10000")
-    server = serve(CHAT, LONG, LONG, say("They said long."), say("Went on."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("/compact\r", when="You:", shows="not summarised: there is too little")
+    with conversation(LONG, LONG, say("They said long."), say("Went on.")) as (someone, server):
+        someone.types("/compact\r", shows="not summarised: there is too little")
         for cost in ("$0.00007", "$0.00014"):
             someone.types("more\r", when="You:", shows=f"cost {cost}")
             someone.has_on_screen("Ctrl-C: stop", gone=True)

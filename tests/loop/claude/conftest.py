@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import PROGRAM
+from tests.system.git.gitrepo import put
 
 Json = dict[str, Any]
 
@@ -109,8 +110,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     place.mkdir()
     source = Path(__file__).with_name("fake.py").read_text(encoding="utf-8")
     program = place / "claude"
-    program.write_text(PROGRAM + source, encoding="utf-8")
-    program.chmod(0o755)
+    put(program, PROGRAM + source, executable=True)
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
     assert shutil.which("claude") == str(program)
     return Stage(place)

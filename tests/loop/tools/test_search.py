@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop.runtime import Runtime
-from tests.loop.conftest import Done, bodies, session_of
-from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
 
@@ -119,17 +117,6 @@ def test_a_name_is_one_line(do: Do, project: Path) -> None:
 
     assert len(do("glob", pattern="*").text.splitlines()) == 1
     assert "\x1b" not in do("glob", pattern="*").text
-
-
-def test_outside_of_the_project_a_search_is_asked_about(done: Done, home: Path) -> None:
-    write(home / "notes" / "a", "add\n")
-    done(
-        use("grep", pattern="add", path="~/notes"), use("glob", pattern="*"), say("Done."),
-        words=("--approve", "ask", "go"),
-    )  # fmt: skip
-    said = [body for name, body in bodies(session_of(home)) if "result" in name]
-    assert "It reads outside of the project" in said[0]
-    assert "denied" not in said[1]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

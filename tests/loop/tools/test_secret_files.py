@@ -16,9 +16,6 @@ from harness_lib.loop.stages import tool_calls
 from tests.loop.source_files import write, write_program
 from tests.loop.tools.conftest import Do
 
-# -- files that no tool reads, by whatever way, under every approval; and those that the user is asked about
-
-
 SECRET = "sk-very-secret"
 READER = """#!/bin/sh
 case "$1" in
@@ -123,9 +120,11 @@ def test_what_reads_outside_of_the_project_is_asked_about(
     away += [
         is_asked("reader", files=["src/a", str(outside)]),
         is_asked("reader", deep={"uri": str(outside)}),
+        is_asked("grep", pattern="dear", path="~/notes"),
     ]
+    assert not is_asked("glob", pattern="*")
     assert not is_asked("reader", pattern="/a.*b/", text="no path\nof any kind")
-    assert away == [expected == "asked"] * 6
+    assert away == [expected == "asked"] * 7
     if asked:
         assert "It reads outside of the project: " in asked[0].reason
         assert always_about(asked[0]) == f"read_file in {outside.parent}"

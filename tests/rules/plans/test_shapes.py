@@ -14,12 +14,6 @@ import pytest
 from harness_lib.rules import plans
 from harness_lib.rules.plans.plan import PlannedTask
 
-# -- shapes of plans as they are found in public repositories, in words of our own; the other files have more
-#
-# Beside each stands what its author meant: a line for each task, `KEY TITLE < AFTER ! CHECK`, with `x` behind
-# the key of a task that is done, `?` behind one that asks a person; no `<` where the plan does not say.
-
-
 SUPERPOWERS = {
     "boxes, and a last command that passes": (
         (

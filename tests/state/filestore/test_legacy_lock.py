@@ -56,11 +56,6 @@ def touch(store: Store) -> None:
         tx.state = tx.state._replace(session_count=tx.state.session_count + 1)
 
 
-# -- legacy agents and we keep each other out, by a directory that names a living process
-#
-# It is taken for each change, and stands for an exclusive session between changes.
-
-
 pytestmark = pytest.mark.usefixtures("lock_directory_removed")
 Owner = subprocess.Popen[bytes]
 

@@ -16,9 +16,6 @@ from harness_lib.task import Task
 from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
 from tests.state.pgstore.machines import Shared
 
-# -- A change that the server ends in favour of another one is made again, and nobody types it again
-
-
 # Refuse as many events as the sequence has left to give: it counts on although the change is undone.
 REFUSES = """
 create sequence harness.given_up maxvalue {times} cycle;
@@ -170,21 +167,30 @@ def test_a_change_that_is_always_given_up_says_what_to_type(shared: Shared) -> N
         assert store.ask().counts().total == 4
 
 
+def refused_once(shared: Shared, code: str, act: Callable[[api.Tx], object]) -> PgStore:
+    """Return a store whose next change is given up once; before it is made again, another machine does `act`.
+
+    Between the two tries nothing is locked.
+    """
+    with_dependents(shared)
+    other = shared.machine("second")
+    sql(shared, REFUSES.format(times=2, code=code, when=AT_ONCE))
+
+    class Busy(Sleeper):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            sql(shared, "drop trigger give_up on harness.event")
+            with other.transaction("tasks") as tx:
+                act(tx)
+
+    return shared.machine("first", clock=Busy())
+
+
 @pytest.mark.parametrize("kind", ["tasks", "list"])
 def test_what_others_have_changed_meanwhile_is_not_written_over(shared: Shared, kind: api.Kind) -> None:
-    """Between the two tries nothing is locked; what the change was decided by may be another then."""
+    """What the change was decided by may be another then."""
     with shared.apart():
-        store, other = with_dependents(shared), shared.machine("second")
-        sql(shared, REFUSES.format(times=2, code="40001", when=AT_ONCE))
-
-        class Busy(Sleeper):
-            def sleep(self, seconds: float) -> None:
-                super().sleep(seconds)
-                sql(shared, "drop trigger give_up on harness.event")
-                with other.transaction("tasks") as tx:
-                    finish(tx, "task-001")
-
-        store = shared.machine("first", clock=Busy())
+        store = refused_once(shared, "40001", lambda tx: finish(tx, "task-001"))
 
         def note() -> None:
             with store.transaction(kind) as tx:
@@ -199,17 +205,7 @@ def test_what_others_have_changed_meanwhile_is_not_written_over(shared: Shared, 
 def test_two_sessions_that_are_opened_again_have_two_numbers(shared: Shared) -> None:
     """The number that was taken first may be another's by the second try."""
     with shared.apart():
-        store, other = with_dependents(shared), shared.machine("second")
-        sql(shared, REFUSES.format(times=2, code="40P01", when=AT_ONCE))
-
-        class Busy(Sleeper):
-            def sleep(self, seconds: float) -> None:
-                super().sleep(seconds)
-                sql(shared, "drop trigger give_up on harness.event")
-                with other.transaction("tasks") as tx:
-                    tx.count_session(tx.session_count + 1)
-
-        store = shared.machine("first", clock=Busy())
+        store = refused_once(shared, "40P01", lambda tx: tx.count_session(tx.session_count + 1))
         with pytest.raises(HeldError, match="meanwhile"), store.transaction("tasks") as tx:
             tx.count_session(tx.session_count + 1)
         assert store.ask().session_count == 1

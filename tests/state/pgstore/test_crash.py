@@ -19,11 +19,6 @@ from harness_lib.task import Task
 from tests.state.pgstore.beside import claim, exact, finish
 from tests.state.pgstore.machines import Shared
 
-# -- A process dies before or after any of its statements, COMMIT too: all of its change is made or nothing
-#
-# With CRASH_EVERYWHERE=1 at each of them, else at a few.
-
-
 EVERYWHERE = "CRASH_EVERYWHERE" in os.environ
 DIED, MADE = 9, 0
 # More than a change has statements, twice: before and after each.

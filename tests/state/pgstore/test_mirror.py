@@ -15,8 +15,6 @@ from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
 
-# -- the files of a machine follow the list in the database, also what other machines did; nobody obeys them
-
 
 def log(store: PgStore, text: str) -> None:
     with store.transaction() as tx:

@@ -17,9 +17,6 @@ from harness_lib.task import OnFailure, Task
 from tests.state.pgstore.beside import claim, exact, finish
 from tests.state.pgstore.machines import Shared
 
-# -- `harness store check` recounts what rows repeat: each column that is damaged is named, and put right
-
-
 OTHER = {
     "id": "'other'",
     "sort_key": "'\\x00'",

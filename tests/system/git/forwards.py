@@ -10,8 +10,7 @@ def commit_ahead(world: World) -> str:
     """Return a commit on the base that adds, changes, and removes, while HEAD stays at the base."""
     put(world.top / "new" / "file", "new\n")
     put(world.top / "tracked.txt", "changed\n")
-    put(world.top / "script", "#!/bin/sh\n")
-    (world.top / "script").chmod(0o755)
+    put(world.top / "script", "#!/bin/sh\n", executable=True)
     (world.top / "dir" / "inner.txt").unlink()
     ahead = world.commits("ahead")
     sh(world.top, "reset", "-q", "--hard", world.base)

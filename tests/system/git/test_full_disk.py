@@ -14,9 +14,6 @@ from harness_lib.system.git.repository import Git, GitError
 from tests.full_disk import fill, small_disk
 from tests.system.git.gitrepo import put, sh
 
-# -- A full disk is no defect of the repository, though few messages of git name it
-
-
 # As git 2.39 says it.
 SAID = (
     "error: unable to write file f2\nfatal: Could not reset index file to revision 'HEAD'.",

@@ -8,9 +8,6 @@ from harness_lib.system.git import rescue_apply, snapshot
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import commit_all, disk, put, sh
 
-# -- work that is kept in a commit of its own comes back whole, or not at all
-
-
 REF = "refs/kept/one"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.system.git import snapshot
-from tests.system.git.gitrepo import World, disk, put, sh, stands_at_base
+from tests.system.git.gitrepo import World, commit_all, disk, put, sh, stands_at_base
 
 
 def test_a_file_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:
@@ -117,9 +117,7 @@ def test_submodules_and_nested_repositories_are_left_and_named(world: World) -> 
     world.begin()
     assert world.before is not None
     assert world.before.unprotected == ("theirs",)
-    put(world.top / "sub/work", "in the submodule\n")
-    sh(world.top / "sub", "add", "-A")
-    sh(world.top / "sub", "commit", "-q", "-m", "in the submodule")
+    commit_all(world.top / "sub", "in the submodule", {"work": "in the submodule\n"})
     World.make(world.top / "nested")
     put(world.top / "tracked.txt", "changed")
     problems = world.go_back()

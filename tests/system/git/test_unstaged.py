@@ -11,9 +11,6 @@ import pytest
 from harness_lib.system.git import restore, status
 from tests.system.git.gitrepo import World, put, sh
 
-# -- what differs on disk is named, marked files too, and who resets the index is told whether anything does
-
-
 NAMES = ("with space", "-dash", "new\nline", 'quote"', "ünï", "H h", "C c")
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from harness_lib.system.processes.environment import first_word, missing_command
 
-# -- what a command line will start is told only where it is certain
-
 
 @pytest.mark.parametrize(
     ("command", "word"),

@@ -12,10 +12,8 @@ import pytest
 
 from harness_lib.system.processes import process, runner
 from tests.conftest import PROGRAM
+from tests.system.git.gitrepo import put
 from tests.waiting import until
-
-# -- keeping the machine awake, by programs of the test's own: they note that they run, and that they end
-
 
 INHIBIT = """#!/bin/sh
 echo "$@" > {place}/asked
@@ -41,9 +39,7 @@ PROGRAMS = [("linux", "systemd-inhibit", INHIBIT), ("darwin", "caffeinate", CAFF
 def install(place: Path, name: str, text: str) -> dict[str, str]:
     """Put a program on a PATH and return the environment that has it."""
     file = place / "bin" / name
-    file.parent.mkdir()
-    file.write_text(text.format(place=place, python=PROGRAM), encoding="utf-8")
-    file.chmod(0o755)
+    put(file, text.format(place=place, python=PROGRAM), executable=True)
     return {**os.environ, "PATH": f"{file.parent}:{os.environ['PATH']}"}
 
 

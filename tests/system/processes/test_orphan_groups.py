@@ -13,9 +13,6 @@ from pathlib import Path
 from harness_lib.system.processes import process, reaper
 from tests.waiting import number_in, until
 
-# -- what a killed process of ours left running is ended by whoever goes on, and nothing else is
-
-
 CHECKOUT = Path(__file__).resolve().parents[3]
 RUN = """
 import os, pathlib, sys

@@ -17,9 +17,6 @@ from harness_lib.system.processes import process
 NO_PROCESS = 2**22 + 1
 
 
-# -- what is said about processes is true of real ones
-
-
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     child = subprocess.Popen(["sleep", "60"])

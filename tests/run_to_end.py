@@ -1,0 +1,34 @@
+"""Run a program to its end, and hear what it says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.waiting import PATIENCE
+
+
+def run_to_end(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    check: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Return what `command` has said in UTF-8, to which nothing is typed but `stdin`.
+
+    With `check` a program that fails is an error; one that does not end within PATIENCE always is.
+    """
+    typed = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    return subprocess.run(
+        list(command),
+        cwd=cwd,
+        env=env,
+        **typed,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=check,
+    )

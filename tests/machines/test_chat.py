@@ -8,17 +8,8 @@ import signal
 
 import pytest
 
-from tests import forked
 from tests.machines.world import Machine, World
-from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import commit_all, put, sh
-from tests.waiting import until
-
-
-def claimed(machine: Machine) -> str:
-    """Open a session and claim a task, as an agent in a chat does; return its id."""
-    machine.ok("start")
-    return str(machine.ok("claim")["task"]["id"])
 
 
 def names_the_machine(one: Machine, two: Machine) -> None:
@@ -36,9 +27,7 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     tasks.append(one.add("Make c", "grep -q done c", "--depends-on", tasks[0]))
     world.trust()
-    assert [claimed(one), claimed(two)] == tasks[:2]
-    put(one.top / "a", "done\n")
-    put(two.top / "b", "done\n")
+    assert [one.works("a"), two.works("b")] == tasks[:2]
 
     names_the_machine(one, two)
     one.ok("finish")
@@ -50,7 +39,7 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     assert sh(two.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
     assert sh(two.top, "status", "--porcelain") == ""
     assert (two.top / "a").read_text() == "done\n"
-    assert claimed(one) == tasks[2]
+    assert one.works() == tasks[2]
     assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
     commit_all(one.top, "By the agent", {"c": "done\n"})
     one.ok("finish")
@@ -62,10 +51,8 @@ def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) 
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
     world.trust()
-    claimed(one)
-    put(one.top / "a", "done\n")
-    edit = f"#!/bin/sh\necho edited >> {one.top}/README.md\n"
-    put(world.remote / "hooks/post-receive", edit, executable=True)
+    one.works("a")
+    world.hook("post-receive", f"echo edited >> {one.top}/README.md")
 
     (said,) = one.ok("finish")["task"]["look_at"]
 
@@ -77,7 +64,7 @@ def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None
     one, two = world.machine("one"), world.machine("two")
     tasks = [one.add(f"Write {name}", f"grep -q {name} file") for name in ("a", "b")]
     world.trust()
-    assert [claimed(one), claimed(two)] == tasks
+    assert [one.works(), two.works()] == tasks
     put(one.top / "file", "a\n")
     put(two.top / "file", "b\n")
     one.ok("finish")
@@ -100,7 +87,6 @@ def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
     sh(one.top, "commit", "-q", "--allow-empty", "-m", "Of the user")
-    one.ok("start")
 
     said = one("claim", "--json")
 
@@ -117,17 +103,11 @@ def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
     one, two = world.machine("one"), world.machine("two", lease=2)
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     world.trust()
-    assert claimed(one) == tasks[0]
-    put(one.top / "a", "done\n")
+    assert one.works("a") == tasks[0]
     if others_have_merged:
-        assert claimed(two) == tasks[1]
-        put(two.top / "b", "done\n")
+        assert two.works("b") == tasks[1]
         two.ok("finish")
-    reached = world.stop_at(hook, "refs/heads/main")
-    with (world.place / "finish.log").open("w") as log:
-        one.runs.append(forked.start(HARNESS, ("finish",), one.top, one.env, log, log))
-    until("the push", reached.exists)
-    one.cut_power()
+    one.dies_typing("finish", reached=world.stop_at(hook, "refs/heads/main"))
 
     done = one("finish")
     if hook == "pre-receive":
@@ -147,13 +127,13 @@ def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> No
     """Whose files an attempt has made is decided by it."""
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
-    claimed(one)
+    one.works()
     one.ok("release")
     one.ok("stop")
     assert one.task("task-001")["machine"] == "one"
 
     one.ok("store", "move", "--to-file", HARNESS_TRUST="1")
-    claimed(one)
+    one.works()
 
     assert "machine" not in one.task("task-001")
 
@@ -166,8 +146,7 @@ def test_a_commit_while_the_check_runs_is_noticed_and_finish_goes_on_when_it_is_
     moves += f" || git -C {one.top} commit -q --allow-empty -m Moved"
     one.add("Make a", f"{moves}; grep -q done a")
     world.trust()
-    claimed(one)
-    put(one.top / "a", "done\n")
+    one.works("a")
 
     refused = one("finish")
     assert refused.code == 8
@@ -183,7 +162,7 @@ def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World)
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
     world.trust()
-    claimed(one)
+    one.works()
     put(one.top / "a", "not yet\n")
     put(one.top / "README.md", "changed\n")
     kills = f'#!/bin/sh\ncase " $* " in *" reset "*) kill -9 $PPID ;; esac\nexec {shutil.which("git")} "$@"\n'

@@ -9,22 +9,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import forked
 from tests.conftest import for_release
 from tests.machines.world import Machine, World
-from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
-from tests.waiting import until
 
-PROTECTED = '#!/bin/sh\ncase "$1" in refs/heads/main) echo "main is protected" >&2; exit 1; esac\n'
+PROTECTED = 'case "$1" in refs/heads/main) echo "main is protected" >&2; exit 1; esac'
 
 
 def protect(world: World) -> Path:
     """Let the remote refuse every push to its branch."""
-    hook = world.remote / "hooks" / "update"
-    put(hook, PROTECTED)
-    hook.chmod(0o755)
-    return hook
+    return world.hook("update", PROTECTED)
 
 
 def proposing(world: World) -> tuple[str, ...]:
@@ -102,9 +96,7 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     protect(world)
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    put(one.top / "a", "done\n")
+    one.works("a")
 
     assert one("finish", "--merge-command", "true").code == 2
     refused = one("finish")
@@ -117,8 +109,7 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     assert "waits until origin/main has it (https://host.example/pull/7)" in said["message"]
     assert sh(one.top, "rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
     assert sh(one.top, "status", "--porcelain") == ""
-    one.ok("claim")
-    put(one.top / "b", "done\n")
+    one.works("b")
     one.ok("finish", *proposing(world))
     assert (world.place / "asked").read_text() == "harness/main: Make a\n"
     assert halts(two) == ["MERGE", "MERGE"]
@@ -135,13 +126,10 @@ def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None
     for name in ("a", "b"):
         one.add(f"Make {name}", f"grep -q done {name}")
     world.trust()
-    one.ok("start")
     for machine, name, typed in ((one, "a", ("--merge", "branch")), (two, "b", ())):
         if not typed:
             put(machine.top / "harness.toml", '[run]\nmerge = "branch"\n')
-            machine.ok("start")
-        machine.ok("claim")
-        put(machine.top / name, "done\n")
+        machine.works(name)
         said = machine.ok("finish", *typed)
         assert "is completed" in said["message"], said
         assert sh(machine.top, "rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
@@ -183,11 +171,9 @@ def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: 
     for name in ("a", "b", "c", "d"):
         one.add(f"Make {name}", f"grep -q done {name}")
     world.trust()
-    one.ok("start")
 
     def finish(name: str) -> None:
-        one.ok("claim")
-        put(one.top / name, "done\n")
+        one.works(name)
         one.ok("finish", *proposing(world))
 
     finish("a")
@@ -214,9 +200,7 @@ def test_a_chat_takes_the_program_that_is_there_for_pull_requests(world: World) 
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    put(one.top / "a", "done\n")
+    one.works("a")
     program = (
         '#!/bin/sh\n[ "$2" = create ] && echo "$*" >> "${0%/*}/asked" && echo https://host.example/pull/7\n'
     )
@@ -238,16 +222,10 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
         one.add(f"Make {name}", f"grep -q done {name}")
     world.trust()
     for machine, name in ((two, "a"), (one, "b")):
-        machine.ok("start")
-        machine.ok("claim")
-        put(machine.top / name, "done\n")
+        machine.works(name)
     two.ok("finish", *proposing(world))
     reached = world.stop_at(hook, "refs/heads/harness/main")
-    with (world.place / "finish.log").open("w") as log:
-        argv = ("finish", *proposing(world))
-        one.runs.append(forked.start(HARNESS, argv, one.top, one.env, log, log))
-    until("the push", reached.exists)
-    one.cut_power()
+    one.dies_typing("finish", *proposing(world), reached=reached)
     (world.remote / "hooks" / hook).unlink()
 
     if one("finish", *proposing(world)).code == 1:
@@ -272,15 +250,10 @@ def test_a_chat_that_was_killed_while_it_pushed_to_the_branch_is_completed_once(
     one, two = world.machine("one", lease=5), world.machine("two")
     one.add("Make a", "grep -q done a", do="write a done")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    put(one.top / "a", "done\n")
+    one.works("a")
     reached = world.stop_at(hook, "refs/heads/harness/main")
     typed = ("finish", "--merge", "branch")
-    with (world.place / "finish.log").open("w") as log:
-        one.runs.append(forked.start(HARNESS, typed, one.top, one.env, log, log))
-    until("the push", reached.exists)
-    one.cut_power()
+    one.dies_typing(*typed, reached=reached)
     (world.remote / "hooks" / hook).unlink()
 
     if again == "another machine":
@@ -305,9 +278,7 @@ def test_what_a_chat_has_pushed_to_the_branch_is_completed_although_the_chat_is_
     one.add("Make a", "grep -q done a")
     one.add("Make b", "grep -q done b", "--depends-on", "task-001", do="write b done")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    put(one.top / "a", "done\n")
+    one.works("a")
     with psycopg.connect(world.url, autocommit=True) as conn:
         body = "begin raise exception ''the cable is cut''; end"
         conn.execute(f"create function public.cut() returns trigger language plpgsql as '{body}'".encode())
@@ -336,8 +307,7 @@ def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: 
     one.add("Change a", "grep -q more a", "--depends-on", "task-001", do="write a more")
     world.trust()
     one.ends(0, "--merge", "branch")
-    hook = world.remote / "hooks" / "update"
-    put(hook, "#!/bin/sh\n")
+    world.hook("update", "")
     merged_by_others(world, how)
 
     assert one("store", "check").code == 0, one("store", "check").text

@@ -8,7 +8,6 @@ import pytest
 
 from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import put
-from tests.waiting import until
 
 ELSEWHERE = "its held-out check is on another machine"
 
@@ -62,14 +61,11 @@ def test_checked_work_of_a_dead_machine_waits_for_the_held_out_check(world: Worl
     held = held_out(one, tmp_path)
     world.trust()
     reached = world.stop_at("post-receive", "refs/harness/.*/ready/")
-    one.start()
-    until("the checked commit", reached.exists)
-    one.cut_power()
+    one.dies_working(reached.exists)
 
     said = two.ends(9)
 
     assert f"{held}: {ELSEWHERE}" in " ".join(said.stdout.split())
     assert two.statuses_now == {held: "pending"}
     one.ends(0)
-    world.each_once(held)
-    assert one.context("looks").store.ask().search()[0].attempts == 0
+    world.each_once_at_no_cost(held)

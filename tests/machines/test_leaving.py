@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
 from tests.machines.world import World
-from tests.runs.workshop import HARNESS
-from tests.system.git.gitrepo import put, sh
-from tests.waiting import until
+from tests.system.git.gitrepo import sh
 
 LEASE = 3.0
 HALF = "sh test -e half && echo done > file || { echo done > half; sleep 600; }"
-
-
-def hook(world: World, text: str) -> None:
-    """Let the remote decide about each ref by the lines `text`."""
-    put(world.remote / "hooks" / "update", f"#!/bin/sh\n{text}\n")
-    (world.remote / "hooks" / "update").chmod(0o755)
 
 
 def bare(world: World, name: str) -> Path:
@@ -35,9 +26,7 @@ def test_unfinished_work_goes_to_a_remote_of_its_own(world: World) -> None:
     assert f"to work ({world.others['work']})" in two.joined
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
     world.trust()
-    one.start()
-    until("a snapshot", lambda: world.refs("wip", world.others["work"]))
-    one.cut_power()
+    one.dies_working(lambda: world.refs("wip", world.others["work"]))
 
     two.ends(0)
 
@@ -54,7 +43,7 @@ def test_nothing_unfinished_leaves_if_it_is_to_stay(world: World) -> None:
     one.add("Never done", "false", "--max-attempts", "1", do="write b b ;; sh harness checkpoint 1/2 half")
     world.trust()
     seen = world.place / "seen"
-    hook(world, f"echo $1 >> {seen}")
+    world.hook("update", f"echo $1 >> {seen}")
 
     one.ends(9)
 
@@ -78,8 +67,7 @@ def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
     assert "up to 1 MB of an attempt" in one.joined
     task = one.add("Make a large file", "test -s large")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
+    one.works()
     sh(one.top, "-c", "alias.make=!head -c 1100000 /dev/urandom > large", "make")
 
     said = one("checkpoint", "1/2", "half of it")
@@ -95,8 +83,7 @@ def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
     task = one.add("Make a large file", "test -s large")
     world.trust()
     sh(world.remote, "config", "receive.maxInputSize", "100000")
-    one.ok("start")
-    one.ok("claim")
+    one.works()
     sh(one.top, "-c", "alias.make=!head -c 300000 /dev/urandom > large", "make")
     content = (one.top / "large").read_bytes()
 
@@ -116,12 +103,12 @@ def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_nex
     one.add("Never done", "false", "--max-attempts", "1", do="write b b")
     one.add("Dropped", "false", "--max-attempts", "1", do="write c c")
     world.trust()
-    hook(world, "case $1 in */rescue/*) exit 1;; esac")
+    world.hook("update", "case $1 in */rescue/*) exit 1;; esac")
     one.ends(9)
     assert one.ok("rescue", "list")["count"] == 2
     assert world.refs("rescue") == []
     one.ok("rescue", "drop", "task-002/1-1")
-    hook(world, "exit 0")
+    world.hook("update", "exit 0")
     one.file_task("next")
 
     one.ends(9)
@@ -134,7 +121,7 @@ def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_nex
 
 @pytest.mark.release
 def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
-    hook(world, 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
+    world.hook("update", 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
     assert (
         f"origin takes branches only, so what machines share is below refs/heads/harness/{world.name}."
@@ -142,9 +129,7 @@ def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
     )
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
     world.trust()
-    one.start()
-    until("a snapshot", lambda: world.refs("wip", below="refs/heads/harness"))
-    one.cut_power()
+    one.dies_working(lambda: world.refs("wip", below="refs/heads/harness"))
 
     two.ends(0)
 
@@ -175,7 +160,7 @@ def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
     ],
 )
 def test_what_a_host_refuses_is_said_when_a_machine_joins(world: World, made: str, said: str) -> None:
-    hook(world, made)
+    world.hook("update", made)
     if not made:
         sh(world.remote, "config", "receive.advertiseAtomic", "false")
     assert said in world.machine("one").joined
@@ -186,10 +171,7 @@ def test_what_a_killed_join_has_left_goes_with_a_later_one_and_live_ones_stay(wo
     one = world.machine("one")
     argv = ("store", "join", world.url, "--list", world.name)
     reached = world.stop_at("post-receive", "/turn/probe-")
-    with (world.place / "join.log").open("w") as log:
-        one.runs.append(forked.start(HARNESS, argv, one.top, one.env, log, log))
-    until("the refs", reached.exists)
-    one.cut_power()
+    one.dies_typing(*argv, reached=reached)
     live = probes(world)
     assert [name.split("/")[0] for name in live] == ["ready", "rescue", "turn", "wip"]
 

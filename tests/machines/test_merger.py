@@ -84,8 +84,7 @@ def test_a_run_that_is_killed_while_its_work_waits(world: World, survivor: str) 
     until("the end of the leases", lambda: len(alive.context("looks").store.ask().expired()) == 2)
     assert alive.start("-j", "1").wait() == 0, alive.printed
 
-    world.each_once(*tasks)
-    assert {task.attempts for task in tasks_of(alive)} == {0}
+    world.each_once_at_no_cost(*tasks)
     assert sh(world.remote, "show", "main:a", "main:b") == "done\ndone"
 
 
@@ -147,8 +146,7 @@ def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_it
     mine.leave()
 
     assert run.wait() == 0, one.printed
-    world.each_once(*tasks)
-    assert {task.attempts for task in tasks_of(one)} == {0}
+    world.each_once_at_no_cost(*tasks)
     assert f"{tasks[0]} has passed its check and waits to be merged" in one.printed
     (ran,) = recorder.runs(one.context())
     assert [(each.task, each.status) for each in ran.tried] == [(each, "completed") for each in tasks]
@@ -200,8 +198,7 @@ def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_ba
     assert run.wait() == 9, one.printed
     assert one.statuses_now[task] == "pending"
     one.ends(0)
-    world.each_once(task)
-    assert {each.attempts for each in tasks_of(one)} == {0}
+    world.each_once_at_no_cost(task)
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -228,13 +225,11 @@ def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
         run = one.start("-j", "1")
 
     assert run.wait() == 0, one.printed
-    world.each_once(*tasks)
-    assert {task.attempts for task in tasks_of(one)} == {0}
+    world.each_once_at_no_cost(*tasks)
     assert memory.read_text().split() == ["a", "b"]
 
 
 NO_ROOM = """\
-#!/bin/sh
 grep -q /rescue/ || exit 0
 echo 'fatal: No space left on device' >&2
 exit 1
@@ -260,9 +255,8 @@ def left_to_two(world: World) -> tuple[str, Path]:
 
 def test_checked_work_is_merged_although_the_remote_had_no_room_to_keep_it(world: World) -> None:
     """Its last push stays there for whoever takes the task, and no run that ends removes it."""
-    one, two, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
-    hook = world.remote / "hooks" / "pre-receive"
-    put(hook, NO_ROOM, executable=True)
+    _, two, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    hook = world.hook("pre-receive", NO_ROOM)
     task, memory = left_to_two(world)
     assert (world.refs("rescue"), len(world.refs("ready"))) == ([], 1)
     hook.unlink()
@@ -270,9 +264,8 @@ def test_checked_work_is_merged_although_the_remote_had_no_room_to_keep_it(world
 
     assert three.start("-j", "1").wait() == 0, three.printed
 
-    world.each_once(task)
+    world.each_once_at_no_cost(task)
     assert memory.read_text().split() == ["one"]
-    assert tasks_of(one)[0].attempts == 0
 
 
 def test_checked_work_that_cannot_be_fetched_now_is_waited_for(world: World) -> None:
@@ -293,16 +286,15 @@ def test_checked_work_that_cannot_be_fetched_now_is_waited_for(world: World) -> 
 
 
 def test_checked_work_that_only_a_dead_machine_has_is_done_again(world: World) -> None:
-    one, _, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    *_, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
     task, memory = left_to_two(world)
     sh(world.remote, "update-ref", "-d", f"refs/harness/{world.name}/rescue/{task}/1-2")
 
     assert three.start("-j", "1").wait() == 0, three.printed
 
-    world.each_once(task)
+    world.each_once_at_no_cost(task)
     assert memory.read_text().split() == ["one", "three"]
     assert "Its checked work is on the machine that made it only" in three.printed
-    assert tasks_of(one)[0].attempts == 0
 
 
 def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) -> None:
@@ -322,14 +314,12 @@ def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) ->
     mine.leave()
 
     assert run.wait() == 0, one.printed
-    world.each_once(*tasks)
+    world.each_once_at_no_cost(*tasks)
     assert "Alone the work passed its check" in one.printed
-    assert {task.attempts for task in tasks_of(one)} == {0}
     assert pushes(world) == 2
 
 
 FULL = """\
-#!/bin/sh
 while read old new ref; do
     [ "$ref" = refs/heads/main ] || continue
     echo try >> '{tries}'
@@ -343,8 +333,7 @@ def test_a_remote_that_has_no_room_for_the_branch_halts_no_task(world: World) ->
     one = world.machine("one")
     task = one.file_task("file")
     world.trust()
-    hook = world.remote / "hooks" / "pre-receive"
-    put(hook, FULL.replace("{tries}", str(world.place / "tries")), executable=True)
+    world.hook("pre-receive", FULL.replace("{tries}", str(world.place / "tries")))
 
     assert one.start().wait() == 0, one.printed
 

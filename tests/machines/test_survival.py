@@ -35,9 +35,7 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     world.trust()
     # A machine that died between the end of an attempt and the removal of its ref has left this.
     sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/task-009/1")
-    one.start()
-    until("a snapshot", lambda: len(world.refs("wip")) == 2)
-    one.cut_power()
+    one.dies_working(lambda: len(world.refs("wip")) == 2)
 
     two.ends(0)
 
@@ -79,9 +77,7 @@ def test_a_take_over_that_is_given_up_costs_no_attempt(world: World) -> None:
     do = "sh test -e half && echo done > file || { echo done > half; sleep 20; }"
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=do)
     world.trust()
-    one.start()
-    until("a snapshot", lambda: world.refs("wip"))
-    one.cut_power()
+    one.dies_working(lambda: world.refs("wip"))
     away = world.remote.rename(world.place / "away.git")
     begun = two("start").text
     until("a try", lambda: "cannot be recovered yet" in begun + two("recover").text)
@@ -89,9 +85,8 @@ def test_a_take_over_that_is_given_up_costs_no_attempt(world: World) -> None:
 
     one.ends(0)
 
-    world.each_once(task)
+    world.each_once_at_no_cost(task)
     has_both_files(world)
-    assert one.context("looks").store.ask().search()[0].attempts == 0, one.printed
 
 
 def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(world: World) -> None:
@@ -100,12 +95,8 @@ def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(wo
     do = "sh test -e half && echo done > file || { echo done > half; sleep 600; }"
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=do)
     world.trust()
-    one.start()
-    until("a snapshot", lambda: world.refs("wip"))
-    one.cut_power()
-    refusing = world.remote / "hooks" / "update"
-    put(refusing, '#!/bin/sh\ncase "$1" in */rescue/*) echo "no space left" >&2; exit 1;; esac\n')
-    refusing.chmod(0o755)
+    one.dies_working(lambda: world.refs("wip"))
+    refusing = world.hook("update", 'case "$1" in */rescue/*) echo "no space left" >&2; exit 1;; esac')
     two.ok("start")
     until("the first recovery", lambda: two.statuses_now[task] == "pending" or two.ok("recover") is None)
     refusing.unlink()
@@ -113,8 +104,7 @@ def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(wo
     sh(world.place / "seed", "commit", "-q", "--allow-empty", "-m", "By a person")
     sh(world.place / "seed", "push", "-q", str(world.remote), "main")
     sh(three.top, "pull", "-q")
-    three.ok("start")
-    three.ok("claim")
+    three.works()
     until("the second recovery", lambda: two.ok("recover") and two.statuses_now[task] == "pending")
     assert "three does not answer, and had pushed no work on it" in two.log_text
 
@@ -149,9 +139,7 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
     put(one.top / "mine.txt", "of the user\n")
     task = one.add("Make a file", "grep -q done file", do="sh cat half > file")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    put(one.top / "half", "done\n")
+    one.works("half")
     one.ok("checkpoint", "1/2", "half of it")
     put(one.top / "half", "done, and more\n")
 
@@ -254,14 +242,11 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
     task = one.add("Make a file", "grep -q done file", do="write file done")
     world.trust()
     reached = world.stop_at(hook, pattern)
-    one.start()
-    until("the step", reached.exists)
-    one.cut_power()
+    one.dies_working(reached.exists)
 
     two.ends(0)
 
-    world.each_once(task)
-    assert two.context("looks").store.ask().search()[0].attempts == 0
+    world.each_once_at_no_cost(task)
 
 
 @pytest.mark.parametrize(
@@ -282,9 +267,7 @@ def test_a_machine_dies_while_it_collects_on_a_branch(
     task = one.add("Make a file", "grep -q done file", do="write file done")
     world.trust()
     reached = world.stop_at(hook, pattern)
-    one.start("--merge", "branch")
-    until("the step", reached.exists)
-    one.cut_power()
+    one.dies_working(reached.exists, "--merge", "branch")
 
     next(each for each in world.machines if each.name == who).ends(0, "--merge", "branch")
 
@@ -319,8 +302,7 @@ def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> No
     asleep, awake = world.place / "asleep", world.place / "awake"
     # After git has seen where the branch is, and before it says what is to change.
     hook = f"#!/bin/sh\ntouch '{asleep}'; while [ ! -e '{awake}' ]; do sleep 0.05; done\n"
-    put(one.top / ".git" / "hooks" / "pre-push", hook)
-    (one.top / ".git" / "hooks" / "pre-push").chmod(0o755)
+    put(one.top / ".git" / "hooks" / "pre-push", hook, executable=True)
     late = one.start()
     until("the push", asleep.exists)
     held = world.stop_at("pre-receive", MAIN)

@@ -15,7 +15,7 @@ from harness_lib.rules import transitions
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests.machines.world import MAIN, World, at, taken
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import sh
 from tests.waiting import until
 
 
@@ -79,10 +79,15 @@ def enough() -> None:
     raise HeldError("enough", "")
 
 
-def test_a_person_who_pushes_in_between_is_no_obstacle(world: World, tmp_path: Path) -> None:
+def begun(world: World) -> tuple[Context, turn.Turn, str]:
+    """Return what a run sees that has the turn, its turn, and the commit that the branch has then."""
     ctx = at(world.machine("one"))
     mine = taken(ctx)
-    before = mine.begin()
+    return ctx, mine, mine.begin()
+
+
+def test_a_person_who_pushes_in_between_is_no_obstacle(world: World, tmp_path: Path) -> None:
+    ctx, mine, before = begun(world)
     sh(tmp_path, "clone", "-q", str(world.remote), "person")
     sh(tmp_path / "person", "commit", "-q", "--allow-empty", "-m", "Of a person")
     sh(tmp_path / "person", "push", "-q")
@@ -96,14 +101,8 @@ def test_a_person_who_pushes_in_between_is_no_obstacle(world: World, tmp_path: P
 
 
 def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world: World) -> None:
-    ctx = at(world.machine("one"))
-    mine = taken(ctx)
-    before = mine.begin()
-    put(
-        world.remote / "hooks" / "update",
-        '#!/bin/sh\ncase "$1" in refs/heads/*) echo "frozen" >&2; exit 1; esac\n',
-    )
-    (world.remote / "hooks" / "update").chmod(0o755)
+    ctx, mine, before = begun(world)
+    world.hook("update", 'case "$1" in refs/heads/*) echo "frozen" >&2; exit 1; esac')
 
     with pytest.raises(EnvSetupError, match="frozen"):
         mine.move(MAIN, *work(ctx, before))
@@ -135,11 +134,8 @@ def test_a_remote_that_never_answers_is_named_with_what_it_was_asked(
 
 
 def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
-    ctx = at(world.machine("one"))
-    mine = taken(ctx)
-    before = mine.begin()
-    put(world.remote / "hooks" / "post-receive", "#!/bin/sh\nkill -9 $PPID\n")
-    (world.remote / "hooks" / "post-receive").chmod(0o755)
+    ctx, mine, before = begun(world)
+    world.hook("post-receive", "kill -9 $PPID")
     move, commit = work(ctx, before)
 
     mine.move(MAIN, move, commit)
@@ -148,7 +144,6 @@ def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
 
 
 FULL = """\
-#!/bin/sh
 [ -e '{here}' ] || exit 0
 echo "{words}" >&2
 exit 1
@@ -167,8 +162,7 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> 
     world.trust()
     here = world.place / "full"
     here.touch()
-    put(world.remote / "hooks" / "pre-receive", FULL.format(here=here, words=words))
-    (world.remote / "hooks" / "pre-receive").chmod(0o755)
+    world.hook("pre-receive", FULL.format(here=here, words=words))
     run = one.start()
     until(
         "a try",
@@ -181,14 +175,8 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> 
 
 
 def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) -> None:
-    ctx = at(world.machine("one"))
-    mine = taken(ctx)
-    before = mine.begin()
-    put(
-        world.remote / "hooks" / "pre-receive",
-        "#!/bin/sh\necho lint timed out >&2\nexit 1\n",
-        executable=True,
-    )
+    ctx, mine, before = begun(world)
+    world.hook("pre-receive", "echo lint timed out >&2\nexit 1")
 
     with pytest.raises(EnvSetupError, match=r"has not taken main: .*lint timed out"):
         mine.move(MAIN, *work(ctx, before))

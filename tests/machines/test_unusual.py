@@ -114,9 +114,7 @@ def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_
     one = world.machine("one")
     task = one.add("Make a", "grep -q done a")
     world.trust()
-    one.ok("start")
-    one.ok("claim")
-    put(one.top / "a", "done\n")
+    one.works("a")
     with psycopg.connect(world.url, autocommit=True) as conn:
         conn.execute("update harness.list set name = name || ' (old)' where name = %s", (world.name,))
     world.machines.clear()
@@ -136,7 +134,6 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
     task = one.add("Make a", "grep -q done a")
     world.trust()
     name = {"HARNESS_WORKER_ID": "me"}
-    one.ok("start", **name)
     one.ok("claim", **name)
 
     for verb in ("start", "claim", "finish"):
@@ -185,14 +182,11 @@ def test_a_machine_that_died_without_a_push_costs_nothing(world: World, tmp_path
         do=f"sh test -e {began} || {{ touch {began}; sleep 600; }} ;; write a done",
     )
     world.trust()
-    one.start()
-    until("the agent", began.exists)
-    one.cut_power()
+    one.dies_working(began.exists)
 
     two.ends(0)
 
-    world.each_once(task)
-    assert two.context("looks").store.ask().search()[0].attempts == 0
+    world.each_once_at_no_cost(task)
     assert "one does not answer, and had pushed no work on it" in two.log_text
 
 

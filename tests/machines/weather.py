@@ -111,19 +111,12 @@ class SmallWorld(World):
         return world
 
     def plant(self) -> None:
-        seed = self.place / "seed"
-        seed.mkdir()
-        sh(seed, "init", "-q", "-b", "main")
-        put(seed / "README.md", "hello\n")
-        put(seed / ".gitignore", "*.pyc\nharness-tasks.json*\nharness-progress.txt\n.harness*\n")
-        sh(seed, "add", "-A")
-        sh(seed, "commit", "-q", "-m", "Begin")
         (self.place / "git").mkdir()
         subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(self.place / "git")], check=True
         )
         self.stack.callback(subprocess.run, ["umount", "-l", str(self.place / "git")], check=False)
-        sh(self.place, "clone", "-q", "--bare", str(seed), str(self.remote))
+        super().plant()
 
     @property
     def remote(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +13,14 @@ import pytest
 
 from harness_lib.attempts import remote, turn
 from harness_lib.core.context import Context, Merging
-from tests import postgres
-from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import put, sh
+from tests import forked, postgres
+from tests.runs.workshop import HARNESS, Workshop, descendants
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Said
+from tests.waiting import until
 
 MAIN = "refs/heads/main"
 HOOK = """\
-#!/bin/sh
 grep -q '{pattern}' || exit 0
 mkdir '{reached}' 2>/dev/null || exit 0
 while [ ! -e '{reached}/go' ]; do sleep 0.05; done
@@ -52,6 +53,26 @@ class Machine(Workshop):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
+    def works(self, *files: str) -> str:
+        """Claim the next task and make its `files`, as an agent in a chat does; return its id."""
+        task = str(self.ok("claim")["task"]["id"])
+        for name in files:
+            put(self.top / name, "done\n")
+        return task
+
+    def dies_typing(self, *argv: str, reached: Path) -> None:
+        """Type a command, and die when it has come to what makes `reached`."""
+        with (self.home.parent / "typed.log").open("w") as log:
+            self.runs.append(forked.start(HARNESS, argv, self.top, self.env, log, log))
+        until("the step", reached.exists)
+        self.cut_power()
+
+    def dies_working(self, moment: Callable[[], object], *argv: str) -> None:
+        """Start a run, and die when the moment has come."""
+        self.start(*argv)
+        until("the moment", moment)
+        self.cut_power()
+
     @property
     def log_text(self) -> str:
         """Return the log of the list as this machine has it."""
@@ -79,15 +100,17 @@ class World:
         """Make a remote with one commit; skip the test where there is no PostgreSQL."""
         url = postgres.require()
         world = cls(place, url, f"shop-{os.urandom(4).hex()}")
-        seed = place / "seed"
+        world.plant()
+        return world
+
+    def plant(self) -> None:
+        """Make the remote, with one commit."""
+        seed = self.place / "seed"
         seed.mkdir()
         sh(seed, "init", "-q", "-b", "main")
-        put(seed / "README.md", "hello\n")
-        put(seed / ".gitignore", "*.pyc\nharness-tasks.json*\nharness-progress.txt\n.harness*\n")
-        sh(seed, "add", "-A")
-        sh(seed, "commit", "-q", "-m", "Begin")
-        sh(place, "clone", "-q", "--bare", str(seed), str(world.remote))
-        return world
+        ignored = "*.pyc\nharness-tasks.json*\nharness-progress.txt\n.harness*\n"
+        commit_all(seed, "Begin", {"README.md": "hello\n", ".gitignore": ignored})
+        sh(self.place, "clone", "-q", "--bare", str(seed), str(self.remote))
 
     @property
     def remote(self) -> Path:
@@ -119,11 +142,14 @@ class World:
         """Return the lines of the remote's branch, oldest first."""
         return sh(self.remote, "log", "--reverse", f"--format={form}", "main").splitlines()
 
+    def hook(self, name: str, text: str) -> Path:
+        """Let the remote run the lines `text` as its hook `name`; return the file of it."""
+        return put(self.remote / "hooks" / name, f"#!/bin/sh\n{text}\n", executable=True)
+
     def stop_at(self, hook: str, pattern: str) -> Path:
         """Let the remote's `hook` wait, once, in a push of `pattern`; return what it makes then."""
         reached = self.place / f"reached-{hook}"
-        put(self.remote / "hooks" / hook, HOOK.format(pattern=pattern, reached=reached))
-        (self.remote / "hooks" / hook).chmod(0o755)
+        self.hook(hook, HOOK.format(pattern=pattern, reached=reached))
         return reached
 
     def restart_database(self) -> None:
@@ -150,6 +176,11 @@ class World:
         )
         assert (self.refs("wip"), self.refs("ready")) == ([], [])
 
+    def each_once_at_no_cost(self, *tasks: str) -> None:
+        """As `each_once`, and no attempt was counted."""
+        self.each_once(*tasks)
+        assert {task.attempts for task in self.machines[0].context("looks").store.ask().search()} == {0}
+
     def close(self) -> None:
         for machine in self.machines:
             machine.close()
@@ -171,11 +202,7 @@ def taken(ctx: Context) -> turn.Turn:
 
 def held(world: World, machine: Machine) -> turn.Turn:
     """Take the turn, so that work begins to wait; note each push of the branch in the file `pushes`."""
-    put(
-        world.remote / "hooks" / "update",
-        f'#!/bin/sh\n[ "$1" = {MAIN} ] && echo "$3" >> {world.place}/pushes\nexit 0\n',
-    )
-    (world.remote / "hooks" / "update").chmod(0o755)
+    world.hook("update", f'[ "$1" = {MAIN} ] && echo "$3" >> {world.place}/pushes\nexit 0')
     mine = taken(at(machine))
     mine.begin()
     return mine

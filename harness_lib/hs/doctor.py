@@ -110,12 +110,12 @@ def _stages(runtime: Runtime) -> Iterator[Finding]:
     """Find hooks of stages that nothing goes to: neither hs, nor a hook or command that names the stage."""
     known = discovery.stages()
     programs = [plugin for plugin in runtime.table.all if os.path.isabs(plugin.origin)]  # noqa: PTH117
-    texts = {plugin.origin: _bytes(plugin.origin) for plugin in programs}
+    texts = {plugin.origin: disk.read_text(Path(plugin.origin)) for plugin in programs}
     for plugin in programs:
         if plugin.kind != "hooks.d" or plugin.stage in known:
             continue
         others = (text for origin, text in texts.items() if Path(origin).parent != Path(plugin.origin).parent)
-        if not any(plugin.stage.encode() in text for text in others):
+        if not any(plugin.stage in text for text in others):
             what = f"the hook {plugin.origin} never runs: there is no stage {plugin.stage}"
             yield Finding("plugins", what, _instead(plugin.stage, known, "stages"))
 
@@ -191,7 +191,7 @@ def _settings(runtime: Runtime) -> Iterator[Finding]:
         named = [key for key in disk.read_conf(path) if not key.startswith("header.")]
         yield from _misspelt(path, named, _PROVIDER)
     for path in _files(runtime, "models.conf"):
-        lines = [line.split()[1:] for line in _bytes(str(path)).decode("utf-8", "replace").splitlines()]
+        lines = [line.split()[1:] for line in disk.read_text(path).splitlines()]
         pairs = [word.partition("=")[0] for line in lines for word in line if "=" in word]
         yield from _misspelt(path, pairs, _MODEL)
 
@@ -204,7 +204,7 @@ def _rules(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("settings", f"{error}, so no call runs", "repair it")
         return
     for path in _files(runtime, permissions.FILE):
-        named = (as_object(_bytes(str(path)).decode("utf-8", "replace")) or {}).get("permissions") or {}
+        named = disk.read_object(path).get("permissions") or {}
         yield from _misspelt(path, named, _PERMISSIONS)
 
 
@@ -225,13 +225,6 @@ def _files(runtime: Runtime, pattern: str) -> list[Path]:
     mine = [Path(source) for source in trust.usable(runtime)]
     outside = (source for source in mine if not source.is_relative_to(runtime.root))
     return [path for source in outside for path in sorted(source.glob(pattern)) if path.is_file()]
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
 
 
 def _credentials(runtime: Runtime) -> Iterator[Finding]:

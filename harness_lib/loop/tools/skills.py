@@ -94,12 +94,7 @@ def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
 
 
 def _read(path: Path) -> Skill | None:
-    try:
-        # Not from a device, which never ends.
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    except OSError:
-        return None
-    lines = text.splitlines()
+    lines = disk.read_text(path).splitlines()
     end = next((at for at, line in enumerate(lines) if at and line.strip() == "---"), 0)
     if not end or lines[0].strip() != "---":
         return None

@@ -77,8 +77,8 @@ def with_files(runtime: Runtime, text: str) -> str:
 def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
     for match in list(re.finditer(_MENTION, text))[:_MOST_FILES]:
         for name in (match[1],) if match[1] else (match[2], match[2].rstrip(_BEHIND)):
-            # Not by pathlib: it raises an error for an unknown user, or a name that is too long.
-            path = runtime.work_directory / os.path.expanduser(name)  # noqa: PTH111
+            path = runtime.place(name)
+            # `Path.exists` raises an error for a name that is too long.
             if name and os.path.exists(path):  # noqa: PTH110
                 yield name, path
                 break

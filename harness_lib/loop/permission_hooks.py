@@ -141,7 +141,6 @@ def _paths(runtime: Runtime, value: Any, key: str = "") -> Iterator[Path]:
         for inner in value:
             yield from _paths(runtime, inner, key)
     elif isinstance(value, str) and 0 < len(value) < _LONGEST and value.isprintable():
-        # Not by pathlib: it raises an error for an unknown user.
-        path = runtime.work_directory / os.path.expanduser(value)  # noqa: PTH111
+        path = runtime.place(value)
         if key == _PATH or os.path.lexists(path):
             yield path

@@ -371,12 +371,12 @@ def _paths(runtime: Runtime, name: str, tool_input: Json) -> list[str]:
 
 
 def _real(runtime: Runtime, path: str) -> str:
-    return os.path.realpath(runtime.work_directory / os.path.expanduser(path.replace("\0", "")))  # noqa: PTH111
+    return os.path.realpath(runtime.place(path.replace("\0", "")))
 
 
 def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
     """Return whether an ask or deny rule matches `path`, as it is named or where it leads."""
-    full = str(runtime.work_directory / os.path.expanduser(path.replace("\0", "")))  # noqa: PTH111
+    full = str(runtime.place(path.replace("\0", "")))
     # A pattern of the shell stands for the files that it matches.
     is_pattern = any(c in path for c in "*?[")
     found = list(islice(glob.iglob(full), _MOST_FOUND)) if is_pattern else []  # noqa: PTH207 (an absolute one)

@@ -140,6 +140,11 @@ class Runtime:
         self.session, self.work_directory = session, session.cwd
         self.stream = Stream(session.directory / ".stream")
 
+    def place(self, text: str) -> Path:
+        """Return the path that `text` names, seen from the session's directory; ~ is a home directory."""
+        # Not by pathlib: it raises an error for an unknown user.
+        return self.work_directory / os.path.expanduser(text)  # noqa: PTH111
+
     def messages(self) -> list[Message]:
         """Return the messages of the session; without one there are none."""
         return list(self.session.messages()) if self.session else []

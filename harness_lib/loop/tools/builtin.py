@@ -127,8 +127,7 @@ def path_of(runtime: Runtime, tool_input: Json) -> Path:
     text = text_of(tool_input, "path")
     if not text or "\0" in text:
         raise ToolError("path is required")
-    # Not by pathlib: it raises an error for an unknown user.
-    path = confined.place_of(runtime, runtime.work_directory / os.path.expanduser(text))  # noqa: PTH111
+    path = confined.place_of(runtime, runtime.place(text))
     if is_secret(path):
         raise ToolError(f"{text} {REFUSED}")
     if problem := confined.problem(runtime, path):

@@ -53,7 +53,7 @@ def decided(run: Runtime, name: str = "bash", **tool_input: object) -> permissio
         ([ASK, ALLOW], "deny", "it deletes"),
         ([ASK, DENY], "deny", "not on my watch"),
         ([{"decision": "perhaps"}], "deny", "unknown decision"),
-        ([{"input": "no object"}], "deny", "no JSON object"),
+        ([{"input": "no object"}], "deny", "not a JSON object"),
     ],
 )
 def test_the_strictest_gate_counts(

@@ -57,6 +57,11 @@ def _tried(ctx: Context, there: There) -> Iterator[str]:
                 f"{there.remote} takes branches only, so what machines share is below "
                 f"{branches.ref()}. Let no job of the host run for these branches."
             )
+            if remote.listed(ctx, there, there.remote, there.ref("turn", "*")):
+                yield (
+                    f"Other machines have used refs below {there.ref()}: what they push there is not seen "
+                    "here, until all of them join again and find the same."
+                )
     for each in refusals:
         needs = "A merge pushes two refs at once. " if NO_ATOMIC in each.why else ""
         yield f"Work cannot be shared yet: {each.why}. {needs}What a host must allow: docs/many-machines.md"

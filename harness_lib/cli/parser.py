@@ -170,7 +170,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
     parser = _parser(first if first in names else None)
     args, unknown = parser.parse_known_args(argv)
-    if unknown and argv[-len(unknown) :] == unknown and not any(word.startswith("-") for word in unknown):
+    if unknown and not any(word.startswith("-") for word in unknown):
         args, unknown = parser.parse_known_args(_words_first(argv, unknown))
     if unknown:
         words = without_credentials(" ".join(unknown))
@@ -178,16 +178,19 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _words_first(argv: Sequence[str], last: Sequence[str]) -> list[str]:
-    """Return `argv` with its `last` words before the first option.
+def _words_first(argv: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return `argv` with `words` of it before the first option.
 
     Before 3.13, argparse takes words that may be left out only there.
     """
-    front = [*argv[: -len(last)]]
+    rest = [*reversed(argv)]
+    for word in words:
+        rest.remove(word)
+    rest.reverse()
     at = next(
-        (place for place, word in enumerate(front) if word.startswith("-") and word != "--json"), len(front)
+        (place for place, word in enumerate(rest) if word.startswith("-") and word != "--json"), len(rest)
     )
-    return [*front[:at], *last, *front[at:]]
+    return [*rest[:at], *words, *rest[at:]]
 
 
 def _meant_before_verb(word: str) -> str:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import recovery, transitions
+from harness_lib.system.processes import owner
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
@@ -15,10 +16,18 @@ HELP_ORDER = 195
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back."""
+    """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back.
+
+    Nor is that of a worker of this name on another machine: if that one is dead, its lease must end.
+    """
+    here = (None, owner.machine(ctx.env))
     with ctx.store.transaction("tasks") as tx:
         mine = (task for task in tx.in_progress() if recovery.is_mine(task, ctx.owner.worker))
-        held = [task for task in mine if tx.concurrent and task.lease_expires_at is not None]
+        held = [
+            task
+            for task in mine
+            if tx.concurrent and task.lease_expires_at is not None and task.machine in here
+        ]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
     message = f"renewed: {', '.join(task.id for task in held)}" if held else "No active lease to renew."

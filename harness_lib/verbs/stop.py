@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import reconcile
-from harness_lib.core import rechecked, sessions
+from harness_lib.core import late, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """End this worker's session, or the one that was typed. It is no error if this worker has none."""
-    ending = _session(ctx.store.ask_to_change(), ctx, args.session)
+    ending = _ending(ctx, args.session)
     trees, warnings = _trees(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:
         session = _session(tx, ctx, args.session)
@@ -53,6 +53,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         next=then,
         warnings=warnings,
     )
+
+
+def _ending(ctx: Context, number: int | None) -> Session | None:
+    """Return the session that is to end. Raises RefusedError if it is that of a namesake elsewhere."""
+    questions = ctx.store.ask_to_change()
+    if number is None:
+        late.refuse_namesake(ctx, questions)
+    return _session(questions, ctx, number)
 
 
 def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> str:

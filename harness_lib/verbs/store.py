@@ -165,6 +165,8 @@ def _leaves(git: Git, args: Namespace) -> leaving.Leaving:
         target=before.target if args.target_remote is None else args.target_remote,
         snapshots=before.snapshots and not args.no_snapshots,
         most=before.most if args.max_snapshot is None else args.max_snapshot,
+        # Whether the remote takes branches only is tried anew.
+        refs=leaving.REFS,
     )
 
 

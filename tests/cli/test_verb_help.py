@@ -133,7 +133,13 @@ def test_a_misspelt_option_is_told_the_one_that_was_meant(typed: list[str], hint
 
 @pytest.mark.parametrize(
     "typed",
-    ["init --print URL", "move --list shop URL", "--json init --roles --print URL", "init URL --print"],
+    [
+        "init --print URL",
+        "init --print URL --roles",
+        "move --list shop URL",
+        "--json init --roles --print URL",
+        "init URL --print",
+    ],
 )
 def test_a_word_that_may_be_left_out_stands_before_or_behind_the_options(typed: str) -> None:
     """The argparse of Python 3.10 to 3.12 takes it only before them."""

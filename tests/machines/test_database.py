@@ -343,6 +343,15 @@ def test_no_password_gets_into_a_file_of_the_project(world: World) -> None:
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
 
 
+def test_without_its_mirror_a_project_is_found_by_its_link(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    task = one.add("Work", "test -f done")
+    for argv in (("status",), ("start",)):
+        (two.top / "harness-tasks.json").unlink(missing_ok=True)
+        assert two(*argv).code == 0
+        assert task in (two.top / "harness-tasks.json").read_text()
+
+
 def test_the_way_there_and_back(world: World) -> None:
     one = world.machine("one")
     one.add("Work", "test -f done")

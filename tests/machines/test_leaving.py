@@ -166,6 +166,29 @@ def test_what_a_host_refuses_is_said_when_a_machine_joins(world: World, made: st
     assert said in world.machine("one").joined
 
 
+def test_machines_that_push_to_different_places_are_told_so_and_a_second_join_looks_anew(
+    world: World,
+) -> None:
+    """A host may have refused for a moment what it has taken before."""
+    one = world.machine("one")
+    one.file_task("a")
+    world.trust()
+    one.ends(0)
+    hook(world, 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
+    two = world.machine("two")
+    assert "takes branches only" in two.joined
+    assert f"Other machines have used refs below refs/harness/{world.name}" in two.joined
+
+    hook(world, "exit 0")
+    said = two.ok("store", "join", world.url, "--list", world.name)["message"]
+
+    assert "branches only" not in said
+    two.file_task("b")
+    world.trust()
+    two.ends(0)
+    assert (world.refs("turn"), world.refs("turn", below="refs/heads/harness")) == (["main"], [])
+
+
 def test_what_a_killed_join_has_left_goes_with_a_later_one_and_live_ones_stay(world: World) -> None:
     """A join that goes on on another machine has refs of the same kinds."""
     one = world.machine("one")

@@ -219,7 +219,9 @@ create or replace trigger keep_claim before update on harness.task
 
 -- Give a login or a group the role `as_role` in the list called `list_name`; null takes it away.
 create or replace function harness.admit(list_name text, who regrole, as_role text) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+-- A role that is withdrawn without having been given is a warning of PostgreSQL 15.
+set client_min_messages = error as $$
 declare
   mine bigint := (select key from harness.list where name = list_name);
   each text;

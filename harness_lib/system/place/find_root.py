@@ -23,6 +23,7 @@ SETTINGS = "harness.toml"
 ENABLE_FLAG = ".harness-active"
 PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
+LINK = "store.json"
 NOTE = "harness/root"
 # What a git directory has; a broken one perhaps only one of them.
 GIT_HAS = ("HEAD", "objects")
@@ -170,7 +171,7 @@ def upwards(start: str) -> Iterator[str]:
 
 
 def _holds_state(directory: str) -> bool:
-    """Return whether `directory` has the list or, if it was lost, a generation to restore it from."""
+    """Return whether `directory` has the list or, if it was lost, what says where to restore it from."""
     state = os.path.join(directory, STATE_FILE)
     if os.path.isfile(state) or os.path.islink(state):
         # A link is not skipped: whoever opens the list refuses it.
@@ -180,7 +181,7 @@ def _holds_state(directory: str) -> bool:
             return any(entry.is_file(follow_symlinks=False) for entry in entries)
     except OSError:
         # Usually missing; a directory that cannot be read belongs to another user.
-        return False
+        return os.path.isfile(os.path.join(directory, PRIVATE_DIR, LINK))
 
 
 def _is_bare(root: str) -> bool:

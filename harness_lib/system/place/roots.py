@@ -67,7 +67,7 @@ class Root:
         # A record of each run.
         self.runs = self.private / "runs"
         # Where the list is, if it is in a database.
-        self.link = self.private / "store.json"
+        self.link = self.private / find_root.LINK
         # The output of checks.
         self.logs = self.private / "logs"
 

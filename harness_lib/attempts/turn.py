@@ -125,7 +125,8 @@ class Turn:
             # The answer was lost on the way back.
             remote.follow(self._ctx, self.there, tip)
             return
-        if (git.ref(there.tracking) or "") == old and git.ref(self._copy) == before:
+        is_same = (git.ref(there.tracking) or "") == old and git.ref(self._copy) == before
+        if is_same and not self._is_gone(ref):
             remote.require_refusal(there, answer)
             verb = "run" if ctx.target else "finish"
             propose = typed.harness(verb, "--merge", "pull-request")
@@ -174,7 +175,7 @@ class Turn:
             git.set_ref(self._copy, mine)
         else:
             remote.require(self._ctx, there)
-            if (git.ref(self._copy) or "") == present:
+            if (git.ref(self._copy) or "") == present and not self._is_gone(ref):
                 remote.require_refusal(there, answer)
                 raise EnvSetupError(
                     f"{there.remote} does not take the ref {ref}: {answer.why}.",
@@ -182,6 +183,17 @@ class Turn:
                 )
         self._mine = mine if git.ref(self._copy) == mine else ""
         return bool(self._mine)
+
+    def _is_gone(self, ref: str) -> bool:
+        """Return whether the remote has lost the mark that we know: it was made anew, or somebody removed it.
+
+        Then we know of none from now on. Raises RemoteAwayError.
+        """
+        git = self.there.git
+        if git.ref(self._copy) is None or remote.listed(self._ctx, self.there, self.there.remote, ref):
+            return False
+        git.delete_ref(self._copy)
+        return True
 
     def _mark(self, message: str) -> str:
         git = self.there.git

@@ -100,6 +100,25 @@ def test_a_person_who_pushes_in_between_is_no_obstacle(world: World, tmp_path: P
     assert world.log() == ["Begin", "Of a person", "Work of run-1"]
 
 
+def test_a_mark_that_the_remote_has_lost_is_made_again(world: World) -> None:
+    """Somebody has removed the refs of harness, or set the remote up anew."""
+    ctx = at(world.machine("one"))
+    mine, mark = taken(ctx), f"refs/harness/{world.name}/turn/main"
+    mine.begin()
+    mine.leave()
+    sh(world.remote, "update-ref", "-d", mark)
+    again = taken(ctx)
+    before = again.begin()
+    sh(world.remote, "update-ref", "-d", mark)
+
+    with pytest.raises(target_branch.MovedError):
+        again.move(MAIN, *work(ctx, before))
+    assert again.begin() == before
+    again.move(MAIN, *work(ctx, before))
+
+    assert world.log() == ["Begin", "Work of run-1"]
+
+
 def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world: World) -> None:
     ctx, mine, before = begun(world)
     world.hook("update", 'case "$1" in refs/heads/*) echo "frozen" >&2; exit 1; esac')

@@ -160,7 +160,9 @@ class Worker:
         if task is None:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False
-        return not self._is_admitted() or self._take(session, questions, task)
+        # A look that is kept would hold a connection of a pooler while the agent works.
+        del questions
+        return not self._is_admitted() or self._take(session, task)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Requeue the task of the previous worker, if the run could not do that when it was killed."""
@@ -175,7 +177,7 @@ class Worker:
             self.tell(Idle(tried.message))
         return tried.how in ("handed back", "queued", "given up")
 
-    def _take(self, session: Session, questions: Questions, task: Task) -> bool:
+    def _take(self, session: Session, task: Task) -> bool:
         """Claim a task and take it to its end; return False if none can be claimed now.
 
         A problem with `task`, the first in order, must not keep the others waiting.
@@ -186,7 +188,8 @@ class Worker:
         context, settings = self._clean()
         try:
             # Without a check it can never be completed: no agent is started for it.
-            check.require_check(context, questions, task)
+            if not check_of(task).is_given:
+                check.require_check(context, context.store.ask(), task)
             taken = claim.take(context, session, task.id, settings)
         except UsageError:
             # Another worker was faster.

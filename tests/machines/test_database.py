@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 import subprocess
@@ -14,11 +15,14 @@ import pytest
 from harness_lib import __version__
 from harness_lib.attempts import check, remote, turn
 from harness_lib.errors import AwayError
+from harness_lib.runs.worker import Worker
+from harness_lib.runs.worker_port import WorkerConfig
+from harness_lib.state.pgstore.moments import Looking
 from harness_lib.task import Task
 from tests import postgres
 from tests.cli.loading import executed
 from tests.conftest import CHECKOUT, Harness
-from tests.machines.world import Machine, World
+from tests.machines.world import MAIN, Machine, World
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
@@ -341,6 +345,27 @@ def test_no_password_gets_into_a_file_of_the_project(world: World) -> None:
             assert SECRET not in said.text
     files = [path for path in one.top.rglob("*") if path.is_file()]
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+def test_no_look_is_kept_while_an_agent_works(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a transaction, and the connection of a pooler, until the server ends it."""
+    one = world.machine("one")
+    one.file_task("a")
+    world.trust()
+    one.ok("start", HARNESS_WORKER_ID="run-1")
+    orders = WorkerConfig(worker="run-1#1", number=1, place="", target=MAIN, agent_command="true")
+    worker = Worker(one.context(orders.worker), orders, lambda _event: None)
+    worker.allowed.release()
+    kept: list[object] = []
+
+    def take(*given: object) -> bool:
+        looks = (each for each in (*given, *gc.get_objects()) if isinstance(each, Looking))
+        kept.extend(each for each in looks if each._moments.link.name == world.name)
+        return False
+
+    monkeypatch.setattr(Worker, "_take", take)
+    assert not worker._one()
+    assert kept == []
 
 
 def test_without_its_mirror_a_project_is_found_by_its_link(world: World) -> None:

@@ -174,12 +174,12 @@ def test_machines_that_push_to_different_places_are_told_so_and_a_second_join_lo
     one.file_task("a")
     world.trust()
     one.ends(0)
-    hook(world, 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
+    world.hook("update", 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
     two = world.machine("two")
     assert "takes branches only" in two.joined
     assert f"Other machines have used refs below refs/harness/{world.name}" in two.joined
 
-    hook(world, "exit 0")
+    world.hook("update", "exit 0")
     said = two.ok("store", "join", world.url, "--list", world.name)["message"]
 
     assert "branches only" not in said

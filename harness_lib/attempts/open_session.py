@@ -250,11 +250,11 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     questions = ctx.store.ask()
     extra = {"git": facts._asdict(), "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
-        answer = rechecked.reply("start", questions, opened.stop, opened.recovered, extra)
+        answer = rechecked.reply(questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     if sessions.must_check(questions, ctx):
-        return rechecked.final_check("start", questions, opened.session, opened.recovered, extra)
+        return rechecked.final_check(questions, opened.session, opened.recovered, extra)
     held = questions.held_by(ctx.owner.worker)
     upcoming = held or held_out.next_here(ctx, questions).task
     lines = [
@@ -270,7 +270,6 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     doubts = [doubt] if (doubt := trust.doubt(ctx, questions)) else []
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
     return Reply(
-        "start",
         "\n".join([*lines, *more]),
         session=opened.session.number,
         task=upcoming,

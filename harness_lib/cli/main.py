@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
             reply = rights.without_refused(args.command.answer(ctx, args, screen))
         else:
             reply = args.command.answer(ctx, args, screen)
-        return render.reply(_complete(reply, ctx), screen)
+        return render.reply(_complete(reply, verb, ctx), screen)
     except HarnessError as error:
         problem = error
     except BrokenPipeError:
@@ -98,11 +98,12 @@ def _context(screen: Screen) -> Context:
     )
 
 
-def _complete(reply: Reply, ctx: Context) -> Reply:
-    """Add the warnings of the list's transactions to `reply`."""
+def _complete(reply: Reply, verb: str, ctx: Context) -> Reply:
+    """Add the name of the verb and the warnings of the list's transactions to `reply`."""
     if "store" in ctx.__dict__:
         sessions.show(ctx)
-    return reply._replace(warnings=tuple(dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))))
+    warnings = dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))
+    return reply._replace(verb=verb, warnings=tuple(warnings))
 
 
 def _list_warnings(ctx: Context | None) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class _FirstSteps:
             [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
         )
         missing = render.advice(ctx.env.get("PATH", ""))
-        return Reply("harness", "\n".join([FIRST_STEPS, *([missing] if missing else []), *elsewhere]))
+        return Reply("\n".join([FIRST_STEPS, *([missing] if missing else []), *elsewhere]))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -41,7 +41,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
         task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
         return leave(ctx, error, "add", by, json.dumps(codec.written(draft)))
-    return Reply("add", f"proposed: {quoting.title(task)}\nThe user decides about it; go on with your task.")
+    return Reply(f"proposed: {quoting.title(task)}\nThe user decides about it; go on with your task.")
 
 
 def from_letter(ctx: Context, by: str, text: str) -> Reply:
@@ -52,7 +52,7 @@ def from_letter(ctx: Context, by: str, text: str) -> Reply:
         task = _record(ctx, by, codec.decode_task({**allowed, "id": PREFIX, "status": "pending"}))
     except (ValueError, TypeError, AttributeError, ContractError) as error:
         raise UsageError(f"Invalid proposal: {error}", "harness add --help") from error
-    return Reply("add", f"proposed: {quoting.title(task)}")
+    return Reply(f"proposed: {quoting.title(task)}")
 
 
 def _record(ctx: Context, by: str, draft: Task) -> Task:
@@ -82,7 +82,6 @@ def show(ctx: Context) -> Reply:
     waiting = ctx.store.ask().proposals()
     lines = [line for task in waiting for line in _lines_of(task)]
     return Reply(
-        "add",
         "\n".join(lines) or "No task is proposed.",
         next="harness add --proposed N" if waiting else "harness status",
         extra={
@@ -121,7 +120,6 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
         then = ownership.next_command(ctx, tx)
     warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
     return Reply(
-        "add",
         "\n".join(f"added {task.id} [{task.priority}]: {quoting.title(task)}" for task in added),
         task=added[-1] if added else None,
         next=then,
@@ -139,7 +137,7 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
             chosen = _find(tx, each)
             tx.drop_proposal(chosen.id)
             rights.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
-    return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
+    return Reply(f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 
 
 def _find(questions: Questions, asked: int) -> Task:
@@ -200,4 +198,4 @@ def leave(
     except OSError:
         raise refused from None
     name = task.id if task else task_id
-    return Reply(verb, f"{verb} for {name}: left for the run, which records it.", task=task)
+    return Reply(f"{verb} for {name}: left for the run, which records it.", task=task)

@@ -201,13 +201,12 @@ def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
 
 
 def reply(
-    verb: str,
     questions: Questions,
     stop: StopReason | None,
     preface: tuple[str, ...] = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
-    """Return the reply of `verb` for the reason `stop`, after the lines of `preface`."""
+    """Return the reply of a verb for the reason `stop`, after the lines of `preface`."""
     reason: StopReason = stop or "done"
     counts, sentence = questions.counts(), words(questions, reason)
     go_on = then(questions, reason) if counts.total else ADD
@@ -217,7 +216,6 @@ def reply(
     if reason == "recheck_failed":
         halted = red_lines(questions)
     return Reply(
-        verb,
         "\n".join([*preface, sentence, *halted, stats.render(counts)]),
         exit=Exit.STOP,
         stop=reason,
@@ -227,15 +225,13 @@ def reply(
 
 
 def final_check(
-    verb: str,
     questions: Questions,
     session: Session,
     preface: Sequence[str] = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
-    """Return the reply of `verb` if only the final check is left for `session`."""
+    """Return the reply of a verb if only the final check is left for `session`."""
     return Reply(
-        verb,
         "\n".join([*preface, CHECK_LEFT, stats.render(questions.counts())]),
         exit=Exit.STOP,
         session=session.number,

@@ -17,10 +17,9 @@ class Reply(NamedTuple):
     """The outcome of a verb.
 
     `message` is for the caller, `next` is the next command, `stop` is the reason why nothing is left to do.
-    `extra` has additional keys of the verb for the JSON object.
+    `extra` has additional keys of the verb for the JSON object. `verb` is its name, which `cli` fills in.
     """
 
-    verb: str
     message: str
     exit: Exit = Exit.DONE
     session: int | None = None
@@ -29,6 +28,7 @@ class Reply(NamedTuple):
     next: str | None = None
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, object] = NO_EXTRA
+    verb: str = ""
 
     def document(self) -> dict[str, object]:
         """Return the JSON object of schemas/reply.schema.json."""

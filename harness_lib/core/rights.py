@@ -136,7 +136,7 @@ def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
         new = old._replace(**changes)
         changed = [name for name in changes if getattr(new, name) != getattr(old, name)]
         if not changed:
-            return Reply("edit", "The list has these settings already.", next="harness status")
+            return Reply("The list has these settings already.", next="harness status")
         if any(_is_more(getattr(new, name), getattr(old, name)) for name in _LIMITS):
             require_user(ctx, "How much may be done here", typed.harness("edit", rest="…"))
         if "concurrency_mode" in changed:
@@ -147,7 +147,7 @@ def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
         story = "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
         log(tx, ctx, f"edited {story}")
         then = sessions.unless_held(tx, ctx, "harness start")
-    return Reply("edit", f"the list is edited: {story}", next=then, warnings=tuple(tx.warnings))
+    return Reply(f"the list is edited: {story}", next=then, warnings=tuple(tx.warnings))
 
 
 def _is_more(new: int, old: int) -> bool:

@@ -154,7 +154,7 @@ def closed(ctx: Context, why: Why) -> Closed:
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
-    answer = rechecked.reply("run", ctx.store.ask(), why)
+    answer = rechecked.reply(ctx.store.ask(), why)
     code, stop = _stopped(why, _waits(ctx))
     first = [*recovered, rechecked.words(ctx.store.ask(), why or "done")]
     extra = {**answer.extra, **_extra(ctx, beginning(ctx), Spent())}
@@ -202,7 +202,6 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     report = "\n".join(_lines(ctx, first))
     code, reason = _stopped(stop, _waits(ctx))
     return Reply(
-        "run",
         report,
         exit=code,
         stop=reason,

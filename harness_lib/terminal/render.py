@@ -159,7 +159,8 @@ def _draw(stream: TextIO, text: str, style: str = "") -> None:
 def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dict[str, object]:
     said = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
     extra = {"error": said, **problem.extra}
-    return Reply(verb, problem.message, problem.exit_code, warnings=warnings, extra=extra).document()
+    failed = Reply(problem.message, problem.exit_code, warnings=warnings, extra=extra, verb=verb)
+    return failed.document()
 
 
 def _dump(document: object) -> str:

@@ -129,7 +129,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
         done = transitions.attest(task, now=tx.now, commit=ctx.main.ref(kept) if kept else None)
         tx.replace(done)
         rights.log(tx, ctx, f"accepted {quoting.one_line(task.halt or '', quoting.REASON_LENGTH)}", task.id)
-    return Reply("accept", f"{done.id} completed: you have looked.", task=done, next="harness status")
+    return Reply(f"{done.id} completed: you have looked.", task=done, next="harness status")
 
 
 def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def _ended(task: Task, ended: outcome.Ended | None) -> Reply:
 
 
 def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -> Reply:
-    return Reply("accept", message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
+    return Reply(message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
 
 
 def _complete(ctx: Context, task_id: str, merge: Merge | None, into: str | None) -> outcome.Ended | None:

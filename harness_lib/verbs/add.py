@@ -68,7 +68,6 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(
-        "add",
         f"added {task.id} [{task.priority}]: {quoting.title(task)}{tried}" + _where_it_runs(ctx, task),
         task=task,
         next=then,

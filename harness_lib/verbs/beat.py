@@ -31,4 +31,4 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
     message = f"renewed: {', '.join(task.id for task in held)}" if held else "No active lease to renew."
-    return Reply("beat", message, next="harness finish" if held else "harness status")
+    return Reply(message, next="harness finish" if held else "harness status")

@@ -61,7 +61,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         for seen in running
     ]
     return Reply(
-        "budget",
         "\n".join([line for seen in running for line in _lines(seen, now)]),
         next=sessions.watching(ctx),
         warnings=warnings,

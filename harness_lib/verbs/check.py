@@ -70,7 +70,6 @@ def run(ctx: Context, *, everything: bool) -> Reply:
         _verdict(ctx, examined, trusted=trusted),
     ]
     return Reply(
-        "check",
         "\n".join(lines),
         exit=Exit.CHECK_FAILED if examined.problems or red else Exit.DONE,
         next=typed.harness("retry", red[0].id) if red else _next(ctx, examined, trusted=trusted),
@@ -152,7 +151,6 @@ def repair(ctx: Context) -> Reply:
     ownership.refuse_supervised(ctx, "harness check --repair")
     done, warnings = ctx.store.repair()
     return Reply(
-        "check",
         "\n".join(done) or "Nothing needed repair.",
         next="harness check",
         warnings=tuple(warnings),
@@ -178,4 +176,4 @@ def put_back(ctx: Context) -> Reply:
             f"{ctx.store.list_file} is valid; nothing to restore.", "Look at it with: harness status"
         )
     done = ctx.store.restore()
-    return Reply("check", "\n".join(done), next="harness check", extra={"repaired": list(done)})
+    return Reply("\n".join(done), next="harness check", extra={"repaired": list(done)})

@@ -34,7 +34,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "checkpoint", name, args.step, description)
     return Reply(
-        "checkpoint",
         f"{done}/{total} recorded.",
         session=held.session.number,
         task=task,

@@ -65,10 +65,10 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:
-            return rechecked.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
+            return rechecked.reply(ctx.store.ask(), opened.stop, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.must_check:
-            return rechecked.final_check("claim", ctx.store.ask(), session, opened.recovered)
+            return rechecked.final_check(ctx.store.ask(), session, opened.recovered)
         if taken.stop == "waiting" and ctx.store.ask().expired():
             # Its lease ran out after this session was opened.
             report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
@@ -81,7 +81,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             taken = taken._replace(stop=report.stop or taken.stop)
         if taken.stop:
             said = (*opened.recovered, *filter(None, [taken.told]))
-            return rechecked.reply("claim", ctx.store.ask(), taken.stop, said)
+            return rechecked.reply(ctx.store.ask(), taken.stop, said)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or is checking a task that this one depends on.
@@ -123,7 +123,6 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
     if not taken.resumed and (passes := _passes_already(questions, task)):
         doubts.append(passes)
     return Reply(
-        "claim",
         "\n".join(lines),
         session=session.number,
         task=task,
@@ -159,15 +158,14 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     unproven = [] if held else questions.provable()
     if unproven:
         names = some([task.id for task in unproven], SHOWN)
-        return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
+        return Reply(f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
     here = Here(held) if held else claim.choose(ctx, questions, task_id)
     task = here.task
     if task is None:
         stop = questions.no_work() or ("waiting" if here.elsewhere else None)
-        return rechecked.reply("claim", questions, stop, tuple(filter(None, [here.words()])))
+        return rechecked.reply(questions, stop, tuple(filter(None, [here.words()])))
     reason = "you hold it already" if held else "; ".join(questions.why(task.id).reasons)
     return Reply(
-        "claim",
         f"would take {task.id}: {reason}\n{task_brief.render(task, questions=questions)}",
         task=task,
         next="harness claim",

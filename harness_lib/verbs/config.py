@@ -43,9 +43,7 @@ def _shown(ctx: Context, name: str | None) -> Reply:
         f"{each:<{wide}}  {_words(setting.value):<12}  {setting.origin}" for each, setting in rows.items()
     ]
     values = {each: {"value": setting.value, "origin": setting.origin} for each, setting in rows.items()}
-    return Reply(
-        "config", "\n".join(lines), extra={"settings": values, "file": str(settings.user_file(ctx.env))}
-    )
+    return Reply("\n".join(lines), extra={"settings": values, "file": str(settings.user_file(ctx.env))})
 
 
 def _words(value: Any) -> str:
@@ -67,4 +65,4 @@ def _changed(ctx: Context, args: Namespace) -> Reply:
         raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
     value = settings.change(path, args.name, args.value, is_project=args.project)
     how = "was removed from" if args.unset else f"is {_words(value)} in"
-    return Reply("config", f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})
+    return Reply(f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})

@@ -68,7 +68,6 @@ def _of_machines(ctx: Context, show: Callable[[str], None]) -> Reply:
     place, broken = demo_machines.run(ctx, show)
     lines = ["", *(f"NOT as promised: {promise}" for promise in broken)]
     return Reply(
-        "demo",
         "\n".join([*lines, f"what each machine has, and what its run has printed (run.log): {place}"]),
         exit=Exit.CHECK_FAILED if broken else Exit.DONE,
         next="harness store init URL",
@@ -195,7 +194,6 @@ def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
     lines += [missing] if missing else []
     lines += [f"NOT as promised: {promise}" for promise in broken]
     return Reply(
-        "demo",
         "\n".join(lines),
         exit=Exit.CHECK_FAILED if broken else Exit.DONE,
         next="harness init",

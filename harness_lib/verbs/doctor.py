@@ -44,7 +44,6 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     verdict = f"{failed} bad, {odd} to look at" if failed or odd else "all is well"
     then = "harness status" if has_root(ctx) else "harness init"
     return Reply(
-        "doctor",
         "\n".join([verdict, *(each.line() for each in diagnoses)]),
         exit=Exit.CHECK_FAILED if failed else Exit.DONE,
         next="harness doctor" if failed else then,

@@ -89,7 +89,6 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
         new = _changed(old, changes)
         if new == old:
             return Reply(
-                "edit",
                 f"{old.id} already has these values; nothing was changed.",
                 task=old,
                 next=_next(ctx, questions, old),
@@ -220,4 +219,4 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) ->
         lines.append("the new check decides on its attempt in progress")
     if not check_of(new).is_given:
         warnings = (*warnings, add_tasks.no_check(new.id))
-    return Reply("edit", "\n".join(lines), task=new, next=then, warnings=warnings)
+    return Reply("\n".join(lines), task=new, next=then, warnings=warnings)

@@ -71,7 +71,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if not any(each.boxes for each in planned_tasks):
         boxes = "and it has no boxes to tick"
     return Reply(
-        "export",
         f"{args.tick}: {len(done)} of {counted(len(planned_tasks), 'task')} completed, {boxes}.",
         next=(None if questions.in_progress() else _commit(ctx, path.resolve())) or "harness status",
         extra={"ticked": count, "completed": len(done)},

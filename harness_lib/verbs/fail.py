@@ -77,7 +77,6 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
         lines.append(f"stop here: {stop}")
     then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
-        "fail",
         "\n".join(filter(None, (*lines, then.words))),
         exit=STOPPED_WITH.get(category, Exit.DONE) if stop else Exit.DONE,
         session=held.session.number,

@@ -125,7 +125,6 @@ def _not_done_already(ctx: Context, held: HeldTask, checked: Checked) -> Reply:
     if checked.tail:
         lines += ["what the check said:", *quoting.quoted(checked.excerpt(), str(checked.log))]
     return Reply(
-        "finish",
         "\n".join(lines),
         exit=Exit.CHECK_FAILED,
         session=held.session.number,
@@ -153,7 +152,6 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     )
     then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
-        "finish",
         "\n".join(filter(None, (*lines, then.words))),
         exit=Exit.DONE if is_done else Exit.CHECK_FAILED,
         session=held.session.number,
@@ -169,7 +167,6 @@ def _proposed(ctx: Context, held: HeldTask, ended: outcome.Ended) -> Reply:
     current = ownership.require_task(ctx.store.ask(), ended.task.id)
     then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
-        "finish",
         "\n".join(filter(None, (f"{current.id} is not merged yet. {current.halt}", then.words))),
         session=held.session.number,
         task=current,
@@ -183,7 +180,6 @@ def _sent_back(held: HeldTask, ended: outcome.Ended) -> Reply:
     task = ended.task
     message = f"{task.id} is not done. {' '.join(ended.warnings)} No attempt was counted."
     return Reply(
-        "finish",
         message,
         exit=Exit.CHECK_FAILED,
         session=held.session.number,

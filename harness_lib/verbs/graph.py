@@ -42,7 +42,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     drawing = draw(questions, None if args.all else SHOWN)
     is_tree = args.format == "tree"
     return Reply(
-        "graph",
         "\n".join(plain(drawing) if is_tree else mermaid(drawing)),
         # A diagram goes into a file: no other line may follow it.
         next=overview.upcoming(ctx, questions) if is_tree else None,

@@ -228,6 +228,4 @@ def _reply(
     extra: dict[str, object] | None = None,
     follow: str = "harness hooks status",
 ) -> Reply:
-    return Reply(
-        "hooks", message, exit=exit_code, next=follow, warnings=tuple(warnings or ()), extra=extra or {}
-    )
+    return Reply(message, exit=exit_code, next=follow, warnings=tuple(warnings or ()), extra=extra or {})

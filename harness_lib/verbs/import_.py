@@ -345,7 +345,6 @@ def _reply(
     if then == sessions.START and tasks and not dry_run:
         lines.append(f"{then} lets you or the agent of this chat begin; harness run starts agents itself.")
     return Reply(
-        "import",
         "\n".join(lines),
         next=then if tasks else "harness status",
         warnings=(*notes, *warnings),

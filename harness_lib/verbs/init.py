@@ -221,7 +221,6 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
     if offer := project.offer_ignored(ctx.git):
         warnings.append(f"{offer} {project.CURE_IGNORED}")
     return Reply(
-        "init",
         message,
         next=rechecked.ADD,
         warnings=tuple(warnings),

@@ -82,7 +82,6 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
     fitting = [entry for entry in map(parse, read) if only.fits(entry)]
     shown = fitting[-lines:] if lines > 0 else []
     return Reply(
-        "log",
         "\n".join(entry.text for entry in shown) or "No line of the log fits.",
         next="harness status",
         warnings=_not_searched(ctx) if len(shown) < lines else (),
@@ -102,7 +101,7 @@ def _follow(ctx: Context, screen: Screen, lines: int, only: Filter) -> Reply:
     except KeyboardInterrupt:
         # Ended by the user or a signal: that is not an error here.
         pass
-    return Reply("log", "", next="harness status")
+    return Reply("", next="harness status")
 
 
 def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:

@@ -34,7 +34,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return proposals.leave(ctx, error, "note", args.id, line)
     mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
     return Reply(
-        "note",
         f"noted for {task.id}; later tasks will be told.",
         task=task,
         next=ownership.finish_command(ctx, task) if mine else "harness status",

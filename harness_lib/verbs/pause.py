@@ -23,4 +23,4 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
         if was_on
         else "The hooks were off already."
     )
-    return Reply("pause", message, next="harness status")
+    return Reply(message, next="harness status")

@@ -34,7 +34,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     if session is None or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)
         if opened.session is None:
-            return rechecked.reply("recover", ctx.store.ask(), opened.stop, opened.recovered)
+            return rechecked.reply(ctx.store.ask(), opened.stop, opened.recovered)
         recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:
@@ -42,7 +42,6 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
         recovered, warnings = report.recovered, report.warnings
     held = ctx.store.ask().held_by(ctx.owner.worker)
     return Reply(
-        "recover",
         "\n".join(recovered) or "Nothing was interrupted.",
         session=session.number,
         task=held,

@@ -33,7 +33,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     return Reply(
-        "release",
         "\n".join(lines),
         session=held.session.number,
         task=ended.task,

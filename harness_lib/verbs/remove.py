@@ -42,7 +42,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
         sessions.disable_hooks_when_finished(tx, ctx.store)
     return Reply(
-        "remove",
         f"removed {task.id}: {quoting.title(task)}\n"
         f"the list as it was is kept in {ctx.store.backup_file.name}",
         task=task,

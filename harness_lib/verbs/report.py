@@ -37,13 +37,13 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
 
         facts = report_page.write(ctx, ctx.cwd / args.html, since)
-        return Reply("report", f"The page is {args.html}.", extra={"report": report_facts.document(facts)})
+        return Reply(f"The page is {args.html}.", extra={"report": report_facts.document(facts)})
     facts = report_facts.gather(ctx, since)
     if args.format == "markdown":
         lines = report_text.markdown(facts)
     else:
         lines = report_text.lines(facts, width=report_text.columns(), whole=args.all)
-    return Reply("report", "\n".join(lines), extra={"report": report_facts.document(facts)})
+    return Reply("\n".join(lines), extra={"report": report_facts.document(facts)})
 
 
 def moment(text: str, now: datetime) -> datetime:

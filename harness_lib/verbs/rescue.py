@@ -88,7 +88,6 @@ def show_all(ctx: Context, task_id: str | None) -> Reply:
     rows = [f"{each.ref} {_when(each)} {quoting.one_line(each.subject, 100)}" for each in rescues]
     lines += first(rows, SHOWN, f" ({typed.git('for-each-ref', prefix)})")
     return Reply(
-        "rescue",
         "\n".join(lines),
         next=typed.harness("rescue", "show", rescues[0].ref) if rescues else "harness status",
         extra={"rescues": [_facts(each) for each in rescues[:SHOWN]], "count": len(rescues)},
@@ -112,7 +111,6 @@ def show(ctx: Context, name: str) -> Reply:
     if len(rows) > DIFF_LINES:
         lines.append(f"… {len(rows) - DIFF_LINES} more lines: {typed.git('diff', base[:12], rescue.ref)}")
     return Reply(
-        "rescue",
         "\n".join(lines),
         next=_next(ctx, rescue.ref),
         extra={"rescue": _facts(rescue), "base": base},
@@ -161,7 +159,6 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
     elif held is None:
         message += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
     return Reply(
-        "rescue",
         "\n".join([message, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
         task=held,
         next=ownership.finish_command(ctx, held) if held else "git status",
@@ -194,7 +191,7 @@ def save(ctx: Context, task_id: str) -> Reply:
         if head is None or (staged is None and (untracked_stays or tree == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
             then = sessions.unless_held(ctx.store.ask(), ctx, "harness claim")
-            return Reply("rescue", message, next=then)
+            return Reply(message, next=then)
         place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
         ref = rescue_refs.keep(git, place, tree, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
@@ -207,7 +204,6 @@ def save(ctx: Context, task_id: str) -> Reply:
     if staged_ref:
         lines.append(f"what was staged and then changed further: {rescue_refs.show_command(staged_ref)}")
     return Reply(
-        "rescue",
         "\n".join(lines),
         next=then,
         warnings=(*left, *tx.warnings),
@@ -253,7 +249,6 @@ def drop(ctx: Context, ref: str) -> Reply:
     ctx.git.delete_ref(rescue.ref, rescue.oid)
     shared = _dropped_there(ctx, rescue.ref)
     return Reply(
-        "rescue",
         f"dropped {rescue.ref}\n"
         f"Until git cleans up, this brings it back: {typed.git('update-ref', rescue.ref, rescue.oid)}",
         next="harness rescue list",

@@ -100,7 +100,6 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
 def _reply(resets: Sequence[Reset], warnings: tuple[str, ...], then: str | None) -> Reply:
     revived = [task for each in resets for task in each.revived]
     return Reply(
-        "retry",
         "\n".join(line for each in resets for line in _said(each)),
         task=resets[0].new,
         next=then,

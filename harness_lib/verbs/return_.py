@@ -47,7 +47,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         rights.log(tx, ctx, f"returned {said}", task.id)
         then = ownership.next_command(ctx, tx)
     return Reply(
-        "return",
         f"{returned.id} is pending again with its work kept; no attempt was counted.",
         task=current,
         next=then,

@@ -156,7 +156,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     """Open a session for the calling agent, or run agents until nothing is left to do."""
     given = {name: getattr(args, name.replace("-", "_")) for name in settings.KEYS}
     if args.agent is None and args.agent_command is None and not args.dry_run and owner.in_agent(ctx.env):
-        return open_session.reply(ctx)._replace(verb="run")
+        return open_session.reply(ctx)
     found = settings.effective(ctx, given)
     value = {name: setting.value for name, setting in found.items()}
     chosen = Options(
@@ -266,7 +266,6 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
         *(f"would begin with {overview.one_line(task)}" for task in ready[: chosen.workers]),
     ]
     return Reply(
-        "run",
         "\n".join(lines),
         # The options that were typed are part of what begins it.
         next=None if ready else "harness show",

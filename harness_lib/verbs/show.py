@@ -76,7 +76,6 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     lines += _last("rescued work (harness rescue show REF)", rescued)
     lines += [f"log of the last check: {log}"] if log else []
     return Reply(
-        "show",
         "\n".join(lines),
         task=task,
         next=_next(ctx, questions, task, eligible=why.eligible),
@@ -120,7 +119,6 @@ def waiting(ctx: Context) -> Reply:
     if len(kept) > SHOWN:
         lines.append(f"… and {len(kept) - SHOWN} more that may not be claimed now (harness status --all)")
     return Reply(
-        "show",
         "\n".join(lines) or (rechecked.words(questions, "done")),
         task=following,
         next=overview.upcoming(ctx, questions),

@@ -70,7 +70,6 @@ def machines(ctx: Context) -> Reply:
         verb = "merges" if what.startswith("refs/") else "is at it"
         lines.append(f"{what}: {quoting.one_line(name, NAME_LENGTH)} {verb} now")
     return Reply(
-        "status",
         "\n".join(lines) or "No machine has claimed a task yet.",
         next="harness store status",
         extra={"machines": names, "turns": dict(turns)},
@@ -89,7 +88,6 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
     """Turn `view` into the reply of the verb."""
     now = ctx.clock.now().timestamp()
     return Reply(
-        "status",
         "\n".join(line.text for line in overview.lines(view, now)),
         # An agent types it at once: it would ask the same again and again.
         next=None if view.next == sessions.STATUS else view.next,
@@ -126,8 +124,8 @@ def _watch(ctx: Context, screen: Screen) -> Reply:
     try:
         last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
     except KeyboardInterrupt:
-        return Reply("status", "", next="harness status")
-    return Reply("status", "" if last is None else "Nothing is left to do.", next="harness status")
+        return Reply("", next="harness status")
+    return Reply("" if last is None else "Nothing is left to do.", next="harness status")
 
 
 def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:

@@ -35,7 +35,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         session = _session(tx, ctx, args.session)
         if session is None:
             then = sessions.unless_held(tx, ctx, _then(tx, ctx))
-            return Reply("stop", "No session of yours is open.", next=then)
+            return Reply("No session of yours is open.", next=then)
         held = tx.held_by(ctx.owner.worker) if args.session is None else None
         _record(tx, ctx, session, trees)
         sessions.close(tx, session)
@@ -46,7 +46,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if held:
         lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")
     return Reply(
-        "stop",
         "\n".join(lines),
         session=session.number,
         task=held,
@@ -69,7 +68,7 @@ def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> s
     if ended is not None and ended.final_check and stop in sessions.ALL_TAKEN:
         return rechecked.COMMAND
     if stop is not None:
-        return rechecked.reply("stop", questions, stop).next or sessions.STATUS
+        return rechecked.reply(questions, stop).next or sessions.STATUS
     return sessions.STATUS if sessions.are_used_up(questions, ctx) else sessions.START
 
 

@@ -76,10 +76,10 @@ def _init(_ctx: Context, args: Namespace) -> Reply:
     if args.prints:
         text = migrations.texts(migrations.present(url), roles=args.roles)
         again = ("init", url, "--roles") if args.roles else ("init", url)
-        return Reply("store", text, next=typed.harness("store", *again))
+        return Reply(text, next=typed.harness("store", *again))
     migrations.set_up(url, roles=args.roles)
     move = typed.harness("store", "move", url)
-    return Reply("store", f"{connecting.shown(url)} can keep lists.", next=move)
+    return Reply(f"{connecting.shown(url)} can keep lists.", next=move)
 
 
 def _upgrade(ctx: Context, args: Namespace) -> Reply:
@@ -88,14 +88,14 @@ def _upgrade(ctx: Context, args: Namespace) -> Reply:
     url = _url(args) if args.url else _in_database(ctx).link.url
     if args.prints:
         again = typed.harness("store", "upgrade", url)
-        return Reply("store", migrations.texts(migrations.present(url)), next=again)
+        return Reply(migrations.texts(migrations.present(url)), next=again)
     found = migrations.upgrade(url)
     if found == connecting.SCHEMA:
-        return Reply("store", f"{connecting.shown(url)} is up to date.", next="harness status")
+        return Reply(f"{connecting.shown(url)} is up to date.", next="harness status")
     said = (
         f"{connecting.shown(url)} keeps its lists in the format {connecting.SCHEMA} now, before in {found}."
     )
-    return Reply("store", said, next="harness status")
+    return Reply(said, next="harness status")
 
 
 def _move(ctx: Context, args: Namespace) -> Reply:
@@ -109,9 +109,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         if not isinstance(ctx.store, PgStore):
             raise UsageError("The list is in a file already.", "harness status")
         count = moving.to_file(ctx.store, ctx.clock.now())
-        return Reply(
-            "store", f"{counted(count, 'task')} moved back to {ctx.store.list_file}.", next="harness status"
-        )
+        return Reply(f"{counted(count, 'task')} moved back to {ctx.store.list_file}.", next="harness status")
     if not isinstance(ctx.store, Store):
         raise UsageError("The list is in a database already.", "See where: harness store status")
     link = Link(_url(args), args.name or ctx.root.path.name)
@@ -125,7 +123,6 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     said = "\n".join(joining.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
     join = typed.harness("store", "join", link.url, "--list", link.name)
     return Reply(
-        "store",
         f"{counted(count, 'task')} moved to {connecting.shown(link.url)} as {link.name}; "
         f"{ctx.store.list_file.name} follows it.\n{said}\n"
         f"In a clone on another machine, type: {join}",
@@ -150,7 +147,6 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     roots.remember(root.path, git.common_dir)
     said = "\n".join(joining.told(Context(env=ctx.env, cwd=root.path, clock=ctx.clock)))
     return Reply(
-        "store",
         f"joined {args.name}; {stats.render(questions.counts())}\n{said}\n"
         "Its commands come from other machines: see them, and allow them here, before work begins.",
         next="harness trust",
@@ -176,7 +172,6 @@ def _status(ctx: Context, _args: Namespace) -> Reply:
     store = _in_database(ctx)
     facts = [*status.facts(store), ("refs in the remote", _refs(ctx))]
     return Reply(
-        "store",
         "\n".join(f"{name}: {text}" for name, text in facts),
         next="harness status",
         extra={"facts": dict(facts)},
@@ -206,7 +201,6 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
     problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
     return Reply(
-        "store",
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
         exit=Exit.CONFIG if problems else Exit.DONE,
         next="harness store check --repair" if problems else "harness status",

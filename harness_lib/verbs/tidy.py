@@ -75,7 +75,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         limits = ("--days", f"{args.days:g}", "--megabytes", args.megabytes)
         then = typed.harness("tidy", *limits, *old, "--yes")
     return Reply(
-        "tidy",
         "\n".join(lines),
         next=then,
         extra={"logs": len(logs), "bytes": sum(each.size for each in logs), "rescues": len(works)},

@@ -74,7 +74,6 @@ def run(
     }
     if trust.is_trusted(ctx, questions):
         return Reply(
-            "trust",
             f"{listing}\nThese are trusted already.",
             next=sessions.unless_held(questions, ctx, "harness start"),
             extra=extra,
@@ -89,7 +88,6 @@ def run(
     question = f"{listing}\nMay these run as you, on this machine? [y/N] "
     if not yes and (agent or ask is None or not ask(question)):
         return Reply(
-            "trust",
             f"{listing}\nNot trusted: none of these is run. The user who knows them types, in a terminal: "
             "harness trust",
             exit=Exit.REFUSED,
@@ -97,7 +95,6 @@ def run(
         )
     _note(ctx, questions)
     return Reply(
-        "trust",
         f"{listing}\nTrusted on this machine.",
         next=sessions.unless_held(questions, ctx, "harness start"),
         extra=extra,

@@ -116,7 +116,7 @@ def final_check(ctx: Context) -> Reply:
     if done.left:
         ran = f"{len(tasks) - done.left} of {len(tasks)} checks of completed tasks have run {where}"
         lines = [f"{ran}; {done.left} are left.", *rechecked.red_lines(ctx.store.ask())]
-        return Reply("validate", "\n".join(lines), next=rechecked.COMMAND, extra=extra)
+        return Reply("\n".join(lines), next=rechecked.COMMAND, extra=extra)
     reason = committed.settle(ctx)
     # The same agent is told how to repair a red task.
     stop = None if reason == "recheck_failed" else reason
@@ -124,7 +124,6 @@ def final_check(ctx: Context) -> Reply:
     then = rechecked.after_attempt(ctx, stop)
     said = f"{len(passed)} of {len(tasks)} checks of completed tasks pass {where}."
     return Reply(
-        "validate",
         "\n".join(filter(None, (said, *rechecked.lines(ctx, questions), then.words))),
         exit=Exit.CHECK_FAILED if rechecked.red(ctx, tasks) else Exit.DONE,
         stop=stop,
@@ -140,7 +139,7 @@ def in_range(ctx: Context, span: str) -> Reply:
     """
     end, tasks = committed.in_range(ctx, span)
     if not tasks:
-        return Reply("validate", f"No task was completed in {span}.", next="harness status")
+        return Reply(f"No task was completed in {span}.", next="harness status")
     with committed.at_end_of(ctx, end) as clean:
         results = list(_all(clean, tasks))
     return _reply(ctx, results, [], single=False)
@@ -195,7 +194,6 @@ def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: b
             f"changed while checks ran, and left so: {quoting.named(changed, SHOWN, LINE_LENGTH)}"
         )
     return Reply(
-        "validate",
         "\n".join(lines),
         exit=Exit.CHECK_FAILED if bad else Exit.DONE,
         task=results[0].task if single else None,

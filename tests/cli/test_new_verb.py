@@ -27,7 +27,7 @@ def arguments(parser):
 
 
 def answer(ctx, args, screen):
-    return Reply("hello", f"Hello, {args.name}.")
+    return Reply(f"Hello, {args.name}.")
 '''
 
 

@@ -180,8 +180,8 @@ def rendered(result: Reply | UsageError) -> tuple[int, str, str]:
 
 
 def test_text_ends_with_the_next_command_and_warnings_and_errors_are_talk() -> None:
-    reply = Reply("verb", "one\ntwo", Exit.STOP, next="harness stop", warnings=("careful",))
+    reply = Reply("one\ntwo", Exit.STOP, next="harness stop", warnings=("careful",))
     assert rendered(reply) == (9, "one\ntwo\nnext: harness stop\n", "harness: warning: careful\n")
-    assert rendered(Reply("verb", "one")) == (0, "one\n", "")
+    assert rendered(Reply("one")) == (0, "one\n", "")
     error = (2, "", "harness: USAGE: Wrong.\nharness: hint: Do this.\n")
     assert rendered(UsageError("Wrong.", "Do this.")) == error

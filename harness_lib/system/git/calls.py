@@ -22,6 +22,7 @@ from pathlib import Path
 from harness_lib import sha256
 from harness_lib.errors import AwayError, EnvSetupError, HeldError
 from harness_lib.system.files import atomic
+from harness_lib.text import cut
 
 SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -59,6 +60,7 @@ KEPT = (
 )
 FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 STDERR_TAIL = 2000
+SHOWN = 100
 # By whom memory is short, by whom the machine is shut down, and what a full disk does to a mapped file.
 _KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGBUS)
 # Where git leaves out the cause, it is a write that failed: what may not be written cannot be opened.
@@ -87,11 +89,18 @@ class GitError(EnvSetupError):
         self.argv = tuple(argv)
         self.returncode = returncode
         self.stderr = os.fsdecode(stderr).strip()[-STDERR_TAIL:]
-        words = " ".join(argv)[:200]
         super().__init__(
-            f"`git {words}` failed with {returncode}: {self.stderr or 'no message'}",
+            f"`git {_shown(argv)}` failed with {returncode}: {self.stderr or 'no message'}",
             self.cure,
         )
+
+
+def _shown(argv: Sequence[str]) -> str:
+    """Return the command without the settings that harness gives it: they say nothing about a failure."""
+    words = list(argv)
+    while words[:1] == ["-c"]:
+        del words[:2]
+    return cut(" ".join(words), SHOWN)
 
 
 class GitFailedByMachineError(GitError, AwayError):

@@ -22,6 +22,16 @@ def test_a_failing_command_says_which_and_why(world: World) -> None:
     assert "nonsense" in caught.value.stderr
 
 
+def test_a_failure_names_the_command_without_the_settings_of_harness(repo: Path) -> None:
+    with pytest.raises(GitError) as caught:
+        Git.open(repo).run(
+            "-c", "core.splitIndex=false", "-c", "core.x=y", "rev-parse", "--verify", "x" * 900
+        )
+
+    assert str(caught.value).startswith("`git rev-parse --verify xxx")
+    assert "…` failed with 128: fatal: Needed a single revision" in str(caught.value)
+
+
 def test_changes_tells_tracked_from_untracked_whatever_the_names(world: World) -> None:
     for name in NASTY:
         put(world.top / "t" / name, "x")

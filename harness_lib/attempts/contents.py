@@ -15,7 +15,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import vacuous
 from harness_lib.system.files import nofollow
-from harness_lib.system.git import checkout, clones, history, locks, status, trees
+from harness_lib.system.git import checkout, clones, history, locks, status, submodules, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -35,8 +35,8 @@ class Contents(NamedTuple):
     """The files that a commit changes: how many, which new ones are named like secrets, and what to review.
 
     `files` is None where nobody knows what the attempt began with. `look_at` is part of a sentence each:
-    what seems to be a key in a file, links that lead out of the repository, and caches that commits of the
-    attempt had.
+    what seems to be a key in a file, links that lead out of the repository, repositories inside, and caches
+    that commits of the attempt had.
     """
 
     files: int | None = None
@@ -61,6 +61,7 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     keys = ((path, _key(git, path, changed[path][0])) for path in put)
     look_at = [f"{path!r} seems to hold {kind}" for path, kind in keys if kind]
     look_at += _links(git, changed)
+    look_at += _repositories(git, changed, commit)
     if base != head:
         # A file that one commit adds and a later one removes stays in the history.
         committed = history.added(git, base, head)
@@ -78,6 +79,15 @@ def _links(git: Git, changed: Changes) -> Iterator[str]:
         if new and new[0] == trees.SYMLINK and _leads_out(path, target := os.fsdecode(_stored(git, new[1]))):
             shown = quoting.one_line(repr(target), TARGET_LENGTH)
             yield f"the link {path!r} leads out of the repository, to {shown}"
+
+
+def _repositories(git: Git, changed: Changes, commit: str) -> Iterator[str]:
+    """Yield what to say of each new repository inside: a chat commits of it what `git add` does."""
+    tree = git.tree_of(commit)
+    for path, (old, new) in changed.items():
+        is_new = new is not None and new[0] == trees.GITLINK and not (old and old[0] == trees.GITLINK)
+        if is_new and not submodules.is_submodule(git, tree, path):
+            yield f"{path!r} is a repository of its own, and the commit has none of its files"
 
 
 def _leads_out(path: str, target: str) -> bool:

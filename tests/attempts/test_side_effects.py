@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -86,3 +86,20 @@ def test_a_link_that_leads_out_of_the_repository_is_to_be_looked_at(project: Pro
         f"task-001: the link 'parent' {leads} '..'",
     ]
     assert set(LINKS) < set(project.in_commit())
+
+
+def test_a_repository_that_an_attempt_makes_inside_is_to_be_looked_at(project: Project, agent: Agent) -> None:
+    """In a run such work goes back; one that `.gitmodules` names is as it should be."""
+    begin(agent, "test -f nested/file")
+    for name in ("nested", "known"):
+        sh(project.top, "init", "-q", name)
+        put(project.top / name / "file")
+        commit_all(project.top / name, "Its own")
+    project.put(".gitmodules", '[submodule "known"]\n\tpath = known\n\turl = https://example.invalid/\n')
+
+    agent.ok("finish")
+
+    (said,) = project.task()["look_at"]
+    assert said.startswith(
+        "task-001: 'nested' is a repository of its own, and the commit has none of its files"
+    )

@@ -101,8 +101,8 @@ def test_a_task_is_ended_in_the_work_tree_that_it_was_claimed_in(make_project: M
     for verb in (("finish",), ("checkpoint", "1/2", "x"), ("fail", "--message", "x"), ("release",)):
         error = elsewhere.fails(2, *verb)["error"]
         assert error["hint"] == f"Type it there: cd {agent.cwd}"
-    for verb in ("start", "claim"):
-        assert elsewhere.ok(verb)["next"] == f"cd {agent.cwd}"
+    for going_on in ("start", "claim"):
+        assert elsewhere.ok(going_on)["next"] == f"cd {agent.cwd}"
 
     assert project.file.read_bytes() == before
     assert (project.git("branch", "--show-current"), project.read("tracked.txt")) == ("main", "the user's\n")

@@ -93,7 +93,7 @@ def test_a_repository_that_an_attempt_makes_inside_is_to_be_looked_at(project: P
     begin(agent, "test -f nested/file")
     for name in ("nested", "known"):
         sh(project.top, "init", "-q", name)
-        put(project.top / name / "file")
+        put(project.top / name / "file", "x\n")
         commit_all(project.top / name, "Its own")
     project.put(".gitmodules", '[submodule "known"]\n\tpath = known\n\turl = https://example.invalid/\n')
 

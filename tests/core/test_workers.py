@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -98,13 +99,16 @@ def test_a_task_is_ended_in_the_work_tree_that_it_was_claimed_in(make_project: M
     elsewhere = project.agent("a", project.top)
     before = project.file.read_bytes()
 
-    for verb in (("finish",), ("checkpoint", "1/2", "x"), ("fail", "--message", "x"), ("release",)):
-        error = elsewhere.fails(2, *verb)["error"]
+    for words in (("finish",), ("checkpoint", "1/2", "x"), ("fail", "--message", "x"), ("release",)):
+        error = elsewhere.fails(2, *words)["error"]
         assert error["hint"] == f"Type it there: cd {agent.cwd}"
+    assert project.file.read_bytes() == before
     for going_on in ("start", "claim"):
         assert elsewhere.ok(going_on)["next"] == f"cd {agent.cwd}"
 
-    assert project.file.read_bytes() == before
+    # Both renew the lease of the claim.
+    lease = rb'"lease_expires_at": "[^"]*"'
+    assert re.sub(lease, b"", project.file.read_bytes()) == re.sub(lease, b"", before)
     assert (project.git("branch", "--show-current"), project.read("tracked.txt")) == ("main", "the user's\n")
     assert agent.ok("finish")["task"]["status"] == "completed"
 

@@ -166,21 +166,22 @@ class Scheduler:
 
     def run_workers(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
         """Start the workers, and serve them until the run ends."""
+        self._pool, self._place = pool, place
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with signals.noted(self._signals.append):
             try:
                 for number in range(0 if self.orphans.merger else 1, count + 1):
-                    self._start(pool, place, number)
+                    self._start(number)
                 shown = 0.0
                 while pool.numbers:
                     for event in pool.listen(POLL_SECONDS):
-                        self._handle(pool, place, event)
-                    self._handle_signals(pool)
-                    changed = self._take_limits(pool)
+                        self._handle(event)
+                    self._handle_signals()
+                    changed = self._take_limits()
                     # While something is away the workers wait, and end the run if that takes too long.
                     with waiting.put_off():
-                        self._decide(pool, place)
-                        self._end_merger(pool)
+                        self._decide()
+                        self._end_merger()
                     if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
                         shown = self._ctx.clock.monotonic()
                         self._show()
@@ -188,7 +189,7 @@ class Scheduler:
             finally:
                 self._draining = True
                 for event in pool.end():
-                    self._handle(pool, place, event)
+                    self._handle(event)
                 with waiting.put_off():
                     self.orphans.of_merger()
 
@@ -230,10 +231,11 @@ class Scheduler:
     def _spent(self) -> run_state.Spent:
         return self.state.spent(self._ctx.clock.now().timestamp())
 
-    def _start(self, pool: WorkerPool, place: worker_worktrees.Place, number: int) -> None:
-        pool.start(self._options.worker_config(self._ctx, number, str(place.path), self.state.limits))
+    def _start(self, number: int) -> None:
+        place, limits = str(self._place.path), self.state.limits
+        self._pool.start(self._options.worker_config(self._ctx, number, place, limits))
 
-    def _handle(self, pool: WorkerPool, place: worker_worktrees.Place, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         self.state = run_state.fold(self.state, event)
         number, news = event.worker, event.news
         if isinstance(news, Ready) and number is not None:
@@ -244,11 +246,11 @@ class Scheduler:
             self._watch(shown, self.state)
         if isinstance(news, Stuck):
             self._kind = news.kind
-            self._drain(pool, "stuck", news.message, news.hint)
+            self._drain("stuck", news.message, news.hint)
         elif isinstance(news, Ended) and news.status != "pending":
             self._deaths = Deaths()
         elif isinstance(news, Gone) and number is not None:
-            self._replace_dead(pool, place, number, news, event.at)
+            self._replace_dead(number, news, event.at)
 
     def _tell_queued(self, task: str) -> None:
         """Show that the work of a dead worker waits for its merge."""
@@ -256,44 +258,40 @@ class Scheduler:
         self.state = run_state.fold(self.state, event)
         self._watch(event, self.state)
 
-    def _replace_dead(
-        self, pool: WorkerPool, place: worker_worktrees.Place, number: int, news: Gone, at: float
-    ) -> None:
+    def _replace_dead(self, number: int, news: Gone, at: float) -> None:
         """Requeue the task of a worker that has ended, and start another worker if it was killed."""
         # What cannot be requeued now its successor requeues.
         with waiting.put_off():
             self.orphans.of(recovery.worker_name(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return
+        self._deaths = self._deaths.another(at)
         if isinstance(news, Unstarted):
             # The next worker would not start either.
-            self._kind = EnvSetupError.kind
             message = f"A worker cannot start: {news.message}"
-            self._drain(pool, "stuck", message, "See: harness doctor")
-            return
-        self._deaths = self._deaths.another(at)
-        if self._deaths.too_many:
-            self._kind = EnvSetupError.kind
+        elif self._deaths.too_many:
             message = f"Workers keep dying, and no task gets finished; the last one: {news.message}"
-            self._drain(pool, "stuck", message, "See: harness doctor")
+        else:
+            self._start(number)
             return
-        self._start(pool, place, number)
+        self._kind = EnvSetupError.kind
+        self._drain("stuck", message, "See: harness doctor")
 
-    def _handle_signals(self, pool: WorkerPool) -> None:
+    def _handle_signals(self) -> None:
         """Handle signals: start nothing new after the first Ctrl-C, stop after the second or SIGTERM."""
         while self._signals:
             number = self._signals.pop(0)
             self._interrupts += 1
             if number == signals.HANG_UP:
                 standard_streams.leave_terminal()
-            self._drain(pool, "interrupted", HUNG_UP if number == signals.HANG_UP else "")
+            self._drain("interrupted", HUNG_UP if number == signals.HANG_UP else "")
             if number == signals.INTERRUPT and self._interrupts == 1:
                 self.tell("interrupted", ONCE)
             else:
                 self.tell("interrupted", TWICE)
-                pool.stop()
+                self._pool.stop()
 
-    def _take_limits(self, pool: WorkerPool) -> bool:
+    def _take_limits(self) -> bool:
         """Take over the limits that the user has asked for; return whether there were any."""
         try:
             changes = run_snapshot.asked(self._ctx)
@@ -304,10 +302,10 @@ class Scheduler:
             self.warn(f"{error.message} The limits of this run stay as they are.")
             return False
         self.state = self.state._replace(limits=changed)
-        pool.limit(changed)
+        self._pool.limit(changed)
         return True
 
-    def _decide(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
+    def _decide(self) -> None:
         """Admit workers to tasks, and end the run when there is a reason to."""
         if self._draining:
             return
@@ -315,20 +313,20 @@ class Scheduler:
         self.state = run_state.taken_over(self.state, self.orphans.taken_over(self.state.queued))
         reached = run_state.over(self.state.limits, self._spent())
         if reached:
-            self._hold_back(pool, reached)
+            self._hold_back(reached)
             if self._draining:
                 return
         else:
             if self._limited:
-                pool.hold_back(limited=False)
+                self._pool.hold_back(limited=False)
             self._limited = False
-            self._admit(pool, self.state.limits)
+            self._admit()
         rows = self.state.rows
         is_closed = any(row.idle == "closed" for row in rows.values())
         if is_closed and (opened := sessions.open_again(self._ctx)):
             # Another machine took this run for dead.
             self.tell("recovered", f"the session of this run was closed elsewhere; it is {opened.number} now")
-        if set(rows) != {*pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
+        if set(rows) != {*self._pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
             return
         questions = self._ctx.store.ask()
         if self.orphans.is_merging(questions):
@@ -336,17 +334,13 @@ class Scheduler:
         why = self._why_idle(questions, {row.idle or "" for row in rows.values()})
         if why == "waiting" and self._was_merged():
             return
-        if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
-            self._drain(pool, why, held_out.next_here(self._ctx, questions).words())
+        if why is not None and not (why in NO_TASK and self._goes_on(why)):
+            self._drain(why, held_out.next_here(self._ctx, questions).words())
 
-    def _goes_on(self, place: worker_worktrees.Place, why: StopReason) -> bool:
-        """Return whether there is still something to do.
-
-        The final check may have added tasks, the user may have ended it, or the list may have changed
-        meanwhile.
-        """
+    def _goes_on(self, why: StopReason) -> bool:
+        """Return whether the final check has added tasks, or the user has ended it or changed the list."""
         is_due = self._has_completed() or (why in ALL_DONE and not self._is_checked)
-        if is_due and self.something_broke(place):
+        if is_due and self.something_broke(self._place):
             return True
         return bool(self._signals) or self._ctx.store.ask().no_work() not in NO_TASK
 
@@ -361,25 +355,25 @@ class Scheduler:
         """Return whether this run has completed a task since the last final check."""
         return ending.has_completed(self._ctx.store.ask(), self._since)
 
-    def _hold_back(self, pool: WorkerPool, reached: str) -> None:
+    def _hold_back(self, reached: str) -> None:
         """Start nothing new, and end the run once no worker has a task; a limit may be raised until then."""
         if not self._limited:
             self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
-            pool.hold_back(limited=True)
+            self._pool.hold_back(limited=True)
         self._limited = True
         if self._at_work() == 0 and self._ready:
-            self._drain(pool, "limit", reached)
+            self._drain("limit", reached)
 
     def _at_work(self) -> int:
         """Return how many workers have a task or are admitted to one, or have left one to be merged."""
         busy = sum(row.task is not None or row.step == "takes" for row in self.state.rows.values())
         return busy + len(self.state.queued)
 
-    def _admit(self, pool: WorkerPool, allowed: run_state.Budget) -> None:
+    def _admit(self) -> None:
         """Admit ready workers to a task, as many as the limit of attempts still allows."""
         while self._ready:
             at_work = self._at_work()
-            if 0 < allowed.max_tasks <= self.state.before.attempts + at_work:
+            if 0 < self.state.limits.max_tasks <= self.state.before.attempts + at_work:
                 return
             # Without others at work it is not full, and the list need not be read.
             if at_work and sessions.is_full(self._ctx.store.ask(), self._ctx, at_work):
@@ -387,7 +381,7 @@ class Scheduler:
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()
             self.state = run_state.fold(self.state, Event(number, at, Stepped("takes")))
-            pool.admit(number)
+            self._pool.admit(number)
 
     def _why_idle(self, questions: Questions, said: set[str]) -> StopReason | None:
         """Return why no worker has anything to do; None if one will have, or others must finish first.
@@ -441,13 +435,14 @@ class Scheduler:
         except (HarnessError, OSError) as error:
             self.warn(f"The final check could not run: {error}")
 
-    def _drain(self, pool: WorkerPool, why: Why, message: str = "", hint: str = "") -> None:
+    def _drain(self, why: Why, message: str = "", hint: str = "") -> None:
         if not self.why:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True
-        pool.drain(*(number for number in pool.numbers if number != MERGER))
+        self._pool.drain(*(number for number in self._pool.numbers if number != MERGER))
 
-    def _end_merger(self, pool: WorkerPool) -> None:
+    def _end_merger(self) -> None:
         """Let the worker that merges go, once the others are gone and nothing waits for it."""
-        if self._draining and pool.numbers == [MERGER] and not self.orphans.is_merging(self._ctx.store.ask()):
-            pool.drain(MERGER)
+        is_last = self._draining and self._pool.numbers == [MERGER]
+        if is_last and not self.orphans.is_merging(self._ctx.store.ask()):
+            self._pool.drain(MERGER)

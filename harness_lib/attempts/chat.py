@@ -35,7 +35,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.rules import arrows, transitions
 from harness_lib.system.git import locks, merge, restore, trees
-from harness_lib.system.git.repository import GitError
+from harness_lib.system.git.calls import GitError
 from harness_lib.task import Session, Task
 
 TRIES = 50

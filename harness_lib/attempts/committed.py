@@ -247,7 +247,7 @@ def _check_elsewhere(ctx: Context, task: Task) -> tuple[bool, str, str] | None:
     None if there is no such commit, or the check does not pass there.
     """
     base = ctx.git.commit_called(task.started_at_commit)
-    others = ctx.git.commits_elsewhere(base) if base else ()
+    others = ctx.git.commits("--branches", "^HEAD", f"^{base}") if base else ()
     commit = next((each.oid for each in others if each.names(task.id)), None)
     if commit is None or not check_of(task).is_given:
         return None

@@ -45,7 +45,7 @@ def facts(ctx: Context, task: Task) -> recovery.Facts:
         return recovery.Facts(
             uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
         )
-    commits = git.commits_since(base)
+    commits = git.commits(f"{base}..HEAD")
     as_recorded, reflects = _against_checkpoint(ctx, task, base)
     return recovery.Facts(
         uncommitted=not as_recorded and requeue.has_changes(ctx, task),

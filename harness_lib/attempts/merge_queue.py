@@ -40,7 +40,8 @@ from harness_lib.rules import transitions
 from harness_lib.state.api import Questions
 from harness_lib.system import flock
 from harness_lib.system.git import clones, locks, restore, status, worktrees
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from harness_lib.task import DoneAs, Session, Task
 
 # As many other workers may merge between our look and our move; more failures have another cause.

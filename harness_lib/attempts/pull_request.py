@@ -15,7 +15,8 @@ from harness_lib.attempts import target_branch
 from harness_lib.core import project, quoting
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import environment
 from harness_lib.task import Task
 

@@ -20,7 +20,8 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.system import os_errors
 from harness_lib.system.git import calls, clones, merge
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import child
 from harness_lib.task import Task
 

@@ -16,7 +16,8 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.system.git import fast_forward, history, locks, merge, restore, worktrees
-from harness_lib.system.git.repository import NOBODY, Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import NOBODY, Git
 
 HEADS = recovery.HEADS
 WAITING = recovery.WAITING

@@ -23,7 +23,8 @@ from harness_lib.errors import AwayError, EnvSetupError, HarnessError
 from harness_lib.system import flock
 from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import clones, locks, snapshot, status, submodules, worktrees
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import reaper
 from harness_lib.task import Task

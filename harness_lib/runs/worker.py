@@ -58,7 +58,7 @@ from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git import clones
-from harness_lib.system.git.repository import GitError
+from harness_lib.system.git.calls import GitError
 from harness_lib.task import HaltKind, Session, Task
 from harness_lib.text import sentence
 

@@ -21,9 +21,9 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
 from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import clone_files, worktrees
-from harness_lib.system.git.calls import decode, encode
+from harness_lib.system.git.calls import GitError, decode, encode
 from harness_lib.system.git.checkout import mode, quoted
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
 
 # In harness's git directory of a work tree: copies of repositories that an agent has in it.

@@ -17,9 +17,7 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError, NoRepositoryError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import calls
-from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, decode, descriptors, failure
-
-__all__ = ["Commit", "Git", "GitError", "clean_env"]
+from harness_lib.system.git.calls import STDERR_TAIL, call, decode, descriptors, failure
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -27,8 +25,6 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_WORK_TREE = b"must be run in a work tree"
 # Git's messages without an identity, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
-
-
 # The identity of commits if git has none, and such commits of this process.
 NOBODY = "harness@localhost"
 by_nobody: set[str] = set()
@@ -236,15 +232,8 @@ class Git(NamedTuple):
                 raise EnvSetupError(f"git cannot end the {name} under way in {self.top}", "end it by hand")
         return first
 
-    def commits_since(self, base: str) -> tuple[Commit, ...]:
-        """Return the commits of HEAD that `base` lacks, newest first; none if `base` does not exist."""
-        return self._commits(f"{base}..HEAD")
-
-    def commits_elsewhere(self, base: str) -> tuple[Commit, ...]:
-        """Return the commits of other branches that HEAD and `base` lack, as `commits_since` does."""
-        return self._commits("--branches", "^HEAD", f"^{base}")
-
-    def _commits(self, *revisions: str) -> tuple[Commit, ...]:
+    def commits(self, *revisions: str) -> tuple[Commit, ...]:
+        """Return the commits of `revisions`, newest first; none if one of these does not exist."""
         options = ("-z", "--encoding=UTF-8", "--format=%H%x00%B")
         answer = self.run("log", *options, *revisions, "--", check=False)
         if answer.returncode:

@@ -10,7 +10,8 @@ import pytest
 
 from harness_lib.errors import AwayError
 from harness_lib.system.git import calls
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from tests.full_disk import fill, small_disk
 from tests.system.git.gitrepo import put, sh
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.git import restore, snapshot, status, trees
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import HeadMovedError
 from tests.system.git.gitrepo import World, conflict, put, sh
 

@@ -9,8 +9,8 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import clone_files, status, trees, worktrees
-from harness_lib.system.git.calls import covers
-from harness_lib.system.git.repository import Git, GitError, clean_env
+from harness_lib.system.git.calls import GitError, clean_env, covers
+from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
 
 
@@ -99,7 +99,7 @@ def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_
     new = Git.open(tmp_path / "new")
     assert (new.head(), new.branch()) == (None, "refs/heads/main")
     assert new.recent(5) == []
-    assert new.commits_since("0" * 40) == ()
+    assert new.commits(f"{'0' * 40}..HEAD") == ()
     sh(world.top, "checkout", "-q", "--detach")
     assert (world.git.head(), world.git.branch()) == (world.base, None)
 
@@ -117,11 +117,11 @@ def test_commits_since_gives_whole_messages_newest_first(world: World) -> None:
     base = world.base
     world.commit("first\n\nbody\nof it")
     world.commit("second ü")
-    assert [commit.message for commit in world.git.commits_since(base)] == [
+    assert [commit.message for commit in world.git.commits(f"{base}..HEAD")] == [
         "second ü",
         "first\n\nbody\nof it",
     ]
-    assert world.git.commits_since("1" * 40) == ()
+    assert world.git.commits(f"{'1' * 40}..HEAD") == ()
     assert world.git.is_ancestor(base, "HEAD")
     assert not world.git.is_ancestor("HEAD", base)
     assert [line.partition(" ")[2] for line in world.git.recent(2)] == ["second ü", "first"]

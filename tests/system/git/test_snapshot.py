@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.git import snapshot, status, trees
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.calls import GitError
+from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import LIMIT, NASTY, World, content, disk, put, sh
 
 

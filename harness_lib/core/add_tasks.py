@@ -16,8 +16,6 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
 
-NOT_TRUSTED = "The list's commands are not trusted here yet: see harness check, then type harness trust"
-
 
 class Added(NamedTuple):
     """An added task, whether the list with its commands is trusted, and the next command."""

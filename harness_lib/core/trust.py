@@ -138,6 +138,11 @@ def _hint(ctx: Context) -> str:
     return "See them: harness check. If you trust them, type: harness trust"
 
 
+def not_yet(ctx: Context) -> str:
+    """Return the warning that new commands are in a list that is not trusted, and who can change that."""
+    return f"The list's commands are not trusted here yet. {_hint(ctx)}"
+
+
 def runs_of(ctx: Context, commands: Sequence[TaskCommands]) -> Runs:
     """Return everything that this list would run if its tasks have these `commands`."""
     script = ctx.root.init_script

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import check
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, held_out, ownership, project, proposals, quoting
+from harness_lib.core import add_tasks, held_out, ownership, project, proposals, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
@@ -66,7 +66,7 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
     warnings += project.cannot_fail(ctx.git.top, task)
     warnings += project.in_common(ctx, ctx.store.ask().search(*project.OPEN), [task.id])
     if not is_trusted:
-        warnings.append(add_tasks.NOT_TRUSTED)
+        warnings.append(trust.not_yet(ctx))
     return Reply(
         f"added {task.id} [{task.priority}]: {quoting.title(task)}{tried}" + _where_it_runs(ctx, task),
         task=task,

@@ -164,7 +164,7 @@ def run(
             tx.on_commit(lambda: trust.note(ctx, tx))
         then = "harness trust" if refused else ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
-    warnings = warnings if mine else (*warnings, refused or add_tasks.NOT_TRUSTED)
+    warnings = warnings if mine else (*warnings, refused or trust.not_yet(ctx))
     return _reply(plan, drafts, warnings, then=then, dry_run=False)
 
 

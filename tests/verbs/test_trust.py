@@ -69,8 +69,9 @@ def test_who_takes_a_task_is_told_at_once_that_it_cannot_be_finished_yet(visitor
     for reply in (taken, visitor.ok("start"), visitor.ok("checkpoint", taken["task"]["id"], "1/2", "half")):
         assert reply["next"] == "harness check"
     visitor.ok("check")
-    inside = visitor.ok("start", CLAUDECODE="1")
-    assert any("Ask the user" in each for each in inside["warnings"]), inside["warnings"]
+    for words in (("start",), ("add", "Another", "--validate", "test -f x")):
+        inside = visitor.ok(*words, CLAUDECODE="1")
+        assert any("Ask the user" in each for each in inside["warnings"]), inside["warnings"]
     visitor.ok(*YES, HARNESS_TRUST="1")
     assert visitor.ok("start")["next"] == "harness finish"
     assert not visitor.ok("start")["warnings"]

@@ -126,3 +126,7 @@ class RefusedError(HarnessError):
 
     kind = "REFUSED"
     exit_code = Exit.REFUSED
+
+
+class UntrustedError(RefusedError):
+    """A list that machines share has commands that were not trusted on this one: no task is to blame."""

@@ -139,7 +139,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
         tx.replace(task)
         quoted = description.replace('"', "'")
         tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', session=held.session.number, task=task.id)
-    keep_elsewhere(ctx, task)
+    keep_elsewhere(ctx, task, tree)
     return task
 
 
@@ -147,11 +147,11 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
 _kept_here: dict[str, str] = {}
 
 
-def keep_elsewhere(ctx: Context, task: Task) -> None:
-    """Push the work so far, if machines share the list: it survives this one."""
+def keep_elsewhere(ctx: Context, task: Task, tree: str | None = None) -> None:
+    """Push the work so far, the content `tree` or what it is now, if machines share the list."""
     if ctx.store.shared is None:
         return
-    answer = snapshots.take(ctx, task)
+    answer = snapshots.take(ctx, task, tree)
     if not answer.done and _kept_here.get(task.id) != answer.why:
         _kept_here[task.id] = answer.why
         ctx.say(f"the work so far of {task.id} is on this machine only: {answer.why}")

@@ -44,8 +44,11 @@ class Left(NamedTuple):
     kind: Kind
 
 
-def take(ctx: Context, task: Task) -> Answer:
-    """Push the content of the work tree, without what was untracked before the attempt, if it is new."""
+def take(ctx: Context, task: Task, tree: str | None = None) -> Answer:
+    """Push the content of the work tree, without what was untracked before the attempt, if it is new.
+
+    `tree`: the content, if that is known.
+    """
     there, git = remote.of(ctx, task), ctx.git
     if not there.leaving.snapshots:
         return Answer(done=True)
@@ -54,7 +57,7 @@ def take(ctx: Context, task: Task) -> Answer:
         if head is None:
             return Answer(done=True)
         theirs = rescue_refs.still_untracked(git, head, task)
-        tree = trees.without(git, ctx.capture(), theirs)
+        tree = trees.without(git, tree or ctx.capture(), theirs)
     last = git.ref(there.copy("wip", check.safe_name(task.id), str(task.fence)))
     if tree == git.tree_of(last or git.commit_called(task.started_at_commit) or head):
         return Answer(done=True)

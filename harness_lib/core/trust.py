@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HeldError, RefusedError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UntrustedError
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import owner
@@ -194,9 +194,9 @@ def knows(ctx: Context, task: Task) -> bool:
 
 
 def require_own(ctx: Context, task: Task) -> None:
-    """Raise RefusedError unless the commands of `task` are known here, if machines share its list."""
+    """Raise UntrustedError unless the commands of `task` are known here, if machines share its list."""
     if not knows(ctx, task):
-        raise RefusedError(
+        raise UntrustedError(
             f"The commands of {task.id} have not been trusted on this machine, so they do not run.",
             _hint(ctx),
         )
@@ -221,10 +221,8 @@ def require(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError unless the list's commands may run."""
     if not is_trusted(ctx, questions):
         said = _moved(ctx) or f"{_untrusted(ctx, questions)} on this machine"
-        raise RefusedError(
-            f"{said}, so nothing of this list runs.",
-            _hint(ctx),
-        )
+        kind = RefusedError if ctx.store.shared is None else UntrustedError
+        raise kind(f"{said}, so nothing of this list runs.", _hint(ctx))
 
 
 def doubt(ctx: Context, questions: Questions | None = None) -> str | None:

@@ -34,6 +34,7 @@ from harness_lib.errors import (
     HeldError,
     LeaseLostError,
     RefusedError,
+    UntrustedError,
     UsageError,
 )
 from harness_lib.rules import arrows, attempts, run_state, transitions
@@ -194,6 +195,8 @@ class Worker:
         except UsageError:
             # Another worker was faster.
             return True
+        except UntrustedError:
+            raise
         except (ConfigError, RefusedError) as error:
             if context.changes().tracked and not self._tries.spent(task):
                 # It was clean: a program that outlived its agent, or `harness-init.sh`, has written there.

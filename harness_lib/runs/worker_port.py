@@ -10,7 +10,7 @@ from harness_lib.agents import command, registry
 from harness_lib.agents.adapter import Adapter
 from harness_lib.attempts import check
 from harness_lib.core.context import Merging
-from harness_lib.errors import AwayError, HarnessError
+from harness_lib.errors import AwayError, HarnessError, UntrustedError
 from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import News
 from harness_lib.rules.run_state import Budget
@@ -94,9 +94,10 @@ class StuckError(Exception):
 def stuck(error: HarnessError) -> StuckError:
     """Return the error which says that the user must act because of `error`.
 
-    Raises `error` itself if the database is away: it may come back without the user.
+    Raises `error` itself if the database is away, which may come back without the user, and if somebody has
+    added commands on another machine: the run ends then, and no task waits for the user.
     """
-    if isinstance(error, AwayError):
+    if isinstance(error, AwayError | UntrustedError):
         raise error
     return StuckError(error.kind, error.message, error.hint or "", halts_as=attempts.of_error(error))
 

@@ -12,9 +12,11 @@ import pytest
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.state.pgstore import connecting, mirror
+from harness_lib.system.git import snapshot
 from harness_lib.task import Task, Validation
 from harness_lib.verbs import checkpoint, claim, finish, start
 from tests.machines.world import World
+from tests.system.git.gitrepo import put, sh
 
 Counted = dict[str, int]
 
@@ -107,3 +109,24 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
         # Its check fails.
         cost(finish, id=None, already_done=False, merge=None, merge_command=None),
     ] == [(65, 1), (37, 1), (24, 1), (44, 1)]
+
+
+def test_a_checkpoint_reads_the_work_tree_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is recorded is what is pushed."""
+    one = world.machine("one")
+    add(one.context("adds"), 1, 2)
+    ctx, trees, taken = one.context("chat"), [], snapshot.taken
+
+    def counting(*args: Any, **more: Any) -> tuple[str, bool]:
+        trees.append(taken(*args, **more))
+        return trees[-1]
+
+    start.answer(ctx, Namespace(), None)  # type: ignore[arg-type]
+    claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0), None)  # type: ignore[arg-type]
+    put(one.top / "new", "half\n")
+    monkeypatch.setattr(snapshot, "taken", counting)
+    checkpoint.answer(ctx, Namespace(step="1/2", text="half", id=None), None)  # type: ignore[arg-type]
+
+    assert len(trees) == 1
+    (pushed,) = world.refs("wip")
+    assert sh(world.remote, "show", f"refs/harness/{world.name}/wip/{pushed}:new") == "half"

@@ -28,7 +28,7 @@ from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Time
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. The run waits up to half an hour."
@@ -63,6 +63,27 @@ def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: 
     assert two("validate", mine).code == 0
     one.ok("edit", late, "--validate", "test -f changed")
     assert two("validate", mine).code == 8
+
+
+def test_a_run_that_meets_commands_of_another_machine_ends_and_halts_no_task(world: World) -> None:
+    """Its tasks are everybody's: the others go on with them, and it does once somebody has looked."""
+    one, two = world.machine("one"), world.machine("two")
+    task = one.add("Work", "grep -q done done", do=AGENT.format(world.place))
+    world.trust()
+    one.start()
+    until("the agent works", (world.place / "works").exists)
+    more = two.file_task("b")
+    put(world.place / "go", "")
+
+    assert one.runs[-1].wait(timeout=PATIENCE) != 0
+
+    left = one.context("looks").store.ask().task(task)
+    assert left is not None
+    assert (left.status, left.halt, left.attempts) == ("pending", None, 0)
+    assert "trusted on this machine, so nothing of this list runs" in " ".join(one.printed.split())
+    world.trust()
+    one.ends(0)
+    world.each_once(task, more)
 
 
 def test_a_command_that_was_written_past_harness_does_not_run(world: World) -> None:

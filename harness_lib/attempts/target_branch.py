@@ -21,6 +21,7 @@ from harness_lib.system.git.repository import NOBODY, Git
 
 HEADS = recovery.HEADS
 WAITING = recovery.WAITING
+waiting = recovery.waiting
 
 
 class MovedError(Exception):
@@ -53,11 +54,6 @@ def current(git: Git) -> str:
 def short(ref: str | None) -> str:
     """Return the short name of a branch; "no branch" if there is none."""
     return "no branch" if ref is None else ref.removeprefix(HEADS)
-
-
-def waiting(target: str) -> str:
-    """Return the full name of the branch on which work for `target` waits."""
-    return recovery.waiting(target)
 
 
 def require_room(git: Git, target: str) -> None:

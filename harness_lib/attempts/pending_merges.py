@@ -25,6 +25,8 @@ from harness_lib.task import Session, Task
 # How many obstacles are named.
 NAMED = 3
 PATH_LENGTH = 200
+# Before the command that takes over what waits.
+TAKE_OVER, YOURSELF = ". Take it over with: ", ". To take it over yourself: "
 
 
 def describe(ctx: Context, target: str) -> str | None:
@@ -36,10 +38,10 @@ def describe(ctx: Context, target: str) -> str | None:
     name = target_branch.short(ours)
     if is_for_others(ctx):
         others = f"Finished work waits on the branch {name} until others have merged it"
-        return f"{others}. To take it over yourself: {typed.git('merge', name)}"
+        return f"{others}{YOURSELF}{typed.git('merge', name)}"
     reasons = "; ".join(_reasons(ctx, target, target_tip, waiting_tip))
     sentence = f"Finished work waits on the branch {name}{reasons and f': {reasons}'}"
-    return f"{sentence}. Take it over with: {typed.git('merge', name)}"
+    return f"{sentence}{TAKE_OVER}{typed.git('merge', name)}"
 
 
 def is_for_others(ctx: Context) -> bool:

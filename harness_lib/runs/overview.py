@@ -327,7 +327,9 @@ def _halts(questions: Questions) -> list[str]:
     kinds = {(task.id, task.halt_kind) for task in tasks}
     alike: dict[str, list[Task]] = {}
     for task in tasks:
-        alike.setdefault((task.halt or "").replace(task.id, ""), []).append(task)
+        # Other halts name the commands that answer for one task.
+        cause = (task.halt or "").replace(task.id, "") if task.halt_kind == "ENV_SETUP" else task.id
+        alike.setdefault(cause, []).append(task)
     lines = [
         f"{some([task.id for task in same], HALTED)}: {quoting.one_line(same[0].halt or '', LINE_LENGTH)} "
         f"({typed.harness('show', same[0].id)})"

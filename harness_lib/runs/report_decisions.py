@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import complete, rescue_refs
+from harness_lib.attempts import complete, pending_merges, rescue_refs
 from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
 from harness_lib.core.held_out import Here
@@ -72,7 +72,8 @@ def decisions(known: Known) -> Iterator[Decision]:
         if task.status in ("pending", "in_progress"):
             yield Decision("halted", task.id, task.title, *_halted(task))
     if known.merge:
-        what, _, command = known.merge.rpartition(". Take it over with: ")
+        hint = pending_merges.YOURSELF if pending_merges.YOURSELF in known.merge else pending_merges.TAKE_OVER
+        what, _, command = known.merge.rpartition(hint)
         yield Decision("merge", "", "", what, (command,))
     if known.unpushed:
         what, _, command = known.unpushed.rpartition(". Push it when you can: ")

@@ -190,13 +190,16 @@ def _work(task: Task, tried: Sequence[Tried], sizes: dict[str, Size]) -> Work:
 
 def _merged(ctx: Context, runs: Sequence[Ran]) -> tuple[list[Merged], dict[str, Size]]:
     """Return what was merged into each branch, that of the last run first, and the size of each commit."""
-    began: dict[str, str | None] = {}
+    found: dict[str, tuple[str, str | None]] = {}
     for ran in reversed(runs):
-        began[ran.opened.target] = ran.opened.tip or began.get(ran.opened.target)
+        # What waits on `harness/main` is for `main`, and sooner or later there.
+        name = ran.opened.target.replace(target_branch.WAITING, target_branch.HEADS, 1)
+        target, before = found.get(name, (ran.opened.target, None))
+        found[name] = target, ran.opened.tip or before
     merged, sizes = list[Merged](), dict[str, Size]()
     # Without a repository, with a detached HEAD, or where what a record names is no commit.
     with suppress(HarnessError):
-        for target, before in (began or {target_branch.current(ctx.main): None}).items():
+        for target, before in found.values() if found else [(target_branch.current(ctx.main), None)]:
             one, own = _merged_into(ctx.main, target, before)
             merged.append(one)
             sizes |= own

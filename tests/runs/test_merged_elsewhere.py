@@ -245,6 +245,16 @@ def test_work_that_others_undo_or_change_is_not_completed(workshop: Workshop, re
     assert workshop.statuses() == {task: "completed"}
 
 
+def test_the_report_says_how_to_take_over_what_waits_for_others(workshop: Workshop, remote: Remote) -> None:
+    workshop.file_task("a")
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    workshop.file_task("b")
+    workshop.ends(9)
+    (found,) = [each for each in workshop.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
+    assert found["what"] == "Finished work waits on the branch harness/main until others have merged it"
+    assert found["commands"] == ["git merge harness/main"]
+
+
 @pytest.mark.release
 def test_returned_work_goes_on_in_the_same_pull_request(workshop: Workshop, remote: Remote) -> None:
     task = workshop.file_task("a")

@@ -456,6 +456,15 @@ def test_each_branch_that_the_runs_have_merged_into_is_named(workshop: Workshop)
     assert workshop.ok("report")["report"]["merged"]["branch"] == "other"
 
 
+def test_what_waited_beside_a_branch_counts_as_merged_into_it(workshop: Workshop) -> None:
+    workshop.file_task("f")
+    workshop.file_task("g")
+    workshop.ends(9, "--max-tasks", "1", "--merge", "branch")
+    assert "\nharness/main: 1 commit, 1 file" in workshop("report").out
+    workshop.ends(0)
+    assert "\nmain: 2 commits, 2 files" in workshop("report").out
+
+
 @pytest.mark.parametrize("when", ["yesterday", "8", "2026-13-01", ""])
 def test_a_moment_that_is_none_is_refused(workshop: Workshop, when: str) -> None:
     said = workshop("report", "--since", when)

@@ -167,7 +167,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
     with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
         if arrows.may("begin_rollback", mine):
-            mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
+            mine = transitions.release(mine, now=tx.now, message=reason)
         retry = typed.harness("retry", task.id)
         message = f"ENV_SETUP: the attempt could not be ended: {sentence(reason)} {kept} Then type: {retry}"
         ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", message)), now=tx.now)

@@ -147,6 +147,6 @@ def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         mine = outcome.require_claim(tx, task)
-        begun = transitions.release(mine, now=tx.now, message=halt and halt.words, rescue=None, head=None)
+        begun = transitions.release(mine, now=tx.now, message=halt and halt.words)
         tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
     rescue_refs.drop_before(ctx.git, task)

@@ -44,12 +44,12 @@ def ok(what: str) -> Diagnosis:
     return Diagnosis("ok", what)
 
 
-def warn(what: str, cure: str | None = None) -> Diagnosis:
+def warn(what: str, cure: str | None) -> Diagnosis:
     """Return a warning."""
     return Diagnosis("warn", what, cure)
 
 
-def bad(what: str, cure: str | None = None) -> Diagnosis:
+def bad(what: str, cure: str | None) -> Diagnosis:
     """Return an error."""
     return Diagnosis("bad", what, cure)
 

@@ -68,7 +68,7 @@ def _decoded(root: str) -> tuple[Summary | None, str]:
         loaded = load.find(Root(Path(root)))
     except HarnessError as error:
         return None, error.message
-    cache = summary.build(loaded.state, SYSTEM.now(), [])
+    cache = summary.build(loaded.state, SYSTEM.now())
     if loaded.stamp is not None and loaded.source is None:
         _keep_foreign(root, loaded.stamp, cache)
     return cache, ""

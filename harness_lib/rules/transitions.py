@@ -181,16 +181,11 @@ def begin_rollback(
     )
 
 
-def release(task: Task, *, now: datetime, message: str | None, rescue: str | None, head: str | None) -> Task:
-    """Return the task with a rollback begun that requeues it: no attempt is counted."""
+def release(task: Task, *, now: datetime, message: str | None) -> Task:
+    """Return the task with a rollback begun that requeues it: no attempt is counted, and no work is kept."""
+    ending = Ending.RELEASED
     return begin_rollback(
-        task,
-        now=now,
-        category=None,
-        message=message,
-        rescue=rescue,
-        head=head,
-        ending=Ending.RELEASED,
+        task, now=now, category=None, message=message, rescue=None, head=None, ending=ending
     )
 
 
@@ -337,7 +332,7 @@ def recheck(task: Task, found: Recheck | None) -> Task:
 
 
 # S
-def attest(task: Task, *, now: datetime, commit: str | None = None) -> Task:
+def attest(task: Task, *, now: datetime, commit: str | None) -> Task:
     """Return the task, which waits for a person, as completed: they have looked, or have merged `commit`."""
     arrows.check("attest", task)
     return _completed(task, now, commit)._replace(look_at=task.look_at)

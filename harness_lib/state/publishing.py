@@ -78,7 +78,7 @@ def publish(
     texts = state.each_made(codec.task_text, before, kept)
     data = codec.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
-    cache = cache or summary.build(state, now, [])
+    cache = cache or summary.build(state, now)
     warnings: list[str] = []
     with explained(root):
         if old is not None and old.data is not None:

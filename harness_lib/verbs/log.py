@@ -104,7 +104,7 @@ def _follow(ctx: Context, screen: Screen, lines: int, only: Filter) -> Reply:
     return Reply("", next="harness status")
 
 
-def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
+def follow(ctx: Context, only: Filter) -> Iterator[str]:
     """Yield new lines that match `only`, for ever."""
     added = ctx.store.log_follow()
     return (entry.text for line in added if only.fits(entry := parse(line)))

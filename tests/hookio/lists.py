@@ -52,7 +52,7 @@ def ours(*tasks: Task, mine: bool = True, **fields: Any) -> HookContext:
     config = SessionConfig(fields.pop("mode", "exclusive"), max_sessions=fields.pop("most_sessions", 0))
     fields.setdefault("sessions", (SESSION,))
     state = State(tasks=tasks, session_config=config, **fields)
-    cache = summary.build(state, NOW, [])
+    cache = summary.build(state, NOW)
     own = [each for each in cache["sessions"] or () if mine and each["worker"] == "me"]
     seen.setdefault("workers", ["me"] if own else [])
     return HookContext(cache, mine=own, program="HARNESS", root="/p", **seen)
@@ -66,7 +66,7 @@ def legacy(
     config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
     state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
     fields.setdefault("workers", ["me"])
-    context = HookContext(summary.build(state, NOW, []), program="HARNESS", root="/p", **fields)
+    context = HookContext(summary.build(state, NOW), program="HARNESS", root="/p", **fields)
     context.attempted = attempted
     return context
 

@@ -128,7 +128,7 @@ def test_where_nothing_can_be_kept_the_answer_is_the_same(root: Root) -> None:
 def test_a_note_that_cannot_be_written_is_as_good_as_lost(tmp_path: Path) -> None:
     (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
 
-    facts._keep_foreign(str(tmp_path), [1, 2, 3, 4], summary.build(State(), SYSTEM.now(), []))
+    facts._keep_foreign(str(tmp_path), [1, 2, 3, 4], summary.build(State(), SYSTEM.now()))
 
     assert list(tmp_path.iterdir()) == [tmp_path / ".harness"]
 

@@ -46,7 +46,7 @@ def roll_back(
 
 
 def release(task: Task) -> Task:
-    return transitions.release(task, now=NOW, message=None, rescue=RESCUE, head=HEAD)
+    return transitions.release(task, now=NOW, message=None)
 
 
 CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
@@ -66,7 +66,7 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "hand_over": lambda task: transitions.hand_over(task, worker="w1#0", now=NOW, lease_seconds=60),
     "confirm": lambda task: transitions.confirm(task, now=NOW, commit=COMMIT),
     "doubt": transitions.doubt,
-    "attest": lambda task: transitions.attest(task, now=NOW),
+    "attest": lambda task: transitions.attest(task, now=NOW, commit=None),
     "recheck": lambda task: transitions.recheck(task, Recheck(COMMIT, passed=True)),
     "hand_back": lambda task: transitions.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
     "interrupt": lambda task: transitions.interrupt(task, Interruption("7" * 40)),

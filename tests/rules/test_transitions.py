@@ -198,11 +198,9 @@ def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
 
 def test_a_claim_handed_back_says_why_and_leaves_no_trace_but_base_fence_and_worker() -> None:
     used: dict[str, Any] = {"attempts": 1, "error_log": ("[TEST_FAIL] x",)}
-    begun = transitions.release(
-        CLAIMED._replace(**used), now=NOW, message="no\ntime", rescue=RESCUE, head=HEAD
-    )
+    begun = transitions.release(CLAIMED._replace(**used), now=NOW, message="no\ntime")
 
-    silent = Intent("rollback", STAMP, base=BASE, head=HEAD, rescue=RESCUE, outcome="pending")
+    silent = Intent("rollback", STAMP, base=BASE, outcome="pending")
     assert begun == CLAIMED._replace(**used, intent=silent._replace(message="no | time"))
     assert release(CLAIMED).intent == silent
     assert transitions.fail(begun, now=NOW) == ENDED._replace(**used)

@@ -175,7 +175,7 @@ class Histories(RuleBasedStateMachine):
             place,
             "begin_rollback",
             lambda tx, task: transitions.fail(
-                transitions.release(task, now=tx.now, message=None, rescue=None, head=None), now=tx.now
+                transitions.release(task, now=tx.now, message=None), now=tx.now
             ),
         )
 

@@ -172,7 +172,7 @@ def _summary_of_many(asked: Followed, shell: State, counts: Counts) -> Summary:
     unreachable = [finding.task_id for finding in asked.unreachable()]
     named = (*asked.in_progress(), *asked.unproven(), *([following] if following else ()))
     tasks = {task.id: task for task in named}
-    cache = summary.build(shell._replace(tasks=tuple(tasks.values())), asked.now, [])
+    cache = summary.build(shell._replace(tasks=tuple(tasks.values())), asked.now)
     numbers = cache["counts"]
     for name in numbers.keys() - {"unreachable"}:
         numbers[name] = getattr(counts, name)  # type: ignore[literal-required]

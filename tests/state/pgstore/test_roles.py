@@ -278,7 +278,7 @@ def test_a_task_that_waits_for_its_merge_is_brought_to_its_end_by_any_worker(
         task = tx.task("task-001")
         assert task is not None
         if fails:
-            begun = transitions.release(task, now=tx.now, message="no", rescue=None, head=None)
+            begun = transitions.release(task, now=tx.now, message="no")
         else:
             begun = transitions.begin_commit(task, now=tx.now, head=None, commit="b" * 40)
         tx.replace(begun)

@@ -47,7 +47,8 @@ class Known(NamedTuple):
     with its files. `merge` says why finished work waits for the branch, "" if it does not, and `unpushed`
     that the remote lacks some which a run was to push; `missing` are completed tasks whose commits are not
     there. `lacking` says what the machine lacks, `unchecked` which checks have not run again. `kept` has the
-    rescued work of failed tasks, `told` what the last run has told.
+    rescued work of failed tasks, `told` what the last run has told. `above` begins a path in a
+    command of git that is typed where the list is.
     """
 
     questions: Questions
@@ -62,6 +63,7 @@ class Known(NamedTuple):
     unchecked: Sequence[str]
     kept: Mapping[str, Sequence[str]]
     told: Sequence[Told]
+    above: str = ""
 
 
 def decisions(known: Known) -> Iterator[Decision]:
@@ -120,7 +122,9 @@ def _red(known: Known, task: Task) -> Decision:
     oid, file = later[-1]
     owners = {each.completed_commit: each.id for each in known.done if each.outcome != "already_done"}
     what = f"red since {owners.get(oid) or oid[:SHORT]} changed {quoting.one_line(file, 80)}"
-    return Decision("red", task.id, task.title, what, (typed.git("show", oid[:SHORT], "--", file), retry))
+    return Decision(
+        "red", task.id, task.title, what, (typed.git("show", oid[:SHORT], "--", known.above + file), retry)
+    )
 
 
 def _doubts(known: Known) -> Iterator[Decision]:
@@ -222,8 +226,7 @@ def next_run(
         case "waiting":
             does, then = "takes over what a killed run or another session holds", ()
         case "recheck_failed":
-            first_of_all = typed.harness("retry", red[0].id) if red else rechecked.COMMAND
-            does, then = "runs the checks again", (first_of_all, *retry)
+            does, then = "runs the checks again", retry if red else (rechecked.COMMAND, *retry)
         case "blocked":
             does, then = "starts nothing (the failed ones are used up)", retry
         case _ if waits:

@@ -257,6 +257,8 @@ def _known(
         rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
         {task.id: task_brief.attempts_kept(task, ctx.main) for task in tried},
         runs[-1].told if runs else (),
+        # Git reads a path from where it is typed.
+        "" if not red or ctx.main.top == ctx.root.path else ":/",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -439,6 +440,24 @@ def test_work_in_other_commits_after_a_rebase_or_a_squash_is_not_missing(worksho
     sh(workshop.top, "reset", "--quiet", "--hard", str(before))
     missing = re.findall(r"(task-\d+) .*its commit is not on main", workshop("report").out)
     assert missing == ["task-001", "task-002", "task-003"]
+
+
+def test_what_shows_why_a_task_is_red_can_be_typed_where_the_list_lies(tmp_path: Path) -> None:
+    """In a directory of a monorepo; git reads paths from where a command is typed."""
+    top = tmp_path / "mono"
+    inner = Workshop(top / "app", tmp_path / "home")
+    sh(tmp_path, "init", "-q", "-b", "main", str(top))
+    commit_all(top, "Begin", {"app/x": "x\n"})
+    inner.ok("init")
+    inner.add("One", "grep -q good app/f", do="sh echo good > app/f")
+    inner.add("Two", "true", "--depends-on", "task-001", do="sh echo bad > app/f")
+    try:
+        inner.ends(9, "--final-check", "all", "--max-tasks", "2")
+        (red,) = [each for each in inner.ok("report")["report"]["decisions"] if each["kind"] == "red"]
+        assert "+bad" in sh(inner.top, *shlex.split(red["commands"][0])[1:])
+        assert inner.ok("report")["report"]["commands"] == ["harness retry task-001"]
+    finally:
+        inner.close()
 
 
 def test_each_branch_that_the_runs_have_merged_into_is_named(workshop: Workshop) -> None:

@@ -86,4 +86,5 @@ def without_credentials(text: str) -> str:
     """Return `text` with no user and password in the addresses in it."""
     import re  # noqa: PLC0415 (hooks load this module, and never this)
 
-    return re.sub(r"//[^/\s]*@", "//", text)
+    # A generated password may have a slash in it.
+    return re.sub(r"//(?:[^/\s:@]*:\S*|[^/\s]*)@", "//", text)

@@ -110,7 +110,7 @@ def hook(runtime: Runtime, args: list[str]) -> int:
     stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
     plugin = runtime.table.entries.get(("hooks.d", stage, name))
     if plugin is None:
-        raise _unknown("hook", args, "STAGE/NAME", "hs hooks")
+        raise _unknown("hook", args if len(args) == 1 else [], "STAGE/NAME", "hs hooks")
     text, runtime.stage = sys.stdin.read(), stage
     try:
         result = plugin.target(runtime, as_object(text) or {} if plugin.is_ours else text)
@@ -130,7 +130,7 @@ def tool(runtime: Runtime, args: list[str]) -> int:
     # A built-in tool can be run by its name even if the sources do not offer it to a model.
     found = plugins.tool(runtime, name) or ours
     if found is None or flag not in {"--schema", "--describe", "--exec"}:
-        named = [] if found else args[:-1]
+        named = [name] if name and found is None else []
         raise _unknown("tool", named, "NAME and one of --schema, --describe, --exec", "hs tools")
     if flag == "--describe":
         print(found.describe(runtime))

@@ -120,6 +120,16 @@ def test_a_plugin_that_does_not_exist_is_named(hs: Hs, words: tuple[str, ...]) -
     assert answer.err.startswith(f"hs: There is no {words[0]} {words[1]}. hs ")
 
 
+@pytest.mark.parametrize("words", [("hook", "done/10-save", "more"), ("tool", "bash", "more", "--schema")])
+def test_of_a_plugin_with_a_word_too_many_it_is_not_said_that_it_does_not_exist(
+    hs: Hs, words: tuple[str, ...]
+) -> None:
+    answer = hs(*words)
+
+    assert answer.code == 2
+    assert answer.err.startswith(f"hs: hs {words[0]} wants ")
+
+
 def test_a_session_whose_directory_is_gone_goes_on_in_a_copy_only(
     hs: Hs, serve: Serve, project: Path
 ) -> None:

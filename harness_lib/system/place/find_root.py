@@ -176,12 +176,14 @@ def _holds_state(directory: str) -> bool:
     if os.path.isfile(state) or os.path.islink(state):
         # A link is not skipped: whoever opens the list refuses it.
         return True
+    private = os.path.join(directory, PRIVATE_DIR)
     try:
-        with os.scandir(os.path.join(directory, PRIVATE_DIR, GENERATIONS)) as entries:
-            return any(entry.is_file(follow_symlinks=False) for entry in entries)
+        with os.scandir(os.path.join(private, GENERATIONS)) as entries:
+            is_kept = any(entry.is_file(follow_symlinks=False) for entry in entries)
     except OSError:
         # Usually missing; a directory that cannot be read belongs to another user.
-        return os.path.isfile(os.path.join(directory, PRIVATE_DIR, LINK))
+        is_kept = False
+    return is_kept or os.path.isfile(os.path.join(private, LINK))
 
 
 def _is_bare(root: str) -> bool:

@@ -87,6 +87,16 @@ def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
     assert root_of(tmp_path) == tmp_path.resolve()
 
 
+@pytest.mark.parametrize("has_generations", [True, False])
+def test_a_list_in_a_database_is_found_by_its_link(tmp_path: Path, has_generations: bool) -> None:
+    link = tmp_path / find_root.PRIVATE_DIR / find_root.LINK
+    link.parent.mkdir()
+    link.write_text("{}", encoding="utf-8")
+    if has_generations:
+        (link.parent / "generations").mkdir()
+    assert root_of(tmp_path) == tmp_path.resolve()
+
+
 def as_nobody(cwd: Path, find: Callable[[Path], Path | None] = root_of) -> Path | None:
     """Return what `find` returns for another user at `cwd`, by default the root."""
     reader, writer = os.pipe()

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
 from harness_lib.loop import confined, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
@@ -138,6 +138,7 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     for name, variable in _VARIABLES.items():
         if (value := asked.values.get(name)) is not None:
             runtime.env[variable] = value
+    _check_limits(runtime)
     runtime.system = asked.values.get("system")
     if existing is not None:
         hold(runtime, existing)
@@ -192,6 +193,14 @@ def resolve(runtime: Runtime) -> None:
             plugin.target.check(runtime)
     except ProviderError as error:
         raise EnvSetupError(str(error)) from error
+
+
+def _check_limits(runtime: Runtime) -> None:
+    """Raise ConfigError for a limit in the environment that cannot be read: there would be none."""
+    for name in ("max-turns", "max-cost"):
+        value, (pattern, wanted) = runtime.env.get(_VARIABLES[name], ""), _WANTED[name]
+        if value and not re.fullmatch(pattern, value):
+            raise ConfigError(f"{_VARIABLES[name]} wants {wanted}, not {value}.", "Correct or unset it.")
 
 
 class Choice(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.loop.piped import Piped
+from harness_lib.text import sentence
 
 
 class HookError(Exception):
@@ -58,4 +59,4 @@ class Interrupted(BaseException):
 
 def one_line(error: HarnessError) -> str:
     """Return the message and the hint of `error` in one line."""
-    return f"{error.message} {error.hint or ''}".rstrip()
+    return f"{sentence(error.message)} {error.hint}" if error.hint else error.message

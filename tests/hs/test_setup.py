@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,16 @@ def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: 
 
     assert str(setup._meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
     assert not [name for name in setup.model_names(run) if name.startswith("claude")]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("HARNESS_MAX_TURNS", "1o"), ("HARNESS_MAX_COST", "$1"), ("HARNESS_SANDBOX", "on")],
+)
+def test_a_limit_of_the_environment_that_cannot_be_read_is_refused(go: Go, variable: str, value: str) -> None:
+    server, answer = go(say("never"), env={variable: value})
+
+    assert (answer.code, server.requests) == (3, [])
+    assert value in answer.err
+    # Message and hint are two sentences.
+    assert not re.search(r"[a-z0-9] (It|Correct) ", answer.err), answer.err

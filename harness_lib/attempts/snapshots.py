@@ -12,13 +12,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from harness_lib import typed
+from harness_lib import timestamps, typed
 from harness_lib.attempts import check, outcome, pending_merges, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RemoteAwayError
-from harness_lib.rules import recovery
+from harness_lib.rules import recovery, stats
 from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, trees
 from harness_lib.task import Handback, Session, Task
@@ -296,15 +296,28 @@ def outlived(ctx: Context) -> dict[str, str]:
 
     What is kept of a task that is still to be done is needed. Raises HeldError.
     """
-    there, now = remote.of(ctx), ctx.clock.now().timestamp()
+    there, questions = remote.of(ctx), ctx.store.ask()
     if not (answer := bring_all(ctx)).done:
         raise HeldError(
             f"{there.work} cannot be asked for rescued work: {answer.why}.", remote.see(there.work)
         )
-    needed = {task.handback.rescue for task in ctx.store.ask().search() if task.handback and not task.is_done}
-    old = {_shared(there, each.ref) for each in rescue_refs.rescues(ctx, now, DAYS) if each.ref not in needed}
+    now, tasks = questions.now.timestamp(), questions.search()
+    needed = {task.handback.rescue for task in tasks if task.handback and not task.is_done}
+    young = {check.safe_name(task.id) for task in tasks if _has_ended_since(task, now)}
+    old = {
+        _shared(there, each.ref)
+        for each in rescue_refs.rescues(ctx, now, DAYS)
+        if each.ref not in needed
+        and each.ref.removeprefix(rescue_refs.RESCUE_REFS).partition("/")[0] not in young
+    }
     found = remote.listed(ctx, there, there.work, f"{there.ref('rescue')}/*")
     return {ref: oid for ref, oid in found.items() if ref in old}
+
+
+def _has_ended_since(task: Task, now: float) -> bool:
+    """Return whether `task` has ended in the last `DAYS`: the clock that dates commits may be wrong."""
+    ends = filter(None, (task.completed_at, task.failed_at))
+    return any(now - timestamps.parse(end).timestamp() < DAYS * stats.SECONDS_PER_DAY for end in ends)
 
 
 def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:

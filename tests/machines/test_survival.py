@@ -215,9 +215,10 @@ def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
     said = one("store", "check").out
     assert "the database was set back" in said
     assert f"{task} is on origin/main (commit " in said
-    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+    warnings = one.ok("store", "check", "--repair", HARNESS_TRUST="1")["warnings"]
 
     kept = next(one.top.glob("harness-tasks.json.set-back-*"))
+    assert f"{kept.name}; the database lacks {late} of it." in " ".join(warnings)
     assert late in [each["id"] for each in json.loads(kept.read_text())["tasks"]]
     assert f"is kept in {kept.name}" in one.log_text
     assert one.statuses_now == {task: "completed"}

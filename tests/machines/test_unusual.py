@@ -67,6 +67,20 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
     assert sh(one.top, "rev-parse", "refs/harness/rescue/task-009/1-1") == old
 
 
+def test_the_clock_of_a_machine_makes_no_rescued_work_old(world: World) -> None:
+    one = world.machine("one")
+    task = one.file_task("a")
+    world.trust()
+    one.ends(0)
+    long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
+    kept = sh(one.top, "commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    sh(one.top, "push", "-q", "origin", f"{kept}:refs/harness/{world.name}/rescue/{task}/1-1")
+
+    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+
+    assert world.refs("rescue") == [f"{task}/1-1"]
+
+
 def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World) -> None:
     """What the remote has forgotten may be nowhere else."""
     one = world.machine("one")

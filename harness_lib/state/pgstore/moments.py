@@ -24,6 +24,7 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
+from harness_lib.text import escape
 
 # A moment that is looked at for longer is given up: old rows cannot go until then.
 MOMENT_SECONDS = 5.0
@@ -194,28 +195,34 @@ class Moments:
         return version
 
     def _is_gone(self, how: str) -> NoReturn:
-        if self.link.moving and self._was_moved():
-            atomic.remove(self.root.link)
-            raise EnvSetupError(
-                f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
-                "It is complete now: type the command again.",
-            )
         if not self.link.uuid:
             raise EnvSetupError(
                 f"{how} {self.link.name} in {connecting.shown(self.link.url)}, or you have no role in it.",
                 "Lists are made by: harness store move URL --list NAME",
             )
+        now = self._name_now()
+        if self.link.moving and MOVED in now:
+            atomic.remove(self.root.link)
+            raise EnvSetupError(
+                f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
+                "It is complete now: type the command again.",
+            )
+        called = f" It is called {now} there now." if now else ""
         raise EnvSetupError(
-            f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.",
+            f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.{called}",
             f"If it is there under another name, remove {self.root.link} and join it: "
             "harness store join URL --list NAME",
         )
 
-    def _was_moved(self) -> bool:
+    def _name_now(self) -> str:
+        """Return the name that the list of the link has now; "" if it is gone."""
         query = "select name from harness.list where uuid = %s"
-        with connecting.connected(self.link.url) as conn:
+        with (
+            connecting.connected(self.link.url) as conn,
+            connecting.limited(conn, connecting.ANSWER_SECONDS),
+        ):
             row = conn.execute(query, (self.link.uuid,)).fetchone()
-        return row is not None and MOVED in row[0]
+        return escape(row[0]) if row else ""
 
     def time_of(self, version: Version) -> datetime:
         """Return when the list was as `version`."""

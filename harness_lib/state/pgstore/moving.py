@@ -21,6 +21,7 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
+from harness_lib.text import some
 
 
 def to_database(store: Store, link: Link, clock: Clock) -> int:
@@ -118,16 +119,26 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     if found is not None and not found.goes_on:
         if not repair:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
-        number = whole.go_on(load.find(store.root).state, link.mirrored)
+        seen = load.find(store.root).state
+        number, kept = whole.go_on(seen, link.mirrored)
         store.link = link._replace(mirrored=0, op="", since=0, floor=max(link.floor, number - 1), seen=())
         with publishing.explained(store.root):
             store.link.save(store.root)
+        store.warn(_lost(store, seen, kept))
     problems = _recounted(store, repair=repair)
     problems += [str(problem) for problem in store.examine().problems]
     if Doubt(store.root).op is not None:
         with store.transaction() as tx:
             problems += tx.warnings
     return problems
+
+
+def _lost(store: PgStore, seen: State, kept: str) -> str:
+    """Return a sentence about the list that was `seen` before it was set back, and what only that one has."""
+    present = {task.id for task in store.ask_to_change().search()}
+    names = [task.id for task in seen.tasks if task.id not in present]
+    which = f"; the database lacks {some(names, 5)} of it" if names else ""
+    return f"The list as this machine had seen it is kept in {kept}{which}."
 
 
 def _recounted(store: PgStore, *, repair: bool) -> list[str]:

@@ -184,6 +184,10 @@ class PgStore(Mirrored):
         with connecting.explained(self.link.url, changes=False):
             return self.look()
 
+    def warn(self, *texts: str) -> None:
+        """Let the reply of the command say `texts`, too."""
+        self._warnings.append([*texts])
+
     def keep_edited(self) -> list[str]:
         """Keep a copy of the file of the list if somebody has edited it; return a warning."""
         return self._mirror.keep_edited()
@@ -401,11 +405,11 @@ class PgStore(Mirrored):
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             conn.execute("delete from harness.list where uuid = %s", (self.link.uuid,))
 
-    def go_on(self, seen: State, number: int) -> int:
+    def go_on(self, seen: State, number: int) -> tuple[int, str]:
         """Let a list that was set back go on after event `number`, with fences above those of `seen`.
 
-        Return the number of the event that says so. The mirror of what was seen is kept: what was added since
-        the backup is nowhere else. Raises EnvSetupError, HeldError.
+        Return the number of the event that says so, and the name of the file in which the mirror of what was
+        seen is kept: what was added since the backup is nowhere else. Raises EnvSetupError, HeldError.
         """
         kept = self._mirror.keep("set-back")
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
@@ -422,4 +426,4 @@ class PgStore(Mirrored):
             new = versions.read(conn, self.link.name)
             assert new is not None
             conn.execute("commit")
-        return new.number
+        return new.number, kept

@@ -273,7 +273,12 @@ def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
 
 def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Shared) -> None:
     store = shared.with_tasks()
-    sql(shared, f"delete from harness.list where name = '{shared.name}'")
+    sql(shared, f"update harness.list set name = '{shared.name}, renamed' where name = '{shared.name}'")
+    with pytest.raises(
+        EnvSetupError, match=f"There is no list called.* It is called {shared.name}, renamed there"
+    ):
+        store.ask()
+    sql(shared, f"delete from harness.list where name = '{shared.name}, renamed'")
     with pytest.raises(EnvSetupError, match="There is no list called"):
         store.ask()
     sql(shared, f"insert into harness.list (name, shell) select '{shared.name}', '{{}}'")

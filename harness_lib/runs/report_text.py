@@ -23,6 +23,8 @@ LEAST_WIDTH = 80
 LEAST_DONE = 3
 LABEL = 28
 NAMED = 4
+# Of so many branches a screen says what was merged there.
+BRANCHES = 3
 WRAPPED = 3
 LEAST_CUT = 12
 SHORT = 12
@@ -47,7 +49,7 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     """
     width = 10 * WIDTH if whole else max(width, LEAST_WIDTH)
     facts = _without_told(facts, " ".join(first))
-    time, *rest = header(facts, width)
+    time, *rest = header(facts, width, None if whole else BRANCHES)
     if not whole:
         facts = facts._replace(decisions=tuple(_together(facts.decisions)))
     head = [row for line in first for row in _wrapped(line, width)]
@@ -104,10 +106,10 @@ def _apart(left: str, right: str, width: int) -> list[str]:
     return [f"{left:<{room}}  {right}"] if len(left) <= room else [*_wrapped(left, width), cut(right, width)]
 
 
-def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
+def header(facts: Facts, width: int = WIDTH, branches: int | None = None) -> Iterator[str]:
     """Yield when it was, how many tasks are done, where the work is, and how the checks stand.
 
-    Two of these that fit into `width` stand in one line.
+    Two of these that fit into `width` stand in one line. Of more than so many branches the others are named.
     """
     yield f"{when(facts)} ({_ran(facts.runs)})"
     lost = f"; dropped since: {some(list(facts.dropped), NAMED)}" if facts.dropped else ""
@@ -119,9 +121,10 @@ def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
     counted_tasks, kept = f"{counts(facts)}.", f"{safe}{rescued}."
     fits = len(counted_tasks) + len(kept) < width
     yield from [f"{counted_tasks} {kept}"] if fits else [counted_tasks, kept]
-    for merged in filter(None, (facts.merged, *facts.elsewhere)):
-        if merged.after:
-            yield branch(merged)
+    merged = [each for each in (facts.merged, *facts.elsewhere) if each and each.after]
+    yield from map(branch, merged[:branches])
+    if others := [quoting.one_line(each.branch, 60) for each in merged[len(merged[:branches]) :]]:
+        yield f"Merged into other branches, too: {some(others, NAMED)}: {ALL}"
     yield checks(facts)
     if facts.machines:
         named = [f"{quoting.one_line(name, 60)} {count}" for name, count in facts.machines]

@@ -207,6 +207,11 @@ RAN = st.builds(
 )
 
 
+MERGED = st.builds(
+    Merged, TEXT, st.none() | NAME, st.none() | NAME, NUMBER, st.builds(Size, NUMBER, NUMBER, NUMBER)
+)
+
+
 def many(of: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
     return st.lists(of, max_size=30).map(tuple)
 
@@ -220,10 +225,7 @@ FACTS = st.builds(
     tokens=NUMBER,
     counts=st.builds(Counts, *[NUMBER] * 10),
     done_already=NUMBER,
-    merged=st.none()
-    | st.builds(
-        Merged, TEXT, st.none() | NAME, st.none() | NAME, NUMBER, st.builds(Size, NUMBER, NUMBER, NUMBER)
-    ),
+    merged=st.none() | MERGED,
     checked=st.none() | st.builds(Checked, NAME, NUMBER, NUMBER),
     rescued=NUMBER,
     dropped=many(NAME),
@@ -234,6 +236,8 @@ FACTS = st.builds(
     touched=many(st.tuples(NAME, TEXT)),
     again=TEXT.map(lambda text: harmless(text, instead=" ")),
     commands=many(COMMAND),
+    machines=many(st.tuples(NAME, NUMBER)),
+    elsewhere=many(MERGED),
 )
 
 
@@ -252,6 +256,18 @@ def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
         plain = line.replace("<code>", "").replace("</code>", "").replace("<br>", "")
         assert not {*"<`"} & {*plain}
         assert plain == harmless(plain)
+
+
+@given(FACTS)
+def test_of_many_branches_a_screen_says_what_was_merged_into_some_and_names_the_others(facts: Facts) -> None:
+    merged = Merged("release", "a" * 40, "b" * 40, 1, Size(1, 1, 0))
+    facts = facts._replace(merged=merged, elsewhere=(merged,) * report_text.MOST_LINES)
+
+    lines = report_text.lines(facts)
+
+    assert len(lines) <= report_text.MOST_LINES
+    assert sum(line.startswith("release: 1 commit, ") for line in lines) == report_text.BRANCHES
+    assert any(line.startswith("Merged into other branches, too: release, ") for line in lines)
 
 
 # -- a night in small, and its report: whoever reads its first screen knows all that there is to know

@@ -67,6 +67,13 @@ def _cause(complaint: str) -> str:
     return complaint.rpartition("\n")[2]
 
 
+def _complaint(handle: WorkerHandle) -> str:
+    """Return the end of what a worker has printed as errors; "" if somebody has removed the file."""
+    with suppress(FileNotFoundError):
+        return handle.errors.read_bytes()[handle.skip :][-2000:].decode("utf-8", "replace").strip()
+    return ""
+
+
 class WorkerPool:
     """The workers of a run. `lock` is a descriptor that each inherits and none reads."""
 
@@ -119,8 +126,7 @@ class WorkerPool:
             # A message that a dead worker cannot get is not needed.
             handle.process.stdin.close()
         del self._handles[handle.config.number]
-        complaint = handle.errors.read_bytes()[handle.skip :][-2000:]
-        words = complaint.decode("utf-8", "replace").strip()
+        words = _complaint(handle)
         # A worker that was killed could have started.
         unstarted = code > 0 and not handle.started
         news = Unstarted(code, _cause(words)) if unstarted else Gone(code, run_state.describe(code, words))

@@ -103,6 +103,16 @@ p.write_text(json.dumps(d))
 """
 
 
+def test_what_workers_complain_of_may_be_removed(workshop: Workshop) -> None:
+    workshop.add(
+        "Tidy", "grep -q done f", do=f"sh rm {workshop.home}/worktrees/*/*/worker-1.err\nwrite f done"
+    )
+
+    workshop.ends(0)
+
+    workshop.all_is_well()
+
+
 def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:
     workshop.add("Vandal", "grep -q done f")
     cheat = workshop.top.parent / "cheat.py"

@@ -46,6 +46,7 @@ __all__ = [
     "encode",
     "encode_shell",
     "links",
+    "of_newer",
     "parse",
     "record_problems",
     "render",
@@ -71,11 +72,16 @@ class ContractError(ConfigError):
 
     def __init__(self, problems: Sequence[Problem], source: str = "harness-tasks.json") -> None:
         self.problems = tuple(problems)
-        newer = [problem for problem in problems if problem.message.endswith(NEWER)]
+        newer = of_newer(problems)
         super().__init__(
             "\n".join(first([f"{source}: {problem}" for problem in newer or problems], LISTED, " problems")),
             UPDATE if newer else CORRECT,
         )
+
+
+def of_newer(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Return those of `problems` that say that a newer harness has made the list."""
+    return tuple(problem for problem in problems if problem.message.endswith(NEWER))
 
 
 class UnparseableError(ValueError):

@@ -14,6 +14,7 @@ from harness_lib.core import ownership, project, rechecked, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
+from harness_lib.state import codec
 from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, escape, first
@@ -116,7 +117,8 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
     if examined.problems or examined.questions is None:
         found = f"{counted(len(examined.problems), 'problem')} in {ctx.store.list_file}"
         # A lost list has its own command, and a readable list is not replaced.
-        return found if examined.is_lost or examined.questions else f"{found}\n{CORRECT}"
+        hint = codec.UPDATE if codec.of_newer(examined.problems) else CORRECT
+        return found if examined.is_lost or examined.questions else f"{found}\n{hint}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
     return f"{ctx.store.list_file} is valid ({counted(examined.questions.counts().total, 'task')}){doubt}"
 
@@ -127,6 +129,8 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
     rings = examined.questions.cycles() if examined.questions else ()
     if rings:
         return typed.harness("show", rings[0][0])
+    if codec.of_newer(examined.problems):
+        return None
     if examined.problems:
         return "harness start" if examined.is_only_unproven and trusted else "harness check"
     if trusted:

@@ -33,6 +33,16 @@ def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Pro
     assert "nothing to restore" in person.fails(8, "check", "--restore")["error"]["message"]
 
 
+def test_of_a_list_of_a_newer_harness_nothing_is_to_be_corrected(project: Project, agent: Agent) -> None:
+    project.file.write_text('{"version": 3, "tasks": [{"id": "task-001", "status": "asleep"}]}', "utf-8")
+
+    said = agent.fails(1, "check")
+
+    assert "Update harness on this machine" in said["message"]
+    assert "Correct" not in said["message"]
+    assert said["next"] is None
+
+
 def test_a_list_that_git_has_set_back_comes_back_as_the_user_says(project: Project, agent: Agent) -> None:
     """Docs/ci.md puts the list into git, so a stash or a reset takes what has happened since out of it."""
     committed = project.file.read_bytes()
@@ -63,7 +73,7 @@ def test_all_problems_are_named_the_nearest_to_the_top_first(project: Project, a
     project.write(
         {"id": "a", "status": "penng", "attempts": "x", "validation": {"timeout_seconds": "long"}},
         {"id": "a", "depends_on": ["nobody"]},
-        version=7,
+        version=1,
     )
     said = agent.fails(1, "check")
     assert paths(said) == [

@@ -1,0 +1,107 @@
+"""A report fits on one screen, whatever it is about, and nothing in it is markup or moves a cursor."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules.run_records import Closed, Opened, Ran
+from harness_lib.rules.stats import Counts
+from harness_lib.runs import report_text
+from harness_lib.runs.report_decisions import Decision
+from harness_lib.runs.report_facts import Checked, Facts, Merged, Work
+from harness_lib.system.git.history import Size
+from harness_lib.text import harmless
+
+TEXT = st.text(max_size=300) | st.sampled_from(
+    ["\x1b[31mred", "\u202eabc", "</script>", "a\nb", "| x |", "`x`", "日本" * 60]
+)
+NAME = st.from_regex(r"[a-z0-9]{1,100}", fullmatch=True)
+NUMBER = st.integers(0, 10**6)
+SECONDS = st.floats(0, 10**6)
+COMMAND = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=300)
+KINDS = st.sampled_from(
+    ["red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again"]
+)
+DECISION = st.builds(
+    Decision, KINDS, NAME | st.just(""), TEXT, TEXT, st.lists(COMMAND, min_size=1, max_size=3).map(tuple)
+)
+WORK = st.builds(Work, NAME, TEXT, SECONDS, SECONDS, NUMBER, NUMBER, st.none() | NUMBER, st.none() | NUMBER)
+RAN = st.builds(
+    Ran,
+    st.builds(Opened, NAME, SECONDS, NUMBER, TEXT, TEXT, TEXT, NUMBER, NAME),
+    st.none() | st.builds(Closed, SECONDS, st.sampled_from(["done", "limit", "stuck"]), st.booleans()),
+    SECONDS,
+    st.just(()),
+    alive=st.booleans(),
+)
+
+
+MERGED = st.builds(
+    Merged, TEXT, st.none() | NAME, st.none() | NAME, NUMBER, st.builds(Size, NUMBER, NUMBER, NUMBER)
+)
+
+
+def many(of: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
+    return st.lists(of, max_size=30).map(tuple)
+
+
+FACTS = st.builds(
+    Facts,
+    began=SECONDS,
+    ended=SECONDS,
+    runs=st.lists(RAN, max_size=5).map(tuple),
+    cost=SECONDS,
+    tokens=NUMBER,
+    counts=st.builds(Counts, *[NUMBER] * 10),
+    done_already=NUMBER,
+    merged=st.none() | MERGED,
+    checked=st.none() | st.builds(Checked, NAME, NUMBER, NUMBER),
+    rescued=NUMBER,
+    dropped=many(NAME),
+    decisions=many(DECISION),
+    waiting=many(NAME),
+    done=many(WORK),
+    others=many(WORK),
+    touched=many(st.tuples(NAME, TEXT)),
+    again=TEXT.map(lambda text: harmless(text, instead=" ")),
+    commands=many(COMMAND),
+    machines=many(st.tuples(NAME, NUMBER)),
+    elsewhere=many(MERGED),
+)
+
+
+@given(FACTS, st.integers(20, 200), st.lists(TEXT, max_size=3))
+def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
+    facts: Facts, width: int, first: list[str]
+) -> None:
+    lines = report_text.lines(facts, first, width=width)
+    whole = report_text.lines(facts, whole=True)
+
+    assert len(lines) <= report_text.MOST_LINES
+    assert max(map(len, lines)) <= max(width, report_text.LEAST_WIDTH)
+    assert all(line == harmless(line) for line in [*lines, *whole])
+    assert all(decision.commands[0] in "\n".join(whole) for decision in facts.decisions)
+    for line in report_text.markdown(facts):
+        plain = line.replace("<code>", "").replace("</code>", "").replace("<br>", "")
+        assert not {*"<`"} & {*plain}
+        assert plain == harmless(plain)
+
+
+@given(FACTS)
+def test_of_many_branches_a_screen_says_what_was_merged_into_some_and_names_the_others(facts: Facts) -> None:
+    merged = Merged("release", "a" * 40, "b" * 40, 1, Size(1, 1, 0))
+    facts = facts._replace(merged=merged, elsewhere=(merged,) * report_text.MOST_LINES)
+
+    lines = report_text.lines(facts)
+
+    assert len(lines) <= report_text.MOST_LINES
+    assert sum(line.startswith("release: 1 commit, ") for line in lines) == report_text.BRANCHES
+    assert any(line.startswith("Merged into other branches, too: release, ") for line in lines)
+
+
+def test_a_reason_that_does_not_fit_ends_with_dots_and_one_that_fits_is_whole() -> None:
+    cut_off = report_text._wrapped("the sandbox denied " * 20, 40)
+
+    assert (len(cut_off), cut_off[-1][-1]) == (report_text.WRAPPED, "…")
+    assert report_text._wrapped("the sandbox denied it", 10) == ["the", "sandbox", "denied it"]

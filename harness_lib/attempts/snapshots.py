@@ -296,11 +296,13 @@ def outlived(ctx: Context) -> dict[str, str]:
 
     What is kept of a task that is still to be done is needed. Raises HeldError.
     """
-    there, questions = remote.of(ctx), ctx.store.ask()
+    there = remote.of(ctx)
     if not (answer := bring_all(ctx)).done:
         raise HeldError(
             f"{there.work} cannot be asked for rescued work: {answer.why}.", remote.see(there.work)
         )
+    # After that: what was handed back meanwhile is needed.
+    questions = ctx.store.ask()
     now, tasks = questions.now.timestamp(), questions.search()
     needed = {task.handback.rescue for task in tasks if task.handback and not task.is_done}
     young = {check.safe_name(task.id) for task in tasks if _has_ended_since(task, now)}

@@ -8,7 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from harness_lib.attempts import snapshots
+from harness_lib.attempts.remote import Answer
+from harness_lib.core.context import Context
 from harness_lib.rules import transitions
+from harness_lib.task import Handback
 from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
@@ -79,6 +83,28 @@ def test_the_clock_of_a_machine_makes_no_rescued_work_old(world: World) -> None:
     one.ok("store", "check", "--repair", HARNESS_TRUST="1")
 
     assert world.refs("rescue") == [f"{task}/1-1"]
+
+
+def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = world.machine("one")
+    task = one.file_task("a")
+    long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
+    old = sh(one.top, "commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    sh(one.top, "push", "-q", "origin", f"{old}:refs/harness/{world.name}/rescue/{task}/1-1")
+    bring_all = snapshots.bring_all
+
+    def during(ctx: Context) -> Answer:
+        with one.context().store.transaction() as tx:
+            back = Handback("It conflicts.", 0, f"refs/harness/rescue/{task}/1-1", old)
+            (mine,) = tx.tasks([task])
+            tx.replace(mine._replace(handback=back))
+        return bring_all(ctx)
+
+    monkeypatch.setattr(snapshots, "bring_all", during)
+
+    assert snapshots.outlived(one.context()) == {}
 
 
 def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World) -> None:

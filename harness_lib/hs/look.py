@@ -92,8 +92,15 @@ def session(runtime: Runtime, args: list[str]) -> int:
         case ["dir", *name] if len(name) <= 1:
             show(runtime.sessions.joinpath(*name))
         case _:
-            raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {SESSION_USAGE}")
+            raise _misused(args)
     return 0
+
+
+def _misused(args: list[str]) -> UsageError:
+    if args in (["show"], ["fork"], ["export"], ["rm"]):
+        said = f"hs session {args[0]} wants the ID of a session."
+        return UsageError(said, "hs session list shows those that there are.")
+    return UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {SESSION_USAGE}")
 
 
 def _show(session: Session) -> None:

@@ -110,6 +110,13 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
     assert hs("session", "fork", first.name, "9").code == 2
 
 
+@pytest.mark.parametrize("word", ["show", "fork", "export", "rm"])
+def test_what_a_command_about_sessions_lacks_is_said(hs: Hs, word: str) -> None:
+    answer = hs("session", word)
+
+    assert (answer.code, f"hs session {word} wants the ID of a session." in answer.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     "words", [("hook", "done/99-none"), ("tool", "none", "--schema"), ("provider", "none", "--ready")]
 )

@@ -1,0 +1,72 @@
+"""The example hook and the example tool work where a user copies them to."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import ANTHROPIC, Done, Hs, session_of
+from tests.loop.servers.script import say, use
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def _copied(example: str, source: Path) -> None:
+    (source / example).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(EXAMPLES / example, source / example)
+
+
+class _Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        found = self.path == "/page"
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        if found:
+            self.wfile.write("<style>p {}</style><p>Grüße &amp; <b>more</b></p>".encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Print nothing."""
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done, home: Path) -> None:
+    _copied("hooks.d/receive/20-cost", home / ".harness")
+
+    done(use("bash", command="echo hello"), say("Done."), wire=ANTHROPIC)
+
+    rows = (home / ".harness" / "cost.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 2
+    for row in rows:
+        _, session, model, tokens_in, tokens_out, _ = row.split("\t")
+        assert session == session_of(home).name
+        assert model
+        assert int(tokens_in) > 0
+        assert int(tokens_out) > 0
+
+
+def test_a_project_has_a_tool_that_fetches_pages(done: Done, hs: Hs, project: Path, web: str) -> None:
+    _copied("tools/web_fetch", project / ".harness")
+    assert hs("trust").code == 0
+    calls = [use("web_fetch", url=url) for url in (f"{web}/page", f"{web}/gone", "file:///etc/passwd")]
+
+    server, _ = done(*calls, say("Done."), wire=ANTHROPIC)
+
+    told = [str(request["messages"][-1]) for request in server.requests[1:]]
+    assert "Grüße & more" in told[0]
+    assert "<" not in told[0]
+    assert "404" in told[1]
+    assert "Not an address of the web" in told[2]

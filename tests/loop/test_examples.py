@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 
 from tests.loop.conftest import ANTHROPIC, Done, Hs, session_of
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
+from tests.run_to_end import run_to_end
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -56,6 +59,17 @@ def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done, home:
         assert model
         assert int(tokens_in) > 0
         assert int(tokens_out) > 0
+
+
+def test_after_ten_thousand_messages_the_cost_is_still_that_of_the_last_answer(tmp_path: Path) -> None:
+    for number in ("9999", "10001"):
+        text = f"---\nrole: assistant\ntokens_in: {number}\n---\nHello.\n"
+        write(tmp_path / "messages" / f"{number}-assistant.md", text)
+    env = {**os.environ, "HARNESS_SESSION": str(tmp_path), "HARNESS_HOME": str(tmp_path)}
+
+    run_to_end([EXAMPLES / "hooks.d/receive/20-cost"], env=env, stdin="{}", check=True)
+
+    assert "\t10001\t" in (tmp_path / "cost.tsv").read_text(encoding="utf-8")
 
 
 def test_a_project_has_a_tool_that_fetches_pages(done: Done, hs: Hs, project: Path, web: str) -> None:

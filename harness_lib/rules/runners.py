@@ -32,6 +32,7 @@ Lines = Sequence[str]
 # A line that names a failure; some have its message, too.
 _NAMES = (
     r"(?:FAILED|ERROR) (?P<name>\S*\.py\b.*?)(?: - (?P<message>.*))?",  # pytest
+    r"_+ ERROR collecting (?P<name>\S+) _+",
     r"(?:FAIL|ERROR): (?P<name>\w+ \(.+\).*)",  # unittest
     r"  ● (?P<name>(?!Console\b).*)",  # jest
     r" FAIL  (?P<name>.*\S) *",  # vitest
@@ -40,12 +41,18 @@ _NAMES = (
     r"---- (?P<name>.*) stdout ----",  # cargo test
     r"(?P<message>error(?:\[E\d+\])?: .*)\n +--> (?P<name>\S+).*",
     r"(?P<name>\S.*?(?:\(\d+,\d+\)|:\d+:\d+))(?:: | - )error (?P<message>TS\d+: .*)",  # tsc
+    r" *not ok \d+ - (?P<name>(?:(?! # (?i:TODO|SKIP)\b).)*)",  # TAP, of node --test too
+    r"test at \S+:\d+:\d+\n\u2716 (?P<name>.*) \([\d.]+ms\)",  # node --test
 )
 # A line that says why.
 _TELLING = (
     r"E  +\S|panic: |assert|called `|\s*(?:left|right|Expected|Received): |    expect\(|    E[A-Z]+: |[-+] \S"
-    r"|    Cannot |    +\S+_test\.go:\d+: |(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b|.*\berror\b"
+    r"|    Cannot |    +\S+_test\.go:\d+: | *(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)(?:: | \[|$)"
+    # Not the counts in the last lines of pytest.
+    r"|(?![!=]).*\berror\b"
 )
+# Such a line goes on in the next one.
+_OPEN = r"(?:: ?\|-|:)$"
 
 
 class Failed(NamedTuple):
@@ -71,8 +78,20 @@ def _named(lines: Lines) -> Iterator[Failed]:
             (found for each in _NAMES if (found := re.fullmatch(each, line) or re.fullmatch(each, two))), None
         )
         if match:
-            near = (row.strip() for row in lines[at + 1 : at + NEAR] if re.match(_TELLING, row))
-            yield Failed(match["name"], match.groupdict().get("message") or next(near, ""))
+            message = match.groupdict().get("message") or _why(lines[at + 1 : at + NEAR])
+            yield Failed(match["name"], message)
+
+
+def _why(lines: Lines) -> str:
+    """Return the first of `lines` that says why, and what follows where it ends with a colon."""
+    start = next((at for at, row in enumerate(lines) if re.match(_TELLING, row)), len(lines))
+    said = ""
+    for row in filter(None, map(str.strip, lines[start:])):
+        said = f"{said} {re.sub('^E  +', '', row)}".strip()
+        if not re.search(_OPEN, said):
+            break
+        said = said.removesuffix("|-").strip()
+    return said
 
 
 def of(lines: Lines, limit: int = LIMIT) -> str:

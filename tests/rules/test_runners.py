@@ -28,6 +28,32 @@ ROWS: dict[str, tuple[list[str], list[Failed]]] = {
         ["error[E0001]: a", " --> src/l.rs:1:2", "error: aborting", "talk", " --> src/l.rs:3:4"],
         [Failed("src/l.rs:1:2", "error[E0001]: a")],
     ),
+    "pytest: what cannot be imported": (
+        [
+            "____ ERROR collecting tests/test_a.py ____",
+            "ImportError while importing test module '/p/tests/test_a.py'.",
+            "E   ModuleNotFoundError: No module named 'pkg.a'",
+            "ERROR tests/test_a.py",
+            "!!!!!!!! Interrupted: 1 error during collection !!!!!!!!",
+        ],
+        [Failed("tests/test_a.py", "ModuleNotFoundError: No module named 'pkg.a'")],
+    ),
+    "pytest: no line says why": (
+        [
+            "ERROR tests/test_a.py",
+            "!!!! Interrupted: 1 error during collection !!!!",
+            "=== 1 error in 0.1s ===",
+        ],
+        [Failed("tests/test_a.py")],
+    ),
+    "node: a message of several lines": (
+        ["not ok 1 - adds", "  error: |-", "    Expected values to be equal:", "    ", "    2 !== 3"],
+        [Failed("adds", "error: Expected values to be equal: 2 !== 3")],
+    ),
+    "TAP: what may fail": (
+        ["not ok 1 - a # TODO later", "not ok 2 - b # skip", "not ok 3 - c"],
+        [Failed("c")],
+    ),
     "each once, by the first word of why": (
         ["FAILED a.py::b - x", "FAILED a.py::b - y", "FAILED a.py::b"],
         [Failed("a.py::b", "x")],
@@ -146,6 +172,7 @@ def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
     [
         *(("pytest", "pytest"), ("pytestq", "pytest -q"), ("unittestv", "python -m unittest -v")),
         *(("jest", "npx jest"), ("vitest", "npx vitest run"), ("cargo", "cargo test")),
+        *(("nodetap", "node --test"), ("nodespec", "node --test")),
     ],
 )
 def test_recorded_outputs_have_their_reports(name: str, command: str) -> None:

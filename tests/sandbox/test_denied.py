@@ -22,6 +22,8 @@ ERRORS = (
     "Error: EACCES: permission denied, open 'PATH'",
     "npm error code EROFS\nnpm error path PATH\nnpm error errno EROFS",
     "open PATH: permission denied",
+    "/opt/work/build.sh: line 3: PATH: Permission denied",
+    "/opt/work/build.sh: 3: cannot create PATH: Permission denied",
     "error: failed to create directory `PATH`\n\nCaused by:\n  Read-only file system (os error 30)",
     "error: could not lock config file PATH: Permission denied",
     '{"output": "touch: cannot touch \'PATH\': Read-only file system\\nmore"}',
@@ -62,6 +64,8 @@ def test_what_the_sandbox_is_not_the_cause_of_is_not_named(
         f"cat: {home}/nothing: No such file or directory",
         "cat: /proc/1/environ: Permission denied",
         f"wrote {home}/fine",
+        # A path below where that script was: nobody knows where.
+        f"{home}/build.sh: line 3: out/made: Permission denied",
         "git@example.com: Permission denied (publickey).",
     ]
     assert denied.accesses("\n".join(lines), confined, tree) == []

@@ -24,6 +24,8 @@ _REFUSED = (
 _MISSING = r"(?i)no such file or directory|\bENOENT\b|cannot connect to|connection refused"
 # In quotation marks a path may have spaces.
 _PATH = r"""["'`\u2018]((?:/|~/)[^"'`\u2019\n]+)["'`\u2019]|(?<![\w./-])(/[\w.@+~%/-]+|~/[\w.@+~%/-]+)"""
+# A shell names the script and its line before the path that was refused.
+_SCRIPT = r"^\s*\S+: (?:line )?\d+: "
 # Such a line follows one with the path.
 _BARE = r"(?i)^\s*(?:read-only|permission denied)|errno"
 _LINES_BEFORE = 3
@@ -108,7 +110,7 @@ def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
         if not refused and not re.search(_MISSING, line):
             continue
         before = _LINES_BEFORE if re.search(_BARE, line) else 0
-        near = lines[max(0, number - before) : number + 1]
+        near = [re.sub(_SCRIPT, "", each) for each in lines[max(0, number - before) : number + 1]]
         for quoted, bare in next(filter(None, (re.findall(_PATH, each) for each in reversed(near))), []):
             path = (quoted or bare).rstrip(".:,")
             yield os.path.normpath(home + path[1:] if path.startswith("~") else path), refused

@@ -63,7 +63,8 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
     current = red(ctx, done)
     rows = [f"{RED}{_red(task)}" for task in current]
     rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
-    return [*first(rows, SHOWN), *_not_reproducible(done), *_not_run(done), *unchecked(ctx, questions, done)]
+    others = [*_elsewhere(ctx, done), *_not_reproducible(done), *_not_run(done)]
+    return [*first(rows, SHOWN), *others, *unchecked(ctx, questions, done)]
 
 
 def red_lines(questions: Questions) -> list[str]:
@@ -117,6 +118,27 @@ def _not_reproducible(done: Iterable[Task]) -> list[str]:
         "Let harness-init.sh make what is missing, or name it in .worktreeinclude"
     )
     return [line]
+
+
+def elsewhere(git: Git, done: Iterable[Task], commit: str = "HEAD") -> list[str]:
+    """Return the line about completed tasks whose check failed where their work is not, nor in `commit`."""
+    found = [
+        task
+        for task in filter(rechecks.is_elsewhere, done)
+        if not git.is_ancestor(task.completed_commit or "", commit)
+    ]
+    if not found:
+        return []
+    checked = found[0].recheck.commit[: rechecks.SHORT] if found[0].recheck else ""
+    names = some([task.id for task in found], SHOWN)
+    return [f"finished elsewhere: {names}: the check fails at {checked}, which does not have the work"]
+
+
+def _elsewhere(ctx: Context, done: Iterable[Task]) -> list[str]:
+    try:
+        return [f"{line}: harness report" for line in elsewhere(ctx.main, done)]
+    except EnvSetupError:
+        return []
 
 
 def _not_run(done: Iterable[Task]) -> list[str]:

@@ -79,6 +79,11 @@ def is_red(task: Task) -> bool:
     return task.is_done and found is not None and not found.passed and found.excuse is None
 
 
+def is_elsewhere(task: Task) -> bool:
+    """Return whether the check of the completed `task` failed on a commit that does not have its work."""
+    return task.is_done and task.recheck is not None and task.recheck.excuse == "elsewhere"
+
+
 def red(tasks: Iterable[Task]) -> list[Task]:
     """Return the red ones of `tasks`."""
     return [task for task in tasks if task.recheck is not None and is_red(task)]

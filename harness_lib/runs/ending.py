@@ -198,7 +198,8 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     if why == "done":
         why = stop
     but = rechecked.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
-    first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
+    away = rechecked.elsewhere(ctx.git, ctx.store.ask().search("completed"), target_of(ctx))
+    first = [_words(ctx, why, message), but, *away, left_out and f"final check: {left_out}"]
     report = "\n".join(_lines(ctx, first))
     code, reason = _stopped(stop, _waits(ctx))
     return Reply(

@@ -100,7 +100,7 @@ def _run(
                     tell(_said(ctx, each))
     if not goes_on():
         count = len(tasks) - len(found)
-        left = f"the final check ended before {counted(count, 'task')}: {rechecked.COMMAND}" if count else ""
+        left = f"it ended before {counted(count, 'task')}: {rechecked.COMMAND}" if count else ""
         return Passed(left=left)
     if repairs and _repair(ctx):
         return Passed(goes_on=_session_is_open(ctx))

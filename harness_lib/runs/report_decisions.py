@@ -46,9 +46,9 @@ class Known(NamedTuple):
     `done` are all completed tasks, `red` some of them. `commits` are those of `branch`, newest first, each
     with its files. `merge` says why finished work waits for the branch, "" if it does not, and `unpushed`
     that the remote lacks some which a run was to push; `missing` are completed tasks whose commits are not
-    there. `lacking` says what the machine lacks, `unchecked` which checks have not run again. `kept` has the
-    rescued work of failed tasks, `told` what the last run has told. `above` begins a path in a
-    command of git that is typed where the list is.
+    there, each with another branch that has its commit, "" if none has. `lacking` says what the machine
+    lacks, `unchecked` which checks have not run again. `kept` has the rescued work of failed tasks, `told`
+    what the last run has told. `above` begins a path in a command of git that is typed where the list is.
     """
 
     questions: Questions
@@ -59,7 +59,7 @@ class Known(NamedTuple):
     merge: str
     unpushed: str
     lacking: Sequence[str]
-    missing: Sequence[Task]
+    missing: Sequence[tuple[Task, str]]
     unchecked: Sequence[str]
     kept: Mapping[str, Sequence[str]]
     told: Sequence[Told]
@@ -84,9 +84,7 @@ def decisions(known: Known) -> Iterator[Decision]:
         yield Decision("lacks", "", "", text.removesuffix(f"; then: {remedies.RUN}"), (remedies.RUN,))
     failed = questions.search("failed")
     yield from (_failed(known, task) for task in failed if selection.is_permanent(task) and task.attempts)
-    for task in known.missing:
-        command = typed.git("branch", "--all", "--contains", (task.completed_commit or "")[:SHORT])
-        yield Decision("missing", task.id, task.title, f"its commit is not on {known.branch}", (command,))
+    yield from (_missing(known, task, other) for task, other in known.missing)
     yield from _doubts(known)
     yield from (_look_at(task) for task in known.done if task.look_at and task not in known.red)
     if proposed := questions.proposals():
@@ -125,6 +123,16 @@ def _red(known: Known, task: Task) -> Decision:
     return Decision(
         "red", task.id, task.title, what, (typed.git("show", oid[:SHORT], "--", known.above + file), retry)
     )
+
+
+def _missing(known: Known, task: Task, other: str) -> Decision:
+    """Return a completed task whose commit is not on the branch; it is on the branch `other`, if given."""
+    commit, what = (task.completed_commit or "")[:SHORT], f"its commit is not on {known.branch}"
+    commands = [typed.git("cherry-pick", commit), typed.harness("retry", task.id)]
+    if other:
+        commands = [typed.git("branch", "--all", "--contains", commit)]
+    what = f"{what}, but on {other}" if other else f"{what}, nor on another branch"
+    return Decision("missing", task.id, task.title, what, tuple(commands))
 
 
 def _doubts(known: Known) -> Iterator[Decision]:
@@ -188,7 +196,7 @@ def _look_at(task: Task) -> Decision:
 def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, ...]:
     """Return the unfinished tasks that depend on those in `decisions`."""
     waiting: dict[str, None] = {}
-    stuck = [each.task for each in decisions if each.task and each.kind in ("halted", "failed", "red")]
+    stuck = [each.task for each in decisions if each.task and each.kind in ("halted", "failed")]
     seen = set(stuck)
     while stuck:
         for name in questions.dependents(stuck.pop()):

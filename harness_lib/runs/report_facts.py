@@ -15,7 +15,7 @@ from harness_lib.attempts import pending_merges, publish, rescue_refs, target_br
 from harness_lib.core import held_out, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.rules import run_records, selection
+from harness_lib.rules import rechecks, run_records, selection
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import recorder, remedies, report_decisions
@@ -253,7 +253,7 @@ def _known(
         next(filter(None, (_waits(ctx, each) for each in merged)), ""),
         _unpushed(ctx, runs),
         remedies.lacked(questions, remedies.log_lines(ctx)),
-        _missing(ctx, [task for task in done if task.id in worked], merged),
+        _missing(ctx, [task for task in done if task.id in worked or rechecks.is_elsewhere(task)], merged),
         rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
         {task.id: task_brief.attempts_kept(task, ctx.main) for task in tried},
         runs[-1].told if runs else (),
@@ -284,8 +284,18 @@ def _unpushed(ctx: Context, runs: Sequence[Ran]) -> str:
         return ""
 
 
-def _missing(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> list[Task]:
-    """Return the finished work of these runs that is neither on a branch of theirs nor waiting for it."""
+def _missing(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> list[tuple[Task, str]]:
+    """Return finished work that is not on a branch of these runs, each with another branch that has it."""
+    return [(task, _branch_with(ctx.main, task)) for task in _not_there(ctx, done, merged)]
+
+
+def _branch_with(git: Git, task: Task) -> str:
+    names = ("--format=%(refname:short)", target_branch.HEADS, "refs/remotes/")
+    return git.text("for-each-ref", "--count=1", "--contains", task.completed_commit or "", *names)
+
+
+def _not_there(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> list[Task]:
+    """Return those of `done` whose work is neither on a branch of these runs nor waiting for it."""
     if not merged or merged[0].after is None:
         return []
     git = ctx.main
@@ -335,10 +345,23 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
         return f"{remedies.RUN} is refused while session {session.number} is open", (
             sessions.how_to_end(session),
         )
+    if gone := _gone(ctx, questions):
+        return f"{remedies.RUN} is refused: {gone.message.rstrip('.')}", (
+            (gone.hint or "").rpartition(": ")[2],
+        )
     does, then = report_decisions.next_run(
         questions, known.red, held_out.next_here(ctx, questions), waits=bool(known.merge)
     )
     return f"{remedies.RUN} {does}", then
+
+
+def _gone(ctx: Context, questions: Questions) -> HarnessError | None:
+    """Return the error for a branch that unfinished work is for, and that is gone or has another name."""
+    targets = {task.gate.target for task in questions.in_progress() if task.gate and task.gate.target}
+    with suppress(HarnessError):
+        gone = next((each for each in sorted(targets) if ctx.main.ref(each) is None), None)
+        return target_branch.error(ctx.main, gone) if gone else None
+    return None
 
 
 def document(facts: Facts) -> dict[str, object]:

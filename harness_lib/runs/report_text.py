@@ -88,7 +88,8 @@ def _without_told(facts: Facts, told: str) -> Facts:
     if not told:
         return facts
     reasons = [each for each in facts.decisions if each.kind == "lacks"]
-    known = [each for each in reasons if each.what.partition(": ")[2] in told]
+    # Behind the first sentence the log has what to do, too.
+    known = [each for each in reasons if each.what.partition(": ")[2].partition(". ")[0] in told]
     return facts._replace(decisions=tuple(each for each in facts.decisions if each not in known))
 
 

@@ -39,6 +39,7 @@ from harness_lib.system import flock, os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import owner, signals
 from harness_lib.task import StopReason
+from harness_lib.text import sentence
 
 Watch = Callable[[Event, RunState], None]
 
@@ -205,7 +206,10 @@ class Scheduler:
     def record(self) -> None:
         """Log how the run has ended, and what it has used up."""
         try:
-            ending.record(self._ctx, self._how(), self._kind, self._message, self._spent())
+            # A hint that names a run says no more than everybody who reads this line.
+            hint = "" if "harness run" in self._hint else self._hint
+            message = f"{sentence(self._message)} {hint}" if hint else self._message
+            ending.record(self._ctx, self._how(), self._kind, message, self._spent())
             self.recorded = True
         except (HarnessError, OSError) as error:
             self.warn(f"How the run ended could not be written down: {error}")

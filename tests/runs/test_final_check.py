@@ -129,7 +129,7 @@ def test_after_a_limit_the_final_check_ends_in_time_and_adds_no_task(
 
     assert ("recheck" in project.task()) is is_found
     assert len(project.state["tasks"]) == 1
-    left = "" if is_found else "the final check ended before 1 task: harness validate --all --committed"
+    left = "" if is_found else "it ended before 1 task: harness validate --all --committed"
     assert run.left_out == left
 
 

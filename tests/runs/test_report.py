@@ -353,6 +353,38 @@ def test_work_in_other_commits_after_a_rebase_or_a_squash_is_not_missing(worksho
     assert missing == ["task-001", "task-002", "task-003"]
 
 
+def test_a_run_on_a_branch_without_the_work_says_so_and_where_it_is(workshop: Workshop) -> None:
+    sh(workshop.top, "branch", "other")
+    workshop.file_task("f")
+    workshop.file_task("g")
+    workshop.ends(0)
+    sh(workshop.top, "switch", "--quiet", "other")
+
+    said = workshop.run("--final-check", "all").stdout
+
+    line = r"finished elsewhere: task-001, task-002: the check fails at \w+, which does not have the work"
+    assert re.search(rf"Every task is completed. {line} ", " ".join(said.split()))
+    assert "The commits of 2 tasks are not on the branch" in said
+    assert "its commit is not on other, but on main" in said
+    assert re.search(rf"^{line}: harness report$", workshop("status").out, re.MULTILINE)
+    sh(workshop.top, "merge", "--quiet", "main")
+    assert not re.search(line, workshop("status").out)
+    assert "Nothing was lost" in workshop("report").out
+
+
+def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(workshop: Workshop) -> None:
+    before = workshop.git.head()
+    workshop.file_task("f")
+    workshop.ends(0)
+    sh(workshop.top, "reset", "--quiet", "--hard", str(before))
+
+    (missing, _) = workshop.ok("report")["report"]["decisions"]
+
+    assert missing["what"] == "its commit is not on main, nor on another branch"
+    sh(workshop.top, *shlex.split(missing["commands"][0])[1:])
+    assert "Nothing was lost" in workshop("report").out
+
+
 def test_what_shows_why_a_task_is_red_can_be_typed_where_the_list_lies(tmp_path: Path) -> None:
     """In a directory of a monorepo; git reads paths from where a command is typed."""
     top = tmp_path / "mono"

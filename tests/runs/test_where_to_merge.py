@@ -171,6 +171,31 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     assert workshop.git.is_ancestor(mine, MAIN)
 
 
+def test_a_branch_that_is_renamed_meanwhile_is_named_in_the_morning_with_its_cure(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    workshop.file_task("g")
+    run = workshop.start(until=started)
+    sh(workshop.top, "branch", "-m", "main", "trunk")
+    go.touch()
+    assert run.wait() == 7, workshop.printed
+    cure = "git branch -m trunk main"
+    why = "The branch main is called trunk now, and there is work for main"
+
+    (halt,) = workshop.ok("status")["halts"]
+    report = workshop.ok("report")["report"]
+
+    assert halt.startswith(f"the last run ended: {why}. Give it its name back")
+    assert halt.endswith(f"{cure}; then: harness run")
+    assert (report["again"], report["commands"]) == (f"harness run is refused: {why}", [cure])
+    assert "the last run ended" not in workshop.printed
+    sh(workshop.top, *cure.split()[1:])
+    workshop.ends(0)
+    assert set(workshop.statuses().values()) == {"completed"}
+
+
 def test_a_branch_that_has_no_commit_beside_others_names_one_of_them(workshop: Workshop) -> None:
     workshop.file_task("f")
     sh(workshop.top, "checkout", "-q", "--orphan", "new")

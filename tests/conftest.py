@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,8 +25,6 @@ from hypothesis import HealthCheck, Phase, settings
 from tests import forked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from _pytest.mark.structures import ParameterSet
 
 CHECKOUT = Path(__file__).resolve().parent.parent

@@ -6,12 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.conftest import Git, Harness, MakeRepo
+from tests.conftest import Git, Harness, MakeRepo
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, get_args
+from typing import NoReturn, get_args
 
 import pytest
 
@@ -20,11 +20,9 @@ from harness_lib.system.processes import process
 from harness_lib.task import RunStop, StopReason
 from harness_lib.verbs import status
 from tests.cli.conftest import keeps_the_contract
+from tests.conftest import Harness
 from tests.verbs.project import Project, Said
 from tests.waiting import number_in
-
-if TYPE_CHECKING:
-    from tests.conftest import Harness
 
 
 def _config(project: Project) -> Said:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness_lib.terminal import render
-from tests.conftest import for_release
+from tests.conftest import Harness, for_release
 from tests.core.search_paths import without_harness
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import shown
 from tests.verbs.project import Agent, Project, begin
-
-if TYPE_CHECKING:
-    from tests.conftest import Harness
-
 
 LOOKS = [
     ("status",),

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 
@@ -26,14 +26,11 @@ from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import calls
 from harness_lib.task import State, StopReason, Task
+from tests.conftest import Harness
 from tests.docs.pages import CHECKOUT, README, page, section
 from tests.launcher.launching import REAL_ENVIRON
 from tests.system.git.gitrepo import commit_all, sh
 from tests.terminal.pseudo_terminal import ESCAPE, TERMINAL, read_to_end
-
-if TYPE_CHECKING:
-    from tests.conftest import Harness
-
 
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("benchmarks/*.md")])
 LONGEST = 150

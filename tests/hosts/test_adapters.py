@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness_lib.agents.adapter import Report
 from harness_lib.agents.registry import named
-from tests.hosts.claude import QUIET
+from tests.hosts.claude import QUIET, Claude
+from tests.hosts.codex import Codex
+from tests.hosts.copilot import Copilot
+from tests.hosts.gemini import Gemini
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 from tests.hosts.talk import Actor, Refusal, Request, Script, says
-
-if TYPE_CHECKING:
-    from tests.hosts.claude import Claude
-    from tests.hosts.codex import Codex
-    from tests.hosts.copilot import Copilot
-    from tests.hosts.gemini import Gemini
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
 
 # Clients print local time.
 NOW = datetime.now(timezone.utc).astimezone()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.conftest import for_release
 from tests.hosts.agents import DONE, TIRED, idles, launcher, obey, told_name
 from tests.hosts.chores import WORK, one_task
+from tests.hosts.claude import Claude
+from tests.hosts.codex import Codex
+from tests.hosts.machine import Machine, Ran
+from tests.hosts.model import Model
 from tests.hosts.talk import Call, Request, Say, Script, says
-
-if TYPE_CHECKING:
-    from tests.hosts.claude import Claude
-    from tests.hosts.codex import Codex
-    from tests.hosts.machine import Machine, Ran
-    from tests.hosts.model import Model
 
 
 class Client(NamedTuple):

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.hosts.agents import TIRED, launcher, obey, stops_after_each_task
 from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
-from tests.hosts.model import VERDICT
+from tests.hosts.claude import Claude, ClaudeRan
+from tests.hosts.machine import Machine
+from tests.hosts.model import VERDICT, Model
 from tests.hosts.talk import Call, Request, Say, Script, says
-
-if TYPE_CHECKING:
-    from tests.hosts.claude import Claude, ClaudeRan
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
 
 
 @pytest.fixture(autouse=True)

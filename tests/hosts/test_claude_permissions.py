@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.hosts.agents import TIRED, launcher
+from tests.hosts.claude import Claude
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 from tests.hosts.talk import Call, Request, Say, Script
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.hosts.claude import Claude
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
 
 ASKED = "requires approval"
 

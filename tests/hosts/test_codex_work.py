@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,11 +13,9 @@ from tests.hosts.agents import (
     stops_after_each_task,
 )
 from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
-
-if TYPE_CHECKING:
-    from tests.hosts.codex import Codex
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
+from tests.hosts.codex import Codex
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 
 
 @pytest.fixture(autouse=True)

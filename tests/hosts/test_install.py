@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import CHECKOUT, for_release
 from tests.hosts.agents import DONE, TIRED, follows_the_page, launcher, listed_page, stops_after_each_task
 from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
+from tests.hosts.claude import Claude
+from tests.hosts.codex import Codex
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 from tests.hosts.talk import Request, Say, Script
-
-if TYPE_CHECKING:
-    from tests.hosts.claude import Claude
-    from tests.hosts.codex import Codex
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
-    from tests.hosts.talk import Request, Script
 
 
 @pytest.mark.release

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.hosts.agents import DONE, launcher, obey
 from tests.hosts.chores import WORK, one_task
+from tests.hosts.claude import Claude
+from tests.hosts.codex import Codex
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 from tests.hosts.talk import Request, Say, Script
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.hosts.claude import Claude
-    from tests.hosts.codex import Codex
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
 
 RUN = "/harness run"
 

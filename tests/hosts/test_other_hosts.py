@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.hosts.agents import DONE, follows_the_page, loads_the_page
 from tests.hosts.chores import WORK, one_task
-
-if TYPE_CHECKING:
-    from tests.hosts.copilot import Copilot
-    from tests.hosts.gemini import Gemini
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
+from tests.hosts.copilot import Copilot
+from tests.hosts.gemini import Gemini
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 
 
 @pytest.mark.release

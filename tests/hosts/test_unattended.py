@@ -9,20 +9,17 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from harness_lib.system.processes import engines, sandbox
 from tests.hosts.agents import launcher
-from tests.hosts.claude import QUIET
+from tests.hosts.claude import QUIET, Claude
+from tests.hosts.codex import Codex
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
 from tests.hosts.talk import Actor, Call, Refusal, Request, Say, Script
-
-if TYPE_CHECKING:
-    from tests.hosts.claude import Claude
-    from tests.hosts.codex import Codex
-    from tests.hosts.machine import Machine
-    from tests.hosts.model import Model
 
 CEILING = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 DONE = Say("Done.")

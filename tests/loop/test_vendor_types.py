@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The types of two vendors take their time to be imported.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.release]

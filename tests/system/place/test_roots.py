@@ -8,15 +8,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness_lib.system.files import atomic
 from harness_lib.system.place import find_root, roots, session_notes
-
-if TYPE_CHECKING:
-    from tests.conftest import Git, MakeRepo
+from tests.conftest import Git, MakeRepo
 
 
 def make_root(path: Path) -> Path:

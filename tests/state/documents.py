@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,6 +52,21 @@ def example(kind: Kind) -> Any:
         return kind.words[-1]
     plain = {"integer": 7, "number": 0.5, "version": 2}
     return plain.get(kind.form, EXAMPLES.get(kind.definition, "text"))
+
+
+def changed(document: Any, place: Place, *values: object) -> Any:
+    """Return the document with the value at `place`, or without what stands there if none is given."""
+    if not place:
+        return values[0]
+    copied = copy.deepcopy(document)
+    holder = copied
+    for key in place[:-1]:
+        holder = holder[key]
+    if values:
+        holder[place[-1]] = values[0]
+    else:
+        del holder[place[-1]]
+    return copied
 
 
 def one(**fields: object) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +28,7 @@ from harness_lib.task import (
     Task,
     Validation,
 )
-from tests.state.documents import Place, every_field, places
+from tests.state.documents import Place, changed, every_field, places
 
 EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
 DOCUMENTS = {file.stem: json.loads(file.read_bytes()) for file in sorted(EXAMPLES.glob("*.json"))}
@@ -62,21 +61,6 @@ def within(value: Any, above: Place = ()) -> Iterator[Place]:
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from within(inner, (*above, key))
-
-
-def changed(document: Any, place: Place, *values: object) -> Any:
-    """Return the document with the value at `place`, or without what stands there if none is given."""
-    if not place:
-        return values[0]
-    copied = copy.deepcopy(document)
-    holder = copied
-    for key in place[:-1]:
-        holder = holder[key]
-    if values:
-        holder[place[-1]] = values[0]
-    else:
-        del holder[place[-1]]
-    return copied
 
 
 def test_schema_takes_a_valid_example(valid: Any) -> None:

@@ -6,6 +6,7 @@ import os
 import select
 import stat
 import sys
+from itertools import takewhile
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import output, session_store, setup
@@ -14,6 +15,7 @@ from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, start
+from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.turn import Turn
 
@@ -25,7 +27,11 @@ SESSION_FLAG = "--session"
 
 def agent(runtime: Runtime, args: list[str]) -> int:
     """Do a task, or talk with the user if none is given."""
-    asked = setup.parse_options(args)
+    try:
+        asked = setup.parse_options(args)
+    except UsageError as error:
+        tell_end(runtime, args, error)
+        raise
     streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
     kind = output.Events if "json" in asked.flags else output.Streamed if streamed else output.Answer
     shown = kind()
@@ -116,14 +122,20 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
         asked = asked.without("model", "provider")
 
 
-def _ended(runtime: Runtime, error: BaseException) -> Turn:
-    session = runtime.session.id if runtime.session else ""
+def tell_end(runtime: Runtime | None, args: list[str], error: BaseException) -> None:
+    """Print the last event of a task that never began, if `args` ask for events."""
+    if "--json" in takewhile(lambda arg: arg != "--", args):
+        output.Events().end(_ended(runtime, error))
+
+
+def _ended(runtime: Runtime | None, error: BaseException) -> Turn:
+    session = runtime.session.id if runtime and runtime.session else ""
     stop, words = "error", output.bug_line(error)
     if isinstance(error, Interrupted):
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):
         words = str(error)
-    return Turn(stop=stop, error=words, session=session, account=runtime.spent())
+    return Turn(stop=stop, error=words, session=session, account=runtime.spent() if runtime else Account())
 
 
 def resume(runtime: Runtime, args: list[str]) -> int:

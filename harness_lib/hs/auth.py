@@ -8,17 +8,20 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.look import AUTH_USAGE
-from harness_lib.hs.output import show
+from harness_lib.hs.output import complain, show
 from harness_lib.loop import discovery, disk, plugins
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.stages.setup import candidates
 from harness_lib.system.files import atomic, nofollow
 
 _SHORT = 8
 _SHOWN = 4
+# Of 1: how much alike a typing error and a name are.
+_RESEMBLES = 0.75
 
 
 def run(runtime: Runtime, args: list[str]) -> int:
@@ -29,8 +32,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
         case [] | ["list"] | ["list", _] if not local:
             return _list(runtime, words[1:])
         case ["set" | "login" as verb, provider] if is_name(provider):
-            if verb == "login" and hosted.find_provider(runtime, provider) is None:
-                raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
+            _check_name(runtime, provider, is_login=verb == "login")
             _set(runtime, provider, _file(runtime, local=local))
         case ["logout", provider]:
             _log_out(runtime, provider, _file(runtime, local=local))
@@ -41,6 +43,23 @@ def run(runtime: Runtime, args: list[str]) -> int:
     # Provider programs read a cache of the credentials, which this updates.
     discovery.refresh(runtime)
     return 0
+
+
+def _check_name(runtime: Runtime, name: str, *, is_login: bool) -> None:
+    """Raise UsageError for the name of no provider, before the user types a key that nothing would find.
+
+    Plugins may look for a key under a name of their own, so one that resembles no provider is only told.
+    """
+    known = candidates(runtime)
+    if name in known or hosted.find_provider(runtime, name) is not None:
+        return
+    from difflib import get_close_matches  # noqa: PLC0415 (only a typing error needs it)
+
+    if close := get_close_matches(name, known, 1, _RESEMBLES):
+        raise UsageError(f"There is no provider {name}. Did you mean {close[0]}?", "hs help lists them.")
+    if is_login:
+        raise UsageError(f"There is no provider {name}.", "hs help lists them.")
+    complain(f"hs: There is no provider {name}; the key is kept for plugins that look for that name.")
 
 
 def _set(runtime: Runtime, provider: str, path: Path) -> None:

@@ -182,14 +182,25 @@ def _unforeseen(error: Exception) -> tuple[str, int]:
     return f"{output.bug_line(error)} {output.keep_bug(error, os.environ)}", int(Exit.BUG)
 
 
-def _dispatch(args: list[str]) -> int:
+def _started(args: list[str]) -> Runtime:
+    """Return the run with its plugins found."""
     try:
-        cwd = Path.cwd()
-    except FileNotFoundError as error:
-        raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
-    run = runtime.start(os.environ, cwd)
-    try:
+        try:
+            cwd = Path.cwd()
+        except FileNotFoundError as error:
+            raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
+        run = runtime.start(os.environ, cwd)
         discovery.refresh(run)
+    except HarnessError as error:
+        if not args or args[0] not in COMMANDS or args[0] == "agent":
+            agent.tell_end(None, args, error)
+        raise
+    return run
+
+
+def _dispatch(args: list[str]) -> int:
+    run = _started(args)
+    try:
         word, *rest = [_WORDS.get(args[0], args[0]), *args[1:]] if args else ["agent"]
         if word not in COMMANDS and run.table.find("commands", word) is None:
             # Any other word begins a task.

@@ -39,6 +39,7 @@ _WANTED = {
     "max-cost": (r"[0-9]+\.?[0-9]*|\.[0-9]+", "an amount in US dollars"),
     **{name: ("|".join(words), f"one of {', '.join(words)}") for name, (_, words) in trust.SETTINGS.items()},
     "keep-env": (r"([^\W\d]\w*)(,[^\W\d]\w*)*", "the name of a variable"),
+    "resume": (".+", "the name of a session"),
 }
 # The names of sessions.
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9]+(-[0-9]+)?")
@@ -80,7 +81,7 @@ def parse_options(args: list[str]) -> Options:
             words.append(arg)
     for name, (pattern, wanted) in _WANTED.items():
         if name in values and not re.fullmatch(pattern, values[name]):
-            raise UsageError(f"--{name} wants {wanted}, not {values[name]}.")
+            raise UsageError(f"--{name} wants {wanted}, not {values[name] or 'an empty text'}.")
     return Options(frozenset(flags), values, tuple(words))
 
 
@@ -196,11 +197,13 @@ def resolve(runtime: Runtime) -> None:
 
 
 def _check_limits(runtime: Runtime) -> None:
-    """Raise ConfigError for a limit in the environment that cannot be read: there would be none."""
-    for name in ("max-turns", "max-cost"):
-        value, (pattern, wanted) = runtime.env.get(_VARIABLES[name], ""), _WANTED[name]
+    """Raise ConfigError for a limit in the environment that cannot be read: it would not hold."""
+    limits = {_VARIABLES[name]: _WANTED[name] for name in ("max-turns", "max-cost")}
+    limits["HARNESS_TOOL_TIMEOUT"] = ("0*[1-9][0-9]*", "a number of seconds")
+    for variable, (pattern, wanted) in limits.items():
+        value = runtime.env.get(variable, "")
         if value and not re.fullmatch(pattern, value):
-            raise ConfigError(f"{_VARIABLES[name]} wants {wanted}, not {value}.", "Correct or unset it.")
+            raise ConfigError(f"{variable} wants {wanted}, not {value}.", "Correct or unset it.")
 
 
 class Choice(NamedTuple):

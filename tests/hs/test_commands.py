@@ -83,6 +83,22 @@ def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
     )
 
 
+def test_a_misspelt_provider_gets_no_key_and_another_name_is_told_as_unknown(
+    hs: Hs, home: Path, project: Path
+) -> None:
+    """Plugins may look for a key of their own; that of a misspelt provider would never be found."""
+    misspelt = hs("auth", "set", "antropic")
+    with person("auth", "set", "search", cwd=project, env={}) as someone:
+        someone.sees("There is no provider search; the key is kept for plugins that look for that name.")
+        someone.sees("Key for")
+        someone.types(f"{KEY}\n")
+        assert someone.leaves() == 0
+
+    assert misspelt.code == 2
+    assert "There is no provider antropic. Did you mean anthropic?" in misspelt.err
+    assert list(json.loads((home / ".harness" / ".auth.json").read_text(encoding="utf-8"))) == ["search"]
+
+
 def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> None:
     path = write(home / ".harness" / ".auth.json", "{half")
 

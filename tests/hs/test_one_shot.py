@@ -20,6 +20,7 @@ from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
+from tests.loop.source_files import write_program
 
 # `hs` that waits for no input to begin, and says when it reads to the end of it.
 IMPATIENT = """
@@ -59,17 +60,22 @@ def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Pat
     }
 
 
-def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve) -> None:
+def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve, home: Path) -> None:
     refused = serve(CHAT, Step(status=401, said="invalid key of yours"))
 
     answer = hs("--json", "do it", env=CHAT.environment(refused))
     nobody = hs("--json", "do it")
+    misspelt = hs("--json", "--modle", "x", "do it")
+    write_program(home / ".harness" / "hooks.d" / "sources" / "90-broken", "#!/bin/sh\nexit 3\n")
+    broken = hs("--json", "do it")
 
     last = events(answer.out)[-1]
     assert (answer.code, last["type"], last["stop"], last["output"]) == (1, "result", "error", "")
     assert "invalid key of yours" in last["error"]
     assert (nobody.code, events(nobody.out)[-1]["stop"]) == (7, "error")
     assert "OPENAI_API_KEY" in events(nobody.out)[-1]["error"]
+    assert (misspelt.code, events(misspelt.out)[-1]["error"]) == (2, "hs has no option --modle.")
+    assert (broken.code, events(broken.out)[-1]["stop"]) == (3, "error")
 
 
 def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve, home: Path) -> None:

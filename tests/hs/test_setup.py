@@ -40,6 +40,7 @@ def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, pro
         ("--max-cost", "-1", "x"),
         ("--tools", "hammer", "x"),
         ("--resume", "nowhere", "x"),
+        ("--resume", "", "x"),
         ("--continue", "x"),
         ("--model",),
     ],
@@ -51,6 +52,11 @@ def test_a_wrong_option_is_a_mistake_in_the_command_and_makes_no_session(
 
     assert (answer.code, answer.out) == (2, "")
     assert not (home / ".harness" / "sessions").exists()
+
+
+def test_of_an_empty_session_name_it_is_said_that_it_is_empty(hs: Hs) -> None:
+    """A script's variable may be unset."""
+    assert "--resume wants the name of a session, not an empty text." in hs("--resume", "", "x").err
 
 
 def test_behind_two_dashes_all_are_words(go: Go) -> None:
@@ -158,7 +164,12 @@ def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("HARNESS_MAX_TURNS", "1o"), ("HARNESS_MAX_COST", "$1"), ("HARNESS_SANDBOX", "on")],
+    [
+        ("HARNESS_MAX_TURNS", "1o"),
+        ("HARNESS_MAX_COST", "$1"),
+        ("HARNESS_SANDBOX", "on"),
+        ("HARNESS_TOOL_TIMEOUT", "10m"),
+    ],
 )
 def test_a_limit_of_the_environment_that_cannot_be_read_is_refused(go: Go, variable: str, value: str) -> None:
     server, answer = go(say("never"), env={variable: value})

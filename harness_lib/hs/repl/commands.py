@@ -41,6 +41,8 @@ While it works: Enter sends what is typed behind the running tools, Alt-Enter wh
 def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
     """Do what `line` says; return the session that the user goes to, held. Raises HarnessError."""
     word, _, rest = line.partition(" ")
+    if rest.strip() and word not in _TAKE_A_NAME:
+        raise UsageError(f"{word} takes no words.", "It was not done; arrow up brings the line back.")
     return _RUN[word](runtime, rest.strip(), drawing)
 
 
@@ -135,6 +137,7 @@ _RUN: dict[str, Callable[[Runtime, str, Drawing], Session | None]] = {
     "/tools": _tools,
 }
 NAMES = frozenset({*_RUN, *LEAVE})
+_TAKE_A_NAME = ("/model", "/session")
 
 
 class Words(Completer):

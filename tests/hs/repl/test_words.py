@@ -32,6 +32,19 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
     assert len(server.requests) == 2
 
 
+def test_a_command_that_takes_no_words_does_nothing_with_some_and_says_so(
+    conversation: Conversation, home: Path
+) -> None:
+    """Such as a first message behind `/new`, which would be lost."""
+    with conversation(say("never")) as (someone, server):
+        for word in ("/new", "/clear", "/quit"):
+            someone.types(f"{word} fix it\r", shows=f"{word} takes no words.")
+            someone.rests()
+
+    assert server.requests == []
+    assert not list((home / ".harness").glob("bug-*"))
+
+
 def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
     conversation: Conversation, project: Path
 ) -> None:

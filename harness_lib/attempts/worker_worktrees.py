@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import reaper
 from harness_lib.task import Task
+from harness_lib.text import some_quoted
 
 LOCK = "lock"
 # Prefix of directories that belong to no run: the checkouts of final checks in a chat.
@@ -36,6 +38,7 @@ CHECKS = "checks-"
 BROUGHT = (".env", ".env.local", "node_modules", ".venv")
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
+NAMED = 3
 DYING_SECONDS = 20.0
 # The distance from a worker's number to that of its replacement work tree; there are never so many workers.
 BESIDE = 1000
@@ -295,6 +298,30 @@ def _to_copy(top: Path, project: Path) -> Iterator[Path]:
             pattern = line.strip().strip("/")
             if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
                 yield from sorted(place.glob(pattern))
+
+
+def not_brought(ctx: Context, text: str) -> str:
+    """Return what to do about ignored files that `text`, of a failed check, names and only the user has.
+
+    "" if it names none.
+    """
+    words = {f"/{word}" for word in re.findall(r"[\w.@+/-]+", text)}
+    ignored = [path for path in status.ignored(ctx.main) if path not in ctx.excluded_paths]
+    found = [path for path in ignored if any(_is_lacked(ctx, path, word) for word in words)]
+    if not found:
+        return ""
+    which = f"Git ignores {some_quoted(found, NAMED)}, and only the user's checkout has it"
+    return f"{which}: make it in {find_root.INIT_SCRIPT}, or name it in {LIST}."
+
+
+def _is_lacked(ctx: Context, path: str, word: str) -> bool:
+    """Return whether `word` is the ignored `path`, or a path below it, that only the user's checkout has."""
+    name = f"/{path.rpartition('/')[2]}"
+    _, is_named, below = word.partition(name)
+    if not is_named or below[:1] not in ("", "/"):
+        return False
+    named = f"{path}{below}"
+    return (ctx.main.top / named).exists() and not os.path.lexists(ctx.git.top / named)
 
 
 def teardown(ctx: Context, place: Place, commit: str) -> list[str]:

@@ -78,8 +78,10 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
             blame = BLAME.get(agent_exit.how)
             verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
-            if agent_exit.denied not in verdict.message:
-                verdict = verdict._replace(message=f"{sentence(verdict.message)} {agent_exit.denied}")
+            lacked = worker_worktrees.not_brought(ctx, evaluation.checked.tail)
+            for more in (agent_exit.denied, lacked):
+                if more not in verdict.message:
+                    verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
             return rollback.roll_back(ctx, session, task, verdict)
         contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))

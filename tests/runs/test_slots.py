@@ -174,6 +174,33 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
     assert (workshop.top / "notes.txt").read_text() == "untracked\n"
 
 
+def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_morning(
+    workshop: Workshop,
+) -> None:
+    """Not what git ignores and the check has, nor what nobody has."""
+    commit_all(workshop.top, "What is ignored", {".gitignore": "*.db\nbuilt/\n.env\n", "api/x": "x\n"})
+    for name in ("api/dev.db", "built/deep/made", "built/other", ".env", "more.db"):
+        put(workshop.top / name, "here\n")
+    lacks = {
+        "cat dev.db && test -f ../f": "'api/dev.db'",
+        "cat ../built/deep/made .env x && test -f ../f": "'built'",
+        "cat ../.env no.db ../built/no && test -f ../f": "",
+    }
+    for check in lacks:
+        workshop.add(check, check, "--cwd", "api", "--max-attempts", "1", do="write f x")
+
+    workshop.ends(9)
+
+    for task, names in zip(workshop.state["tasks"], lacks.values(), strict=True):
+        said = task["error_log"][-1].partition("Git ignores ")[2]
+        assert said.partition(",")[0] == names
+        assert not names or said.endswith("in harness-init.sh, or name it in .worktreeinclude.")
+    put(workshop.top / ".worktreeinclude", "api/dev.db\n")
+    workshop.ok("retry", "task-001")
+    workshop.run()
+    assert workshop.statuses()["task-001"] == "completed"
+
+
 def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
     listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n"
     ignored = "*.key\ncache/\n.env\n"

@@ -115,15 +115,21 @@ def _check(task: Task, whole: str, cure: str) -> list[str]:
 def attempts_kept(task: Task, git: Git) -> list[str]:
     """Return the refs of the work of earlier attempts, oldest first.
 
-    Refs for what a check left behind, or what was there before, are not among them.
+    What an agent committed on another branch, or put into a stash, is work, too. Refs for what a check left
+    behind, or what was there before, are not among them.
     """
-    return [ref for ref in rescues(task, git) if "-" not in ref.rpartition("/")[2]]
+    kept = [(ref, ref.rpartition("/")[2].partition("-")) for ref in rescues(task, git)]
+    return [ref for ref, (_, _, what) in kept if not what or what.startswith("refs-")]
 
 
 def rescues(task: Task, git: Git) -> list[str]:
     """Return the refs that keep the work of this task's earlier attempts, oldest first."""
     refs = [name for name, _oid in git.refs(f"{RESCUE_REFS}{check.safe_name(task.id)}/")]
     # Git sorts them as text: 10 before 2.
-    return sorted(
-        refs, key=lambda ref: [int(number) for number in re.findall(r"\d+", ref.rpartition("/")[2])]
-    )
+    return sorted(refs, key=_age)
+
+
+def _age(ref: str) -> tuple[list[int], bool]:
+    """Return what sorts the rescue `ref`: its attempt; the attempt's own work is after the rest of it."""
+    number, _, what = ref.rpartition("/")[2].partition("-")
+    return [int(each) for each in re.findall(r"\d+", number)], not what

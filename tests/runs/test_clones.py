@@ -131,6 +131,30 @@ def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(share
 
 
 @pytest.mark.release
+def test_work_that_an_agent_leaves_on_a_branch_of_its_own_is_shown_to_the_next_and_to_the_user(
+    workshop: Workshop,
+) -> None:
+    brief = workshop.home / "brief"
+    leaves = (
+        "sh git switch -qc issue-42 && echo done > f && git add f && git commit -qm mine && git switch -q -"
+    )
+    workshop.add(
+        "Make f",
+        "grep -q done f",
+        "--max-attempts",
+        "2",
+        do=f"{leaves}\nsh cat $HARNESS_BRIEF_FILE > {brief}",
+    )
+
+    workshop.ends(9)
+
+    assert "rolled back): harness rescue show task-001/1-refs-heads-issue-42" in brief.read_text()
+    (failed,) = workshop.ok("report")["report"]["decisions"]
+    show = "harness rescue show task-001/2-refs-heads-issue-42"
+    assert failed["commands"] == [show, "harness retry task-001"]
+    assert "+done" in workshop(*show.split()[1:]).out
+
+
 def test_objects_are_copied_from_where_an_agent_borrowed_them(shared: Workshop, tmp_path: Path) -> None:
     other = tmp_path / "other"
     work = (

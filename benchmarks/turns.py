@@ -76,7 +76,7 @@ class TimedOpenAI(OpenAI):
 
     server: Timed
 
-    def do_POST(self) -> None:  # noqa: N802 (as the library calls it)
+    def do_POST(self) -> None:
         """Answer, and note both ends."""
         self.server.came.append(time.perf_counter())
         super().do_POST()

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from itertools import count
 from typing import Any, cast
 
 from tests.hosts.talk import Actor, Call, Message, Refusal, Request, Role, Say, Script
+from tests.loop.servers.script import Quiet
 
 Body = dict[str, Any]
 
@@ -307,51 +308,32 @@ class Model:
         return [request for request in self.requests if words in request.said_by("user")]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     protocol_version = "HTTP/1.1"
     server: _Server
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Keep the terminal for pytest."""
-
     def do_HEAD(self) -> None:
-        self._send("application/json", [b"{}"])
+        self.reply(200, {})
 
     def do_GET(self) -> None:
-        self._send("application/json", [json.dumps(models()).encode()])
+        self.reply(200, models())
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        body = json.loads(self.body() or b"{}")
         path = self.path.partition("?")[0]
         wire = for_path(path)
         if wire is None:
             if not is_counting(path):
                 self.server.model.strays.append(self.path)
-            self._send("application/json", [json.dumps(COUNTED).encode()])
+            self.reply(200, COUNTED)
             return
         say = self.server.model.answer(wire.read(body))
         with suppress(BrokenPipeError, ConnectionResetError):
             # A client that was killed does not hear the end.
             if isinstance(say, Refusal):
-                self._send("application/json", [json.dumps(say.body).encode()], say.status, say.headers)
+                self.reply(say.status, say.body, tuple(say.headers.items()))
             else:
-                self._send("text/event-stream", wire.write(say))
-
-    def _send(
-        self,
-        kind: str,
-        chunks: Iterator[bytes] | list[bytes],
-        status: int = 200,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        whole = b"".join(chunks)
-        self.send_response(status)
-        for name, value in {"content-type": kind, **(headers or {})}.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(whole)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(whole)
+                self.send(200, "text/event-stream", b"".join(wire.write(say)))
 
 
 class _Server(ThreadingHTTPServer):

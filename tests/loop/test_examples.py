@@ -6,13 +6,13 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.loop.conftest import ANTHROPIC, Done, Hs, session_of
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import Quiet, say, use
 from tests.loop.source_files import write
 from tests.run_to_end import run_to_end
 
@@ -24,17 +24,11 @@ def _copied(example: str, source: Path) -> None:
     shutil.copy(EXAMPLES / example, source / example)
 
 
-class _Page(BaseHTTPRequestHandler):
+class _Page(Quiet):
     def do_GET(self) -> None:
         found = self.path == "/page"
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        if found:
-            self.wfile.write("<style>p {}</style><p>Grüße &amp; <b>more</b></p>".encode())
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Print nothing."""
+        text = "<style>p {}</style><p>Grüße &amp; <b>more</b></p>" if found else ""
+        self.send(200 if found else 404, "text/html; charset=utf-8", text.encode())
 
 
 @pytest.fixture

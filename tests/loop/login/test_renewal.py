@@ -110,11 +110,11 @@ def test_many_whose_token_is_refused_renew_it_once(
     hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
 ) -> None:
     class Guarded(OpenAI):
-        def do_POST(self) -> None:  # noqa: N802 (as the base class names it)
+        def do_POST(self) -> None:
             if auth.is_good(self.headers.get("authorization") or ""):
                 super().do_POST()
             else:
-                self.rfile.read(int(self.headers.get("content-length") or 0))
+                self.body()
                 self.reply(401, self.error("the token is not taken"))
 
     guarded = ModelServer(Guarded, [say("Hello.")])

@@ -12,8 +12,10 @@ import json
 import secrets
 import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from tests.loop.servers.script import Quiet
 
 CLIENT = "client-of-a-test"
 SCOPE = "openid offline_access"
@@ -69,7 +71,7 @@ class AuthServer(ThreadingHTTPServer):
         return bool(self.access_tokens) and authorization == f"Bearer {self.access_tokens[-1]}"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     server: AuthServer
 
     def do_GET(self) -> None:
@@ -103,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
+        body = self.body().decode()
         if self.headers.get("content-type") != "application/x-www-form-urlencoded":
             self._refuse("token: no form")
             return
@@ -113,16 +115,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.gate.wait(30)
         if self.server.ill:
             self.server.ill -= 1
-            self._json(503, {"error": "server_error"})
+            self.reply(503, {"error": "server_error"})
             return
         with self.server.lock:
             problem = self._problem(form)
             if problem:
                 self.server.refusals.append(problem)
                 # As careless a server as there may be: it repeats what it was sent.
-                self._json(400, {"error": "invalid_grant", "error_description": f"{problem}: {body}"})
+                self.reply(400, {"error": "invalid_grant", "error_description": f"{problem}: {body}"})
                 return
-            self._json(200, self._given())
+            self.reply(200, self._given())
 
     def _problem(self, form: dict[str, str]) -> str:
         if form.get("client_id") != CLIENT:
@@ -157,18 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, problem: str) -> None:
         self.server.refusals.append(problem)
-        self._json(400, {"error": "invalid_request", "error_description": problem})
-
-    def _json(self, status: int, value: dict[str, object]) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        self.reply(400, {"error": "invalid_request", "error_description": problem})
 
 
 def jwt(claims: dict[str, object]) -> str:

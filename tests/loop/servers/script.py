@@ -121,7 +121,28 @@ class ModelServer(ThreadingHTTPServer):
             return self.steps[min(len(self.requests), len(self.steps)) - 1]
 
 
-class Handler(BaseHTTPRequestHandler):
+class Quiet(BaseHTTPRequestHandler):
+    """What every host of the tests does alike: it reads a body, sends an answer and logs nothing."""
+
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("content-length") or 0))
+
+    def reply(self, status: int, value: Json, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.send(status, "application/json", json.dumps(value).encode(), headers)
+
+    def send(self, status: int, kind: str, data: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.send_response(status)
+        for name, text in (("content-type", kind), ("content-length", str(len(data))), *headers):
+            self.send_header(name, text)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+class Handler(Quiet):
     """A request: checked, then answered by the script, event by event."""
 
     protocol_version = "HTTP/1.1"
@@ -139,8 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         return {"error": {"message": message, "type": "invalid_request_error"}}
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        body = json.loads(raw)
+        body = json.loads(self.body())
         step = self.server.next_step(body, {name.lower(): value for name, value in self.headers.items()})
         try:
             self.check(body)
@@ -168,20 +188,6 @@ class Handler(BaseHTTPRequestHandler):
         events[1:1] = [(event.get("type", "") if named else "", event) for event in step.inserted]
         self.stream(events, step.events, "" if step.glued else " ")
 
-    def reply(self, status: int, value: Json, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        self.send(status, "application/json", json.dumps(value).encode(), headers)
-
-    def send(self, status: int, kind: str, data: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        self.send_response(status)
-        for name, text in (
-            ("content-type", kind),
-            ("content-length", str(len(data))),
-            *headers,
-        ):
-            self.send_header(name, text)
-        self.end_headers()
-        self.wfile.write(data)
-
     def stream(self, events: list[tuple[str, Json | str]], count: int | None, space: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -196,6 +202,3 @@ class Handler(BaseHTTPRequestHandler):
         if self.hangs:
             # Until the client goes.
             self.rfile.read(1)
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""

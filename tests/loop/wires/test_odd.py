@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from contextlib import ExitStack, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment
 from tests.loop.in_process import calls_of, results_of, started
-from tests.loop.servers.script import Json, Step, Use, say
+from tests.loop.servers.script import Json, Quiet, Step, Use, say
 
 PASSING: dict[str, Json] = {
     "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "Too much."}},
@@ -103,13 +103,13 @@ def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thi
     http.forget(kept)
 
 
-class _Endless(BaseHTTPRequestHandler):
+class _Endless(Quiet):
     """Sends the class's `chunk` until the client hangs up; one that is packed only once."""
 
     status, kind, chunk = 200, "text/event-stream", b""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        self.body()
         self.send_response(self.status)
         self.send_header("content-type", self.kind)
         if is_packed := self.chunk.startswith(gzip.compress(b"")[:3]):
@@ -120,28 +120,18 @@ class _Endless(BaseHTTPRequestHandler):
             while not is_packed:
                 self.wfile.write(self.chunk)
 
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
 
-
-class _Once(BaseHTTPRequestHandler):
+class _Once(Quiet):
     """Sends the class's `data`, once."""
 
     kind, encoding, data = "text/event-stream", "identity", b""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.send_header("content-type", self.kind)
-        self.send_header("content-encoding", self.encoding)
-        self.end_headers()
-        self.wfile.write(self.data)
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        self.body()
+        self.send(200, self.kind, self.data, (("content-encoding", self.encoding),))
 
 
-def heard(handler: type[BaseHTTPRequestHandler], **sent: str | bytes) -> list[object]:
+def heard(handler: type[Quiet], **sent: str | bytes) -> list[object]:
     """Return the events of an answer that a server sends so. Its address has a password."""
     kept: dict[str, object] = {}
     with HTTPServer(("127.0.0.1", 0), type("Sent", (handler,), sent)) as server:

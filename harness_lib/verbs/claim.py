@@ -69,8 +69,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         taken = claim.take(ctx, session, task_id)
         if taken.must_check:
             return rechecked.final_check(ctx.store.ask(), session, opened.recovered)
-        if taken.stop == "waiting" and ctx.store.ask().expired():
-            # Its lease ran out after this session was opened.
+        if _is_interrupted(ctx, taken):
             report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
             opened = opened._replace(
                 recovered=(*opened.recovered, *report.recovered),
@@ -86,6 +85,17 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or is checking a task that this one depends on.
         waits = True
+
+
+def _is_interrupted(ctx: Context, taken: Taken) -> bool:
+    """Return whether something is to be recovered first.
+
+    That is the end of an attempt of the caller, in which a command was killed, or a task whose lease ran out
+    after this session was opened.
+    """
+    if taken.task is not None:
+        return taken.task.intent is not None
+    return taken.stop == "waiting" and bool(ctx.store.ask().expired())
 
 
 def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_session.Opened:

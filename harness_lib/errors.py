@@ -128,5 +128,12 @@ class RefusedError(HarnessError):
     exit_code = Exit.REFUSED
 
 
+class CheckEditedError(HarnessError):
+    """The user has edited a check while it ran, so its result counts for nothing: the new one must run."""
+
+    kind = "REFUSED"
+    exit_code = Exit.REFUSED
+
+
 class UntrustedError(RefusedError):
     """A list that machines share has commands that were not trusted on this one: no task is to blame."""

@@ -181,7 +181,7 @@ def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str
                 "HEAD has moved while the check ran.", f"Type it again: {typed.harness('finish', task.id)}"
             )
         with ctx.store.transaction() as tx:
-            mine = outcome.require_claim(tx, task)._replace(started_at_commit=outcome.full_base(git, task))
+            mine = outcome.require_checked(tx, task)._replace(started_at_commit=outcome.full_base(git, task))
             mine = commit.with_look_at(mine, new, look_at)
             onto = tip if ctx.merging.onto else None
             moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=new, base=onto)

@@ -36,15 +36,15 @@ def commit(
     """Move the branch from `head` to `oid`, which `commit_object` has made, and record the task as completed.
 
     `look_at`: what the user should look at in it.
-    Raises RefusedError (HEAD moved, the user's merge is under way), HeldError (git is locked),
-    LeaseLostError; then nothing is recorded.
+    Raises RefusedError (HEAD moved, the user's merge is under way, the check was edited), HeldError (git is
+    locked), LeaseLostError; then nothing is recorded.
     """
     git = ctx.git
     with held(git, task):
         base = outcome.full_base(git, task)
         with ctx.store.transaction("tasks") as tx:
             mine = with_look_at(
-                outcome.require_claim(tx, task)._replace(started_at_commit=base), oid, look_at
+                outcome.require_checked(tx, task)._replace(started_at_commit=base), oid, look_at
             )
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)

@@ -51,6 +51,9 @@ def complete(
     Work that the user must see first is held. `known` has the results of earlier checks, by content.
     Raises what `commit.commit` and `merge_queue.merge` raise.
     """
+    if evaluation.validation is not None:
+        # The caller may know a newer one already.
+        task = task._replace(validation=evaluation.validation)
     if evaluation.against:
         return requeue.because_of_content(ctx, session, task, evaluation.against)
     known = {} if known is None else known

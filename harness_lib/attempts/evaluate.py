@@ -28,7 +28,7 @@ from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones, history, snapshot
-from harness_lib.task import Category, DoneAs, Task
+from harness_lib.task import Category, DoneAs, Task, Validation
 from harness_lib.text import some_quoted
 
 # These parts of the gate are in the list, which no rollback restores.
@@ -46,6 +46,7 @@ class Evaluation(NamedTuple):
     `against`: what stands against merging the work of a run, whatever the check says.
     `said`: what else the user should look at, part of a sentence each.
     `done_as`: what is to be recorded with it of how the check passed.
+    `validation`: the check that ran: the user may edit it at any time.
     """
 
     checked: Checked
@@ -55,11 +56,12 @@ class Evaluation(NamedTuple):
     against: pending_merges.Blockers | None = None
     said: tuple[str, ...] = ()
     done_as: DoneAs | None = None
+    validation: Validation | None = None
 
     def verdict(self) -> outcome.Verdict:
         """Return the verdict on work whose check did not pass."""
         category: Category = "TIMEOUT" if self.checked.verdict == "TIMEOUT" else "TEST_FAIL"
-        return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
+        return outcome.Verdict(category, self.checked.failure(), halt=self.halt, validation=self.validation)
 
 
 def evaluate(
@@ -71,6 +73,11 @@ def evaluate(
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
+    evaluation = _evaluate(ctx, questions, task, suffix, known or {})
+    return evaluation._replace(validation=task.validation)
+
+
+def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known: check.Known) -> Evaluation:
     trust.require(ctx, questions)
     commit.require_none_of_user(ctx.git, task)
     files = check_inputs.touched(ctx, task)
@@ -94,7 +101,7 @@ def evaluate(
     ctx.busy(f"checking {task.id} …")
     checked = check.run(ctx, task, suffix=suffix)
     if not checked.passed:
-        checked = _explained(ctx, questions, task, tree, checked, known or {})
+        checked = _explained(ctx, questions, task, tree, checked, known)
     elif head is None:
         raise _nothing_to_commit_on(ctx, task)
     elif task.validation.hidden is not None:

@@ -55,14 +55,15 @@ def merge(
 
     `look_at`: what the user should look at in it. `done_as`: how its check passed. If the run has a worker
     that merges, the task is handed over to it, and is still in progress.
-    Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
+    Raises LeaseLostError, CheckEditedError, HeldError (git is locked), EnvSetupError (the check cannot run on
+    the merged tree).
     """
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction("tasks") as tx:
-            mine = outcome.require_claim(tx, task)
+            mine = outcome.require_checked(tx, task)
             mine = with_look_at(mine._replace(outcome=done_as or mine.outcome), oid, look_at)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)

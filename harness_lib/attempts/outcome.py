@@ -14,13 +14,13 @@ from typing import NamedTuple
 from harness_lib import timestamps, typed
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import LeaseLostError
+from harness_lib.errors import CheckEditedError, LeaseLostError
 from harness_lib.rules import rechecks, recovery, transitions
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import locks
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task
+from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
 from harness_lib.text import counted
 
 SHORT = 12
@@ -52,6 +52,7 @@ class Verdict(NamedTuple):
 
     `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this
     work; its `rescue` is filled in when the work is kept, unless it names earlier work.
+    `validation`: the check that says so, if it is one.
     """
 
     category: Category
@@ -59,6 +60,7 @@ class Verdict(NamedTuple):
     ending: Ending = Ending.FAILED
     halt: Halt | None = None
     handback: Handback | None = None
+    validation: Validation | None = None
 
 
 def requeued(category: Category, message: str, handback: Handback | None) -> Verdict:
@@ -88,6 +90,17 @@ def require_claim(questions: Questions, task: Task) -> Task:
         raise LeaseLostError(
             f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
             ownership.keep_work(task.id),
+        )
+    return current
+
+
+def require_checked(questions: Questions, task: Task) -> Task:
+    """Do the same. Raises CheckEditedError if the check of `task`, which has run, is no longer its check."""
+    current = require_claim(questions, task)
+    if current.validation != task.validation:
+        raise CheckEditedError(
+            f"The check of {task.id} was edited while it ran. Nothing was recorded.",
+            "Type the same command again: the new check decides.",
         )
     return current
 

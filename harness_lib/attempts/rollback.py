@@ -22,8 +22,8 @@ SUBJECT_LENGTH = 100
 def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record that the attempt failed, save its work in a rescue ref, and go back to its base.
 
-    Raises LeaseLostError, HeldError (another program has git locked), and RefusedError (the user's merge or
-    the like is under way); then nothing was changed.
+    Raises LeaseLostError, HeldError (another program has git locked), RefusedError (the user's merge or the
+    like is under way) and CheckEditedError; then nothing was changed.
     """
     git = ctx.git
     with commit.held(git, task):
@@ -33,8 +33,10 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
         tip = rescue_refs.branch_tip(git, task) or head
         back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
         with ctx.store.transaction("tasks") as tx:
+            checked = task._replace(validation=verdict.validation) if verdict.validation else None
+            mine = outcome.require_checked(tx, checked) if checked else outcome.require_claim(tx, task)
             task = transitions.begin_rollback(
-                outcome.require_claim(tx, task)._replace(started_at_commit=base),
+                mine._replace(started_at_commit=base),
                 now=tx.now,
                 category=verdict.category,
                 message=verdict.message,

@@ -24,6 +24,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import (
+    CheckEditedError,
     ConfigError,
     EnvSetupError,
     HeldError,
@@ -70,25 +71,42 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     worker.tell(Stepped("checks"))
-    try:
-        # Notes, checkpoints and renewals may have changed the task meanwhile.
-        task = _mine(ctx, task, worker)
-        evaluation = _evaluate(ctx, ctx.store.ask(), task, worker.known, green=green)
-        if not evaluation.checked.passed:
-            # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
-            blame = BLAME.get(agent_exit.how)
-            verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
-            lacked = worker_worktrees.not_brought(ctx, evaluation.checked.tail)
-            for more in (agent_exit.denied, lacked):
-                if more not in verdict.message:
-                    verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
-            return rollback.roll_back(ctx, session, task, verdict)
-        contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
-        worker.tell(Stepped("merges"))
-        task = _mine(ctx, task, worker)
-        return complete.complete(ctx, session, task, evaluation, worker.known)
-    except (ConfigError, EnvSetupError, RefusedError) as error:
-        raise stuck(error) from error
+    while True:
+        try:
+            return _end(ctx, session, task, worker, agent_exit, green=green)
+        except CheckEditedError:
+            continue
+        except (ConfigError, EnvSetupError, RefusedError) as error:
+            raise stuck(error) from error
+
+
+def _end(
+    ctx: Context,
+    session: Session,
+    began: Task,
+    worker: WorkerPort,
+    agent_exit: AgentExit,
+    *,
+    green: bool | None,
+) -> outcome.Ended:
+    """Check the work of the attempt, and complete or merge it, or roll it back."""
+    # Notes, checkpoints, renewals and the user may have changed the task meanwhile.
+    task = _mine(ctx, began, worker)
+    was_green = green if task.validation == began.validation else None
+    evaluation = _evaluate(ctx, ctx.store.ask(), task, worker.known, green=was_green)
+    if not evaluation.checked.passed:
+        # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
+        blame = BLAME.get(agent_exit.how)
+        verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
+        lacked = worker_worktrees.not_brought(ctx, evaluation.checked.tail)
+        for more in (agent_exit.denied, lacked):
+            if more not in verdict.message:
+                verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
+        return rollback.roll_back(ctx, session, task, verdict)
+    contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
+    worker.tell(Stepped("merges"))
+    task = _mine(ctx, task, worker)
+    return complete.complete(ctx, session, task, evaluation, worker.known)
 
 
 def _mine(ctx: Context, task: Task, worker: WorkerPort) -> Task:
@@ -137,7 +155,7 @@ def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         if not evaluation.checked.passed:
             return rollback.roll_back(ctx, session, task, evaluation.verdict())
         return complete.complete(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), evaluation)
-    except (ConfigError, EnvSetupError, RefusedError) as error:
+    except (CheckEditedError, ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 
 
@@ -169,7 +187,7 @@ def _evaluate(
 def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     try:
         return complete.finish(ctx, session, task)
-    except (ConfigError, EnvSetupError, RefusedError) as error:
+    except (CheckEditedError, ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 
 

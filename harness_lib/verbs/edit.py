@@ -75,7 +75,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
-    """Set the fields of `task_id` in `changes`, and end its halt.
+    """Set the fields of `task_id` in `changes`, and end its halt, unless finished work waits for an answer.
 
     Raises UsageError (no such task or value), RefusedError (completed; or the check of a task in progress,
     asked by the agent or, where no user types, by its worker).
@@ -119,6 +119,12 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
     _require_user_for_its_check(ctx, task, new)
     if task.status != "in_progress" or new.validation == task.validation:
         return
+    if task.intent is not None and task.intent.action != "rollback":
+        raise RefusedError(
+            f"{task.id} has passed its check, and its work is being committed or merged.",
+            f"Let that end first: {typed.harness('show', task.id)}. "
+            f"To have it done again with another check: {typed.harness('retry', task.id)}",
+        )
     agent = rights.acting_agent(ctx)
     if agent or (recovery.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):
         give_up = typed.harness(
@@ -153,7 +159,15 @@ def _changed(task: Task, changes: Changes) -> Task:
     if new == task:
         return task
     add_tasks.require_writable(new)
-    return new if attempts.asks_a_person(new) else transitions.halt(new, None)
+    return new if _keeps_its_halt(task, new) else transitions.halt(new, None)
+
+
+def _keeps_its_halt(old: Task, new: Task) -> bool:
+    """Return whether `new` still waits for what only `harness accept` and `return` answer."""
+    if old.halt_kind == "JUDGES":
+        # Another check, or other protected files, may have nothing against the work.
+        return new.validation == old.validation
+    return attempts.asks_a_person(old) or attempts.takes_an_answer(old.halt_kind)
 
 
 def _normalized(field: Given, value: Any) -> Any:
@@ -213,9 +227,11 @@ def _next(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) -> Reply:
     lines = [f"{new.id} edited: {_describe_changes(old, new)}"]
-    if old.halt:
+    if new.halt:
+        lines.append(f"it still waits for you: {typed.harness('show', new.id)}")
+    elif old.halt:
         lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
-    if new.status == "in_progress" and old.validation != new.validation:
+    if new.status == "in_progress" and new.intent is None and old.validation != new.validation:
         lines.append("the new check decides on its attempt in progress")
     if not check_of(new).is_given:
         warnings = (*warnings, add_tasks.no_check(new.id))

@@ -23,7 +23,7 @@ from harness_lib.core import ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context, Merging
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
-from harness_lib.errors import Exit, UsageError
+from harness_lib.errors import CheckEditedError, Exit, UsageError
 from harness_lib.runs import settings
 from harness_lib.system.git import trees
 from harness_lib.task import Task
@@ -63,6 +63,15 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
     the like is under way); then no attempt is counted and the session is halted.
     """
+    while True:
+        try:
+            return _end(ctx, args)
+        except CheckEditedError:
+            # The new check decides.
+            continue
+
+
+def _end(ctx: Context, args: Namespace) -> Reply:
     questions = ctx.store.ask_to_change()
     held = ownership.require(questions, args.id, ctx)
     if args.already_done:

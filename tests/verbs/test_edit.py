@@ -150,3 +150,22 @@ def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:
     agent.final_check()
     agent.ok("edit", "--mode", "concurrent")
     assert project.state["session_config"]["concurrency_mode"] == "concurrent"
+
+
+def test_finished_work_that_waits_for_an_answer_waits_on(project: Project, person: Agent) -> None:
+    """Without its halt the next agent, or a run without --review, would take it as work to be done."""
+    for kind, changes in (("REVIEW", "--validate"), ("SECRET", "--title"), ("JUDGES", "--title")):
+        project.edit_task(halt=f"{kind}: look", halt_kind=kind)
+
+        said = person.ok("edit", "task-001", changes, f"echo {kind}")
+
+        assert project.task()["halt_kind"] == kind
+        assert "it still waits for you: harness show task-001" in said["message"]
+
+
+def test_another_check_ends_the_halt_of_work_that_changed_the_last_one(
+    project: Project, person: Agent
+) -> None:
+    project.edit_task(halt="JUDGES: look", halt_kind="JUDGES")
+    assert "can go on" in person.ok("edit", "task-001", "--protect", "none")["message"]
+    assert "halt" not in project.task()

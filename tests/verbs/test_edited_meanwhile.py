@@ -1,0 +1,75 @@
+"""A check that is edited while it runs: the new one decides, as `harness edit` says."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from tests.system.git.gitrepo import put
+from tests.verbs.project import Agent, Project, begin
+
+
+def edit(*changes: str) -> str:
+    """Return the command by which the user, in another terminal, edits the task."""
+    known = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH", "PYTHONPATH", "GIT_CONFIG_GLOBAL")]
+    command = ("env", "-i", *known, sys.executable, "-m", "harness_lib", "edit", "task-001", *changes)
+    return f"{shlex.join(command)} >&2"
+
+
+def editing(place: Path, check: str, *changes: str) -> str:
+    """Return a check that runs `check`, and lets the user edit the task meanwhile, but only once."""
+    script, done = shlex.quote(str(place)), shlex.quote(f"{place}.done")
+    put(place, f"#!/bin/sh\n[ -e {done} ] || {{ : >{done}; {edit(*changes)}; }}\n{check}\n", executable=True)
+    return script
+
+
+def test_one_that_passes_completes_nothing(project: Project, agent: Agent, tmp_path: Path) -> None:
+    begin(agent, editing(tmp_path / "check", "test -f one", "--validate", "test -f two"))
+
+    agent.finishes({"one": "x\n"}, code=1)
+
+    assert project.task()["validation"]["command"] == "test -f two"
+    assert project.task()["status"] == "failed"
+
+
+def test_one_that_fails_costs_no_attempt(project: Project, agent: Agent, tmp_path: Path) -> None:
+    begin(agent, editing(tmp_path / "check", "test -f one", "--validate", "test -f two"))
+
+    agent.finishes({"two": "x\n"})
+
+    assert project.task()["attempts"] == 0
+    agent.final_check()
+
+
+def test_a_check_runs_once_if_something_else_was_edited(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    begin(agent, editing(tmp_path / "check", f"echo ran >>{tmp_path}/ran", "--title", "Two"))
+
+    agent.finishes({"one": "x\n"})
+
+    assert project.task()["title"] == "Two"
+    assert (tmp_path / "ran").read_text() == "ran\n"
+
+
+def test_one_that_was_edited_in_the_second_check_runs_again(project: Project, agent: Agent) -> None:
+    typed = f"cd {shlex.quote(str(project.top))} && {edit('--validate', 'test -f two')}"
+    project.commit(files={"check.sh": f"{typed}\n"})
+    begin(agent, "sh check.sh")
+
+    agent.finishes({"check.sh": "test -f one\n", "one": "x\n"}, code=1)
+
+    assert project.task()["error_log"] == ["[TEST_FAIL] The check failed with exit code 1."]
+    assert project.task()["validation"]["command"] == "test -f two"
+
+
+def test_once_it_has_passed_it_is_too_late_to_edit_it(project: Project, agent: Agent) -> None:
+    begin(agent)
+    oid = project.head
+    project.edit_task(intent={"action": "commit", "at": "2026-11-29T09:00:00Z", "base": oid, "commit": oid})
+
+    said = project.agent("person").fails(8, "edit", "task-001", "--validate", "true")
+
+    assert "is being committed or merged" in said["error"]["message"]

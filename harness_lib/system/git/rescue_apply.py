@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _FIELDS = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)"
 _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index")
+# As `git apply` reads it, whatever the user likes to see (`diff.noprefix`, `diff.context`).
+_PATCH = (*_DIFF, "--binary", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
 _REJECTED = re.compile(r"^error: (.+?): (?:patch does not apply|.*exists.*|.*No such file.*)$", re.MULTILINE)
 
 
@@ -121,7 +123,7 @@ def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ..
 def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> tuple[str, ...]:
     """Apply the changes of `paths`; return the paths that git rejected."""
     target = trees.with_from(git, git.tree_of(base), oid, paths)
-    patch = git.run(*_DIFF, "--binary", base, target, "--").stdout
+    patch = git.run(*_PATCH, base, target, "--").stdout
     done = git.run("apply", "--whitespace=nowarn", "-", stdin=patch, check=False)
     if done.returncode == 0:
         return ()

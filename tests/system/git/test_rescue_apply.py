@@ -50,6 +50,21 @@ def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
     assert rescue_apply.apply(git, oid).written == ("a.txt", "b.txt")
 
 
+def test_it_comes_back_however_the_user_likes_differences(repo: Path) -> None:
+    lines = [f"{number}\n" for number in range(20)]
+    commit_all(repo, "before", {"a.txt": "".join(lines)})
+    put(repo / "a.txt", "".join([*lines[:10], "new  \n", *lines[10:]]))
+    oid = _keep(repo)
+    commit_all(repo, "later", {"a.txt": "".join(["first\n", *lines])})
+    likings = ["diff.noprefix true", "diff.mnemonicPrefix true", "diff.context 0", "apply.whitespace error"]
+    for liking in [*likings, "diff.external /bin/false", "diff.srcPrefix x/", "diff.dstPrefix y/"]:
+        sh(repo, "config", *liking.split())
+
+    assert rescue_apply.apply(Git.open(repo), oid).written == ("a.txt",)
+
+    assert (repo / "a.txt").read_text() == "".join(["first\n", *lines[:10], "new  \n", *lines[10:]])
+
+
 def test_without_a_common_history_everything_in_it_is_new(repo: Path) -> None:
     git = Git.open(repo)
     put(repo / "a.txt", "a\n")

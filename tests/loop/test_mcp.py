@@ -219,7 +219,8 @@ def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path
 
 
 def test_a_server_that_chatters_is_understood_and_not_heard(done: Done, home: Path) -> None:
-    chatters = f"echo Listening now; echo; exec {OLD_SERVER}"
+    # What a program prints in Latin-1, or as bytes, is no UTF-8.
+    chatters = f"echo Listening now; echo; printf 'gr\\374n \\377\\000\\n'; exec {OLD_SERVER}"
     write_servers(home / ".harness", a={"command": "sh", "args": ["-c", chatters]})
     server, answer = done(use("mcp__a__spoken"), say("Done."))
     assert "Traceback" not in answer.err

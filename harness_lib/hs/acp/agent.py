@@ -20,6 +20,7 @@ from harness_lib.loop import runtime
 from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.session import Session
+from harness_lib.system.files import standard_streams
 
 if TYPE_CHECKING:
     from acp import interfaces
@@ -45,6 +46,8 @@ def serve() -> int:
         # This process may die at once: the sessions' processes see it go, and end what they have started.
         signal.signal(each, signal.SIG_DFL)
     asyncio.run(_serve())
+    # The transports have closed the streams of a client that is gone.
+    standard_streams.open_closed()
     return 0
 
 
@@ -134,8 +137,11 @@ class Agent:
         return schema.SetSessionConfigOptionResponse(config_options=config(settings))
 
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> schema.PromptResponse:
-        texts = (_text(block) for block in prompt)
-        return await self._known(session_id).prompt("\n\n".join(text for text in texts if text.strip()))
+        text = "\n\n".join(text for block in prompt if (text := _text(block)).strip())
+        session = self._known(session_id)
+        if not text:
+            raise RequestError(_INVALID, "The prompt is empty, so the model was not asked.")
+        return await session.prompt(text)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if session_id in self._sessions:

@@ -180,6 +180,7 @@ Ask = Callable[[str, schema.ToolCallUpdate, str], Awaitable[str]]
 _LEFT_OUT: dict[str, Json] = {
     "initialize": {"protocolVersion": 1},
     "session/new": {"mcpServers": []},
+    "session/load": {"mcpServers": []},
     "session/prompt": {},
 }
 # Far more than a prompt with files in it.

@@ -201,6 +201,8 @@ class Connections:
             args=[expanded(run, arg) for arg in config.get("args", [])],
             env={name: expanded(run, value) for name, value in config.get("env", {}).items()},
             cwd=run.work_directory,
+            # Some print lines of a log there, in whatever encoding.
+            encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=log)
 

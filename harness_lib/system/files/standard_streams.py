@@ -14,12 +14,13 @@ import sys
 
 
 def open_closed() -> None:
-    """Open the null device for each standard stream that is closed.
+    """Open the null device for each standard stream that is closed, also one that this process has closed.
 
     Otherwise the next file that is opened gets its number, and child processes print into it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
+        stream = getattr(sys, name)
+        if stream is None or stream.closed:
             # It gets the lowest free number, which is that of this stream: those before it are open by now.
             number = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(number, True)  # noqa: FBT003 (it takes no names)

@@ -44,6 +44,7 @@ class Editor:
         self.questions: list[tuple[Any, Any]] = []
         self.answer = answer
         self.processes: list[Any] = []
+        self.pipes: list[asyncio.StreamWriter] = []
 
     def on_connect(self, conn: Any) -> None:
         self.conn = conn
@@ -89,6 +90,7 @@ async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
     editor.processes.append(process)
     _, writer = await asyncio.open_connection(sock=said)
     reader, unused = await asyncio.open_connection(sock=answered, limit=1 << 24)
+    editor.pipes += (writer, unused)
     conn = acp.connect_to_agent(cast("Client", editor), writer, reader, use_unstable_protocol=True)
     try:
         await conn.initialize(protocol_version=1)

@@ -202,6 +202,43 @@ def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, proje
     play(work)
 
 
+def test_a_client_that_goes_in_the_middle_of_a_tool_leaves_nothing_behind(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    """Both its pipes are closed at once, as where it is killed: nothing runs on, and nothing is a bug."""
+    server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"))
+    editor = Editor("allow_once")
+
+    async def work() -> None:
+        async with opened(editor, CHAT.environment(server), project) as session:
+            prompt = asyncio.create_task(session.says("go"))
+            await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
+            for pipe in editor.pipes:
+                pipe.transport.abort()
+            (agent,) = editor.processes
+            assert await asyncio.to_thread(agent.wait, 60) == 0
+            with pytest.raises(ConnectionError):
+                await prompt
+        pid = int((project / "pid").read_text(encoding="utf-8"))
+        await editor.until(lambda: not Path(f"/proc/{pid}").exists())
+
+    play(work)
+    assert not list((home / ".harness").glob("bug-*"))
+
+
+def test_a_prompt_without_words_is_refused_and_costs_nothing(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("never"))
+
+    async def work() -> None:
+        async with opened(Editor(), CHAT.environment(server), project) as session:
+            for said in ((), (" \n",)):
+                with pytest.raises(acp.RequestError, match="prompt is empty"):
+                    await session.says(*said)
+
+    play(work)
+    assert server.requests == []
+
+
 def test_cancel_ends_a_turn_that_waits_for_the_model(serve: Serve, project: Path) -> None:
     """Before the answer, and in it."""
     server = serve(
@@ -252,3 +289,12 @@ def test_a_line_that_is_no_message_gets_an_error_reply(home: Path, project: Path
     ]
     assert answer["id"] == "last"
     assert answer["result"]["protocolVersion"] == 1
+
+
+def test_a_session_is_loaded_without_servers(home: Path, project: Path) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "session/load"}
+    line = json.dumps({**asked, "params": {"sessionId": "no-such", "cwd": str(project)}})
+    env = environment({"HOME": str(home), "OPENAI_API_URL": "http://127.0.0.1:1/v1"})
+    done = forked.run_hs(["acp"], cwd=project, env=env, stdin=f"{line}\n")
+
+    assert "There is no session no-such" in json.loads(done.stdout)["error"]["message"]

@@ -99,7 +99,8 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
             continue
         schema = assemble.schema_of(runtime, plugin.name, plugin.target)
         if schema is None:
-            what = f"the tool {plugin.origin} is left out: it prints no valid schema"
+            why = processes.why_not_started(plugin.origin) or "it prints no valid schema"
+            what = f"the tool {plugin.origin} is left out: {why}"
             yield Finding("plugins", what, f"{plugin.origin} --schema")
         elif "input_schema" not in schema:
             what = f"the tool {plugin.origin} has no input_schema, so the model does not know what it takes"

@@ -59,7 +59,7 @@ Environment:
   HARNESS_LOG            file for the output of hooks and tools (/dev/stderr)
   HARNESS_STREAM         1: stream the answer, also into a pipe
   HARNESS_THINKING       reasoning effort (low, medium, high, max)
-  HARNESS_TOOL_TIMEOUT   time limit in seconds for a command of the tool bash (120)
+  HARNESS_TOOL_TIMEOUT   time limit in seconds for a command (120) or a tool of yours (3600)
   HARNESS_READ_LIMIT     most lines that read_file shows at once (2000)"""
 
 

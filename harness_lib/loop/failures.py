@@ -6,16 +6,30 @@ What is a mistake in the command, a session that is held, or a missing provider 
 from __future__ import annotations
 
 from harness_lib.errors import Exit, HarnessError
-from harness_lib.loop.piped import Piped
+from harness_lib.loop.piped import Json, Piped, as_object, as_text
 from harness_lib.text import sentence
+
+# Characters of what a hook has printed that is no JSON object.
+_SHOWN = 500
 
 
 class HookError(Exception):
-    """A hook of a stage failed: `result` is what it printed, and the input of the stage `error`."""
+    """A hook of a stage failed: `result` is what it printed, and the input of the stage `error`.
+
+    `line` names the hook, its stage and the failure.
+    """
+
+    line = ""
 
     def __init__(self, message: str, result: Piped | None = None) -> None:
         super().__init__(message)
         self.result: Piped = {"error": message} if result is None else result
+
+    @property
+    def reason(self) -> Json:
+        """What the stage `error` reads: the object that the hook has printed, else what happened to it."""
+        printed = as_text(self.result)[:_SHOWN]
+        return as_object(self.result) or {"error": ": ".join(filter(None, (self.line, printed)))}
 
 
 class GarbageError(HookError):

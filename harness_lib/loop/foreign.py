@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
+# A tool may deploy or test something large, but a hanging one must not hold a run for ever.
+LONGEST_SECONDS = 3600
+
+
 @dataclass(frozen=True)
 class Program:
     """The executable file behind a plugin."""
@@ -32,6 +36,10 @@ class Program:
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return runtime.variables()
+
+    def _why(self, error: OSError) -> str:
+        """Return why the program could not be started."""
+        return processes.why_not_started(self.path) or error.strerror or str(error)
 
     def describe(self, runtime: Runtime) -> str:
         """Return the first line of `--describe`."""
@@ -52,7 +60,7 @@ class ForeignHook(Program):
                 log=runtime.env["HARNESS_LOG"],
             )
         except OSError as error:
-            raise HookError(f"cannot be started: {error.strerror}", "") from error
+            raise HookError(f"cannot be started: {self._why(error)}", "") from error
         text = done.text().rstrip("\n")
         if done.reason == "loud":
             raise HookError(f"printed more than {processes.OUTPUT_LIMIT} bytes", "")
@@ -71,23 +79,26 @@ class ForeignTool(Program):
             printed = as_object(self.flag(runtime, "--schema") or "")
             if printed and _is_schema(printed):
                 return printed
-            runtime.notice(f"the tool {path} is left out: its --schema prints no tool.")
+            why = processes.why_not_started(self.path) or "its --schema prints no tool"
+            runtime.notice(f"the tool {path} is left out: {why}.")
             return None
 
         return disk.remembered(runtime.kept, Path(self.path), ask)
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
+        seconds = builtin.usual_seconds(runtime.env, LONGEST_SECONDS)
         try:
             text, done = builtin.run_program(
                 runtime,
                 [self.path, "--exec"],
                 {**self._variables(runtime), "HARNESS_CWD": str(runtime.work_directory)},
                 stdin=dumps(tool_input).encode(),
+                timeout=seconds,
             )
         except OSError as error:
-            return Result(f"error: the tool cannot be started: {error.strerror}", error=True)
+            return Result(f"error: the tool cannot be started: {self._why(error)}", error=True)
         # What it says of its failure is enough, if it could say anything.
-        note = "" if text and done.code > 0 else builtin.ending(done)
+        note = "" if text and done.code > 0 else builtin.ending(done, seconds)
         return Result("\n".join(part for part in (text, note) if part), error=done.code != 0)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
@@ -124,7 +135,7 @@ class ForeignProvider(Program):
             )
             complaint = errors.read_text(encoding="utf-8", errors="replace").strip()
         except OSError as error:
-            raise ProviderError(f"{self.path} cannot be started: {error.strerror}") from error
+            raise ProviderError(f"{self.path} cannot be started: {self._why(error)}") from error
         finally:
             errors.unlink(missing_ok=True)
         answer = as_object(done.text())

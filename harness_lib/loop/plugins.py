@@ -95,8 +95,10 @@ def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False)
             runtime.stage = stage
             piped = plugin.target(runtime, piped)
         except HookError as failure:
+            line = failure_line(plugin, failure)
             if not (is_told and plugin.is_ours):
-                runtime.log(f"[harness] {failure_line(plugin, failure)}")
+                runtime.log(f"[harness] {line}")
+            failure.line = line
             raise
         foreign = None if plugin.is_ours else plugin
         if isinstance(piped, str):

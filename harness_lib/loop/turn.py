@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness_lib.loop import discovery, plugins
 from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
@@ -86,7 +86,7 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         except HookError as failure:
             if state == "error":
                 return Ending(str(failure), failed=True)
-            state, context = "error", as_object(failure.result) or {}
+            state, context = "error", failure.reason
             continue
         state = str(context.pop("next_state", None) or "")
         idle = 0 if runtime.requests > asked else idle + 1

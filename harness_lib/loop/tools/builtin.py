@@ -288,6 +288,6 @@ TOOL = Builtin(
 )
 
 
-def usual_seconds(env: Mapping[str, str]) -> int:
-    """Return what HARNESS_TOOL_TIMEOUT in `env` says, two minutes otherwise."""
-    return number(env.get("HARNESS_TOOL_TIMEOUT", "")) or _DEFAULT_SECONDS
+def usual_seconds(env: Mapping[str, str], otherwise: int = _DEFAULT_SECONDS) -> int:
+    """Return what HARNESS_TOOL_TIMEOUT in `env` says, `otherwise` two minutes."""
+    return number(env.get("HARNESS_TOOL_TIMEOUT", "")) or otherwise

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop import foreign
+from harness_lib.loop.tools import builtin
 from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, Done, Go, Hs, bodies, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
@@ -126,6 +128,48 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(done: 
     assert "hello from bash" in bodies(session_of(home))[4][1]
 
 
+def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, home: Path) -> None:
+    schema = json.dumps({"name": "greet", "description": "d", "input_schema": {"type": "object"}})
+    write_program(home / ".harness/tools/greet", f"[ $1 = --exec ] || exec echo '{schema}'\necho hello\n")
+    write_program(home / ".harness" / "hooks.d" / "start" / "50-mine", f"touch '{home}/ran'\ncat\n")
+
+    server, _ = done(use("greet"), say("Done."))
+
+    assert (home / "ran").exists()
+    assert server.requests[1]["messages"][-1]["content"] == "hello"
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("#!/bin/sh\r", "its first line ends in a carriage return (CRLF)"),
+        ("#!/no/such/program", "its first line names /no/such/program, which is not there"),
+        ("\x7fELF\0\0", "Exec format error"),
+    ],
+)
+def test_why_a_program_does_not_start_is_said(go: Go, home: Path, first: str, why: str) -> None:
+    tool = write_program(home / ".harness/tools/mine", f"{first}\necho\n")
+    hook = write_program(home / ".harness/hooks.d/start/50-mine", f"{first}\ncat\n")
+
+    _, answer = go(say("never"), words=("--json", "go"))
+    tool_alone = go(say("Done."), words=("tool", "mine", "--schema"))[1].err
+
+    assert f"hook {hook} cannot be started: {why}" in json.loads(answer.out.splitlines()[-1])["error"]
+    assert why in tool_alone or "ELF" in first, tool_alone
+    assert str(tool) in tool_alone
+
+
+@pytest.mark.parametrize(("prints", "told"), [("", ""), ("echo boom; ", ": boom")])
+def test_a_hook_that_fails_without_a_reason_is_named_in_the_error(
+    go: Go, home: Path, prints: str, told: str
+) -> None:
+    path = write_program(home / ".harness/hooks.d/start/50-mine", f"#!/bin/sh\n{prints}exit 3\n")
+
+    _, answer = go(say("never"))
+
+    assert f"error: hook {path} exited 3 during start{told}\n" in answer.err
+
+
 SCHEMAS: list[dict[str, object]] = [
     {"name": "another"},
     {"input_schema": "none"},
@@ -159,6 +203,22 @@ def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> Non
         "skill",
         "write_file",
     }
+
+
+def test_a_tool_that_hangs_is_ended_with_what_it_started(done: Done, home: Path, project: Path) -> None:
+    """As a command of `bash` is; a tool may take an hour where nothing else is said."""
+    schema = json.dumps({"name": "mine", "description": "d", "input_schema": {"type": "object"}})
+    body = "echo begun; sleep 300 & echo $! > pid; wait"
+    write_program(
+        home / ".harness/tools/mine", f"#!/bin/sh\n[ $1 = --exec ] || exec echo '{schema}'\n{body}\n"
+    )
+
+    server, _ = done(use("mine"), say("Done."), env={"HARNESS_TOOL_TIMEOUT": "1"})
+
+    told = "begun\n[timed out after 1 seconds; it and what it started were ended]"
+    assert server.requests[1]["messages"][-1]["content"] == told
+    assert not Path(f"/proc/{(project / 'pid').read_text(encoding='utf-8').strip()}").exists()
+    assert builtin.usual_seconds({}, foreign.LONGEST_SECONDS) == 3600
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 # How many changed check inputs are remembered of an attempt.
 REMEMBERED = 50
 NAMED = 10
+CANNOT_RUN = "The check of {} cannot run here. "
 
 
 class Evaluation(NamedTuple):
@@ -135,7 +136,7 @@ def _explained(
 
 def cannot_run(task: Task, checked: Checked) -> str:
     """Return the sentences about a check of `task` that could not run."""
-    return f"The check of {task.id} cannot run here. {checked.message}"
+    return CANNOT_RUN.format(task.id) + checked.message
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:

@@ -39,7 +39,7 @@ from harness_lib.runs.agent_process import AgentExit, Listener, Rules
 from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
 from harness_lib.state.api import Questions
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import denied, environment
+from harness_lib.system.processes import environment
 from harness_lib.task import Category, Session, Task
 from harness_lib.text import sentence
 
@@ -129,22 +129,20 @@ def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
     worker.tell(Stepped("checks"))
     checked = precheck.before_work(ctx, task, worker.known)
     if checked is None or checked.verdict == "ENV_SETUP":
-        _refuse_denied(ctx, task, checked)
+        _refuse_known(ctx, task, checked)
         return None
     return checked.passed
 
 
-def _refuse_denied(ctx: Context, task: Task, checked: Checked | None) -> None:
-    """Raise StuckError if the sandbox denies the check what stopped the check of another task after its work.
+def _refuse_known(ctx: Context, task: Task, checked: Checked | None) -> None:
+    """Raise StuckError if the check cannot run for the reason that stopped another task after its work.
 
     An agent could change nothing about that, and each would cost as much as the first.
     """
-    found = denied.told(checked.message) if checked else None
-    if found is None:
+    if checked is None:
         return
-    halted = ctx.store.ask().halted()
-    if any(denied.told(other.halt or "") == found for other in halted if other.halt_kind == "ENV_SETUP"):
-        assert checked is not None
+    reason, halted = f"{sentence(checked.message)} ", ctx.store.ask().halted()
+    if any(reason in f"{other.halt} " for other in halted if other.halt_kind == "ENV_SETUP"):
         raise StuckError(EnvSetupError.kind, evaluate.cannot_run(task, checked))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from harness_lib.task import Task
 from harness_lib.text import some
 
 NAMED = 3
+# What `shell_run` says of a program that is missing.
+NOT_FOUND = re.compile(r"ommand (?:was )?not found: ([^\s/]+?)(?: \(|\.(?:\s|$))")
 # A script names its interpreter in its first line.
 SHEBANG = b"#!"
 FIRST_LINE = 4096
@@ -87,22 +90,30 @@ def said(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def lift_halts(ctx: Context) -> list[str]:
-    """Lift the halts of tasks whose checks were denied only what this run allows; return a line for each.
+    """Lift the halts of tasks whose checks can run by now; return a line for each.
 
-    The user has answered such a halt by the options of the run.
+    The user has answered such a halt by the options of the run, or has installed what was missing.
     """
-    if not any(_is_answered(task, ctx.env) for task in ctx.store.ask().halted()):
+    if not any(_answer(task, ctx.env) for task in ctx.store.ask().halted()):
         return []
     with ctx.store.transaction("tasks") as tx:
-        answered = [task for task in tx.halted() if _is_answered(task, ctx.env)]
-        for task in answered:
+        answered = [(task, said) for task in tx.halted() if (said := _answer(task, ctx.env))]
+        for task, _ in answered:
             tx.replace(transitions.halt(task, None))
-    return [f"{task.id} goes on: this run allows what the sandbox denied its check" for task in answered]
+    return [f"{task.id} goes on: {said}" for task, said in answered]
 
 
-def _is_answered(task: Task, env: Mapping[str, str]) -> bool:
-    found = denied.told(task.halt or "") if task.halt_kind == "ENV_SETUP" else None
-    return found is not None and arrows.may("halt", task) and denied.is_allowed(found[1], env)
+def _answer(task: Task, env: Mapping[str, str]) -> str:
+    """Return why the check of a halted task can run by now; "" if that is not known."""
+    if task.halt_kind != "ENV_SETUP" or not arrows.may("halt", task):
+        return ""
+    found = denied.told(task.halt or "")
+    if found is not None:
+        return "this run allows what the sandbox denied its check" if denied.is_allowed(found[1], env) else ""
+    lacked = NOT_FOUND.search(task.halt or "")
+    if lacked is None or not environment.find(lacked[1], env.get("PATH", os.defpath)):
+        return ""
+    return f"{lacked[1]}, which its check needs, is there now"
 
 
 def _docker(env: Mapping[str, str]) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import complete, pending_merges, rescue_refs
+from harness_lib.attempts import complete, evaluate, pending_merges, rescue_refs
 from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
 from harness_lib.core.held_out import Here
@@ -168,7 +168,8 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
     if task.halt_kind == "ENV_SETUP" and (found := denied.told(halt)) is not None:
         what, allow = found
         return what, (allow, retry)
-    return halt.removesuffix(f" Then type: {retry}"), (retry,)
+    what = halt.removesuffix(f" Then type: {retry}")
+    return what.removeprefix(f"ENV_SETUP: {evaluate.CANNOT_RUN.format(task.id)}"), (retry,)
 
 
 def _failed(known: Known, task: Task) -> Decision:

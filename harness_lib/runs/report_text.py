@@ -227,14 +227,24 @@ def checks(facts: Facts) -> str:
 
 
 def _together(decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield `decisions`, but one for all tasks that wait for the same, such as a path in the sandbox."""
+    """Yield `decisions`, but one for all tasks that wait for the same: a path in the sandbox, a program."""
     alike: dict[object, list[Decision]] = {}
     for each in decisions:
-        key = (each.kind, each.what, each.commands[0]) if each.task else id(each)
+        key: object = (each.kind, each.what, each.commands[0]) if each.task else id(each)
+        if _is_retried(each):
+            key = (each.kind, each.what.replace(each.task, ""))
         alike.setdefault(key, []).append(each)
     for first, *others in alike.values():
         title = f"and {counted(len(others), 'more task')}" if others else first.title
-        yield first._replace(title=title, commands=first.commands[:1] if others else first.commands)
+        commands = first.commands[:1] if others else first.commands
+        if others and _is_retried(first):
+            commands = (typed.harness("retry", first.task, *(each.task for each in others)),)
+        yield first._replace(title=title, commands=commands)
+
+
+def _is_retried(decision: Decision) -> bool:
+    """Return whether the task of `decision` goes on once the user has seen to the machine."""
+    return decision.kind == "halted" and decision.commands == (typed.harness("retry", decision.task),)
 
 
 def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
@@ -270,10 +280,12 @@ def _asks(decision: Decision, before: int, width: int) -> bool:
     """Return whether the commands of `decision` stand on a line of their own."""
     if decision.kind not in ("halted", "denied"):
         return False
-    if len(decision.commands) == 1 and decision.commands[0].startswith("harness run "):
-        # Another command would not help without the path in its sentence.
-        return before + len(decision.what) + 2 + len(decision.commands[0]) > width
-    return len(decision.commands) > 1
+    first, *others = decision.commands
+    retries_several = first.startswith("harness retry ") and first.count(" ") > len(("retry", "ID"))
+    if not others and (first.startswith("harness run ") or retries_several):
+        # Another command would not help without the path in its sentence, nor without the missing program.
+        return before + len(decision.what) + 2 + len(first) > width
+    return bool(others)
 
 
 def _halted(label: str, decision: Decision, width: int) -> list[str]:

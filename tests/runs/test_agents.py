@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from datetime import datetime, timedelta, timezone
@@ -12,7 +13,7 @@ import pytest
 
 from harness_lib.state import schema
 from tests.runs.workshop import HURRIED, Workshop
-from tests.system.git.gitrepo import sh
+from tests.system.git.gitrepo import put, sh
 
 DEAR = json.dumps({"cost_usd": 1.5})
 LIMIT = "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)"
@@ -177,6 +178,28 @@ def test_an_agent_that_is_not_logged_in_ends_the_run_and_is_named(workshop: Work
     workshop.ok("stop", "--session", str(workshop.state["sessions"][0]["number"]))
     later = workshop.ok("status")
     assert (later["next"], later["halts"]) == ("harness start", [])
+
+
+def test_a_program_that_all_checks_lack_costs_one_agent_and_is_one_entry_until_it_is_there(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    search = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    for number in range(4):
+        workshop.add(f"Make {number}", f"my-tool f{number}", do=f"sh echo > f{number}")
+
+    said = workshop.run(PATH=search)
+
+    shown = said.stdout.partition("LOOK AT\n")[2].splitlines()
+    assert shown[0].split("  ") == ["", "task-001 and 3 more tasks", "Command not found: my-tool."]
+    assert shown[1].strip() == "harness retry task-001 task-002 task-003 task-004"
+    assert shown[2].startswith("AGAIN: ")
+    logs = [workshop.top / ".harness" / "logs" / f"task-00{number + 1}" for number in range(4)]
+    assert [bool(list(place.glob("*agent*"))) for place in logs] == [True, *[False] * 3]
+
+    put(tmp_path / "my-tool", "#!/bin/sh\ntest -f $1\n", executable=True)
+    said = workshop.ends(0, PATH=search)
+    assert "task-004 goes on: my-tool, which its check needs, is there now" in said.stdout
+    assert {task["attempts"] for task in workshop.state["tasks"]} == {0}
 
 
 # -- agents that do nothing or end as they like, and tasks that nothing judges: said plainly, nothing lost

@@ -199,18 +199,6 @@ def test_what_fails_after_the_change_is_a_warning(
     assert store.whole().tasks[0].title == "New"
 
 
-def test_an_act_that_fails_after_the_change_is_a_warning(store: Store) -> None:
-    def act() -> None:
-        raise OSError("no number")
-
-    with store.transaction() as tx:
-        tx.on_commit(full)
-        tx.on_commit(act)
-
-    warning = "The change is made, but what follows it could not be written: "
-    assert tx.warnings == [f"{warning}No space left on device", f"{warning}no number"]
-
-
 def test_a_lost_log_is_put_back_and_told(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "give_back_log", lambda root: root.log.write_text("before\n") > 0)
 

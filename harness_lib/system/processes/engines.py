@@ -39,7 +39,7 @@ class Grants(NamedTuple):
 
 def is_within(path: str, *tops: str) -> bool:
     """Return whether `path` is one of `tops` or below one."""
-    return any(path == top or path.startswith(f"{top.rstrip('/')}/") for top in tops)
+    return f"{path}/".startswith(tuple(f"{top.rstrip('/')}/" for top in tops))
 
 
 def command(engine: Engine, text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
@@ -98,12 +98,15 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
     from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
 
     code = "from harness_lib.system.processes import confine; confine.enter()"
-    secret = grants.secret
+    # Each of these steps asks for all of them.
+    secret = [os.path.realpath(path) for path in grants.secret]
+    below_secret = tuple(f"{path}/" for path in secret)
     readable = [*_all_but([*secret, grants.home, "/dev"]), *_all_but(secret, Path(grants.home))]
-    readable += [path for path in grants.shown if any(_is_below(path, each) for each in secret)]
+    readable += [path for path in grants.shown if path.startswith(below_secret)]
     writable = [grants.temporary]
     for path in grants.writable:
-        contains = any(_is_below(each, path) for each in secret)
+        top = f"{os.path.realpath(path)}/"
+        contains = any(each.startswith(top) for each in secret)
         writable += _all_but(secret, Path(path)) if contains else [path]
     # There may be thousands: too many for an argument. Commands that run at once each have their own.
     descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
@@ -113,18 +116,13 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
     return [*launcher.confiner(code, env), note, text]
 
 
-def _is_below(path: str, top: str) -> bool:
-    return path.startswith(f"{os.path.realpath(top)}/")
-
-
 def _all_but(hidden: Sequence[str], top: Path = Path("/")) -> Iterator[str]:
-    """Yield the entries at and below `top` that together hold everything but `hidden`.
+    """Yield the entries at and below `top` that together hold everything but `hidden`, which has no links.
 
     Landlock allows trees, and cannot forbid a part of one.
     """
-    real = [os.path.realpath(path) for path in hidden]
-    above = {str(parent) for path in real for parent in Path(path).parents}
-    return _entries(frozenset(real), above, top)
+    above = {str(parent) for path in hidden for parent in Path(path).parents}
+    return _entries(frozenset(hidden), above, top)
 
 
 def _entries(hidden: frozenset[str], above: set[str], top: Path) -> Iterator[str]:

@@ -181,10 +181,10 @@ def _works_in(entry: Path, directories: Sequence[str], owners: Collection[int]) 
         return True
     try:
         argv = (entry / "cmdline").read_bytes().split(b"\0")
-        if HARMLESS.intersection(argv):
+        # Without arguments it just begins or ends, and holds nothing; the system may refuse to show more.
+        if not any(argv) or HARMLESS.intersection(argv):
             return False
-        # A zombie has no arguments and no directory, and holds nothing.
-        cwd = str((entry / "cwd").readlink()) if any(argv) else ""
+        cwd = str((entry / "cwd").readlink())
         variables = (entry / "environ").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
         return False

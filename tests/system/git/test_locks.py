@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import pytest
 from harness_lib.errors import HeldError
 from harness_lib.system.git import calls, locks
 from tests.system.git.gitrepo import World, put
+from tests.waiting import until
 
+NOBODY = 65534
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
 
 HOLDER = """
@@ -206,13 +209,26 @@ def test_a_git_in_another_repository_and_a_harmless_one_do_not_count(world: Worl
 def test_a_git_of_another_user_keeps_only_a_lock_of_that_user(world: World) -> None:
     """Its directory cannot be seen, and on a machine with many users there is always one."""
     with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=world.top, stdin=subprocess.PIPE) as live:
+        assert _lives(live.pid, owner=0, seen_by=NOBODY)
+        assert not _lives(live.pid, owner=NOBODY, seen_by=NOBODY)
+        assert not _lives(live.pid, owner=0, seen_by=0)
 
-        def keeps(owner: int) -> bool:
-            return any(pid == live.pid for pid, _ in locks.living(["/elsewhere"], {owner}))
 
-        child = os.fork()
-        if not child:
-            os.setuid(65534)
-            os._exit(0 if keeps(0) and not keeps(65534) else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert not keeps(0)
+@LINUX
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_git_without_arguments_keeps_no_lock(world: World, tmp_path: Path) -> None:
+    """It begins or ends; the system may refuse to show its environment then, also to its user."""
+    program = shutil.copy("/bin/cat", tmp_path / "git")
+    with subprocess.Popen([""], executable=program, cwd=world.top, stdin=subprocess.PIPE) as live:
+        name = Path(f"/proc/{live.pid}/comm")
+        until("the program runs", lambda: name.read_text(encoding="utf-8") == "git\n")
+        assert not _lives(live.pid, owner=0, seen_by=NOBODY)
+
+
+def _lives(pid: int, *, owner: int, seen_by: int) -> bool:
+    """Return whether the git `pid` may have made a lock of `owner`, as the user `seen_by` finds out."""
+    child = os.fork()
+    if not child:
+        os.setuid(seen_by)
+        os._exit(any(each == pid for each, _ in locks.living(["/elsewhere"], {owner})))
+    return bool(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -148,8 +148,9 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
             runtime.provider = existing.conf.get("provider", "")
             runtime.model = runtime.model or existing.conf.get("model", "")
     resolve(runtime)
-    # Raises an error for rules that cannot be understood.
+    # Raise an error for rules or a mode that cannot be understood.
     permissions.rules(runtime)
+    trust.setting(runtime, "approve")
     if trust.setting(runtime, "sandbox") not in ("off", "auto"):
         with confined.within(agreed=False):
             confined.wall(runtime)

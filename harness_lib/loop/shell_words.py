@@ -94,7 +94,7 @@ def every(text: str, depth: int = 0) -> Iterator[Simple]:
         values = [word.partition("=")[2] for word in before if _ASSIGNS.match(word)]
         yield replace(command, words=words, sources=[*command.sources, *values])
         yield from _given(words, depth)
-        if words and program_name(words[0]) in _SHELLS:
+        if words and program_name(words[0]) in {*_SHELLS, ".", "source"}:
             for source in command.sources:
                 yield from every(source, depth + 1)
 
@@ -102,8 +102,9 @@ def every(text: str, depth: int = 0) -> Iterator[Simple]:
 def _without_prefix(words: list[str]) -> list[str]:
     at = 0
     while at < len(words) and (words[at] in _KEYWORDS or _ASSIGNS.match(words[at])):
-        # Behind this one stands a name.
-        at += 2 if words[at] == "function" else 1
+        # Behind these may stand a name.
+        named = words[at] == "function" or (words[at] == "coproc" and words[at + 2 : at + 3] == ["{"])
+        at += 2 if named else 1
     return words[at:]
 
 

@@ -169,6 +169,7 @@ def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: 
         ("HARNESS_MAX_COST", "$1"),
         ("HARNESS_SANDBOX", "on"),
         ("HARNESS_TOOL_TIMEOUT", "10m"),
+        ("HARNESS_APPROVE", "maybe"),
     ],
 )
 def test_a_limit_of_the_environment_that_cannot_be_read_is_refused(go: Go, variable: str, value: str) -> None:

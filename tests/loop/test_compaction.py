@@ -189,7 +189,7 @@ def test_an_overflow_at_every_request_ends_the_turn(follow: Follow, history: tup
 def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
     follow: Follow, home: Path, project: Path, summary: Step
 ) -> None:
-    write_models(home / ".harness", "model- context=10000")
+    write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
     log = project / "log"
     run, server, ending = follow(
         CHAT, LONG, LONG, LONG, summary, LONG, say("Done."), HARNESS_LOG=str(log), cached=True
@@ -199,6 +199,10 @@ def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
     assert summaries(run) == []
     assert len(server.requests) == 6
     assert log.read_text(encoding="utf-8").count("not summarised") == 1
+    # A summary of no use has cost what it has cost.
+    answers = [message for message in run.messages() if "tokens_out" in message.fields]
+    assert len(answers) == 6 - (summary.status != 200)
+    assert run.spent().tokens_out == 5 * len(answers)
 
 
 @pytest.mark.usefixtures("in_process")

@@ -61,6 +61,7 @@ PASSED = [
     "nohup rm x", "timeout 5 rm x", "xargs rm", "echo x | xargs rm", "find . -exec rm {} ;",
     "find . -exec sh -c 'rm $1' _ {} \\;", "command rm x", "builtin command rm x", "exec rm x",
     "time rm x", "ssh me@there 'rm x'", "watch 'rm x'", "bash <<< 'rm x'", "bash <<EOF\nrm x\nEOF",
+    "coproc X { rm x; }", ". /dev/stdin <<< 'rm x'",
     "trap 'rm x' EXIT", "coproc rm x", ">out rm x", "2>&1 rm x", "rm>out x", "&>out rm x",
     "python3 -c 'import os; os.system(\"rm x\")'", "bash -c \"bash -c 'bash -c \\\"rm x\\\"'\"",
     "echo a\\\n;rm x", "r\\\nm x", "busybox rm x", "'rm x'", "true;rm x", "true&&rm x",

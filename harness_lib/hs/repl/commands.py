@@ -84,7 +84,8 @@ def _cost(runtime: Runtime, _: str, drawing: Drawing) -> None:
 
 def _sum(messages: list[Message]) -> str:
     account = context.total(messages)
-    requests = sum(message.role in {"assistant", "summary"} for message in messages)
+    answers = ("assistant", "summary", "error")
+    requests = sum(each.role in answers and "tokens_in" in each.fields for each in messages)
     cached = sum(number(message.fields.get("tokens_cached", "")) for message in messages)
     of_cache = f" ({cached:,} from the cache)" if cached else ""
     cost = f"cost {account.shown()}" if account.cost is None else f"${account.shown()}"

@@ -137,12 +137,12 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     except ProviderError as error:
         return str(error)
     if not text.strip():
-        return "the model has written none."
+        return _useless(runtime, "the model has written none.", fields, text)
     body = "\n\n".join(part for part in (_HEAD, text.strip(), context.carried(cut.older)) if part)
     kept = [message for message in seen.messages if message.seq >= cut.keep]
     after = context.guess([Message(0, "summary", body), *kept])
     if after > before * _HELPS or (limit and after > limit * _FULL):
-        return "the summary is too long to help."
+        return _useless(runtime, "the summary is too long to help.", fields, text)
     assert runtime.session is not None
     message = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
     runtime.log(
@@ -150,6 +150,13 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     )
     runtime.stream.emit("summary", seq=f"{message.seq:04d}")
     return ""
+
+
+def _useless(runtime: Runtime, problem: str, fields: dict[str, str], text: str) -> str:
+    """Keep a summary that is not used, for what it has cost, and return its `problem`."""
+    assert runtime.session is not None
+    runtime.session.append("error", {**fields, "stop": "error", "error": problem}, text)
+    return problem
 
 
 def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:

@@ -77,13 +77,14 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
 def directory(check: Command, top: Path) -> Path:
     """Return the directory of `check`. Raises ConfigError if it is not in the work tree at `top`."""
     path = (top / (check.cwd or "")).resolve()
-    cure = f"Name a directory of the project: {typed.harness('edit', check.task, '--cwd', 'DIRECTORY')}"
+    # A task that is tried before it is added has no id yet.
+    of_task = f"Task {check.task}: validation.cwd" if check.task else "--cwd"
+    change = typed.harness("edit", check.task, "--cwd", "DIRECTORY") if check.task else "--cwd DIRECTORY"
+    cure = f"Name a directory of the project: {change}"
     if path != top and top not in path.parents:
-        raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is outside of {top}.", cure)
+        raise ConfigError(f"{of_task} {check.cwd!r} is outside of {top}.", cure)
     if not path.is_dir():
-        raise ConfigError(
-            f"Task {check.task}: validation.cwd {check.cwd!r} is not a directory in {top}.", cure
-        )
+        raise ConfigError(f"{of_task} {check.cwd!r} is not a directory in {top}.", cure)
     return path
 
 
@@ -212,7 +213,7 @@ def _words(found: Mapping[str, interpreter.Found], module: str) -> Iterator[str]
     without = [f"{path} ({each.version})" for path, each in found.items() if not each.has_module]
     having = [f"{path} ({each.version})" for path, each in found.items() if each.has_module]
     if without:
-        yield f"{without[0]}, which has no module {module}"
+        yield f"{without[0]} has no module {module}"
     yield (
         f"{' and '.join(having[:2])} {'have' if having[1:] else 'has'} it" if having else "nor has any other"
     )

@@ -63,6 +63,9 @@ def test_try_runs_the_check_once_and_adds_nothing_that_cannot_run(project: Proje
     assert [task["title"] for task in project.state["tasks"]] == ["Fails", "Passes"]
     assert project.read("ran.txt") == "once\n"
     agent.fails(2, "add", "None", "--try")
+    nowhere = agent.fails(3, "add", "Nowhere", "--check", "true", "--cwd", "nowhere", "--try")["error"]
+    assert nowhere["message"].startswith("--cwd 'nowhere' is not a directory in ")
+    assert nowhere["hint"] == "Name a directory of the project: --cwd DIRECTORY"
 
 
 def test_a_check_of_several_open_tasks_is_named(project: Project, agent: Agent) -> None:

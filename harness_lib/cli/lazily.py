@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
+from typing import ClassVar
 
 OURS = "harness_lib."
 # Verbs that may run until they are stopped.
@@ -47,22 +48,31 @@ PUT_OFF = SELDOM | SHARED | RUN
 AT_ONCE = FOR_HOURS | {"finish", "validate", "recover"}
 
 
+class _Imported(ModuleType):
+    """A module that becomes one of the class `waiting`, which loads it, once it is used."""
+
+    # Python's own class for such modules, which has no public name.
+    waiting: ClassVar[type[ModuleType]] = ModuleType
+
+    def __getattribute__(self, name: str) -> object:
+        """Return its spec, or become `waiting`."""
+        if name == "__spec__":
+            return super().__getattribute__(name)
+        super().__setattr__("__class__", _Imported.waiting)
+        return getattr(self, name)
+
+
 class _Patient(LazyLoader):
-    """A lazy module that a second import, which reads `__spec__`, does not load."""
+    """A lazy module that a second import, which reads `__spec__`, does not load.
+
+    Python forgets every error of that look, an interrupt, too; the module would stay half loaded.
+    """
 
     def exec_module(self, module: ModuleType) -> None:
         """Load `module` when another attribute of it is first read."""
         super().exec_module(module)
-        waiting = type(module)
-
-        class Imported(ModuleType):
-            def __getattribute__(self, name: str) -> object:
-                if name == "__spec__":
-                    return super().__getattribute__(name)
-                super().__setattr__("__class__", waiting)
-                return getattr(self, name)
-
-        module.__class__ = Imported
+        _Imported.waiting = type(module)
+        module.__class__ = _Imported
 
 
 class _Finder:
@@ -75,7 +85,7 @@ class _Finder:
         is_put_off = name in PUT_OFF or (self._ours and name.startswith(OURS))
         spec = PathFinder.find_spec(name, path) if is_put_off else None
         if spec is not None and spec.loader is not None and spec.submodule_search_locations is None:
-            spec.loader = (_Patient if name in PUT_OFF else LazyLoader)(spec.loader)
+            spec.loader = _Patient(spec.loader)
         return spec
 
 

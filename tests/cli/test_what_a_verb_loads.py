@@ -99,3 +99,19 @@ def test_only_what_goes_on_for_hours_looks_for_garbage(argv: list[str], collects
     )
     done = subprocess.run([sys.executable, "-c", program, *argv], capture_output=True, text=True, check=True)
     assert done.stdout == f"{collects}\n"
+
+
+def test_an_interrupt_while_a_module_loads_is_one(tmp_path: Path) -> None:
+    """Python forgets what happens while it looks at a module that is imported for the second time."""
+    (tmp_path / "interrupted.py").write_text("raise KeyboardInterrupt\n")
+    code = (
+        "import harness_lib\n"
+        f"harness_lib.__path__.append({str(tmp_path)!r})\n"
+        "from harness_lib.cli import lazily\n"
+        "lazily.install(['status'])\n"
+        "from harness_lib import interrupted\n"
+        "try:\n    from harness_lib.interrupted import something\n"
+        "except BaseException as error:\n    print(type(error).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "KeyboardInterrupt\n"

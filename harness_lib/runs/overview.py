@@ -267,12 +267,14 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
 
 
 def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:
-    """Return the command that shows the first permanently failed task, else what is waited for."""
+    """Return the command that shows the first permanently failed task or a cycle, else what is waited for."""
     if questions.no_work() == "recheck_failed":
         return rechecked.next_command(ctx, questions)
     stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
     if stuck is not None and stuck.status != "completed":
         return typed.harness("show", stuck.id)
+    if not questions.in_progress() and questions.rings():
+        return "harness check"
     return sessions.watching(ctx) if questions.work_remains() else "harness log"
 
 

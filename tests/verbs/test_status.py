@@ -36,6 +36,11 @@ def test_what_the_user_looks_for_comes_first_and_the_rest_is_a_number(project: P
     assert "more" not in whole
 
 
+def test_who_waits_for_a_cycle_is_not_told_to_watch_it(project: Project, agent: Agent) -> None:
+    project.write({"id": "a", "depends_on": ["b"]}, {"id": "b", "depends_on": ["a"]})
+    assert agent.ok("status")["next"] == "harness check"
+
+
 def test_who_works_on_what_since_when_and_how_long_the_lease_is(make_project: Make) -> None:
     project = make_project("many", mode="concurrent")
     worker = project.agent("worker-7")

@@ -70,8 +70,16 @@ def start(context: HookContext, own: Sequence[WorkingTask]) -> str:
             lines.append(_unverified(cache))
         elif cache["next"]:
             lines.append(f"Next: {_named(cache['next'])}.")
-        lines.append(f"If you are asked to work on it, type: {_type(context, 'start')}")
+        lines.append(_begin(context))
     return "\n".join([*lines, _DATA])
+
+
+def _begin(context: HookContext) -> str:
+    """Return how the agent begins to work on the list, once it is asked to."""
+    start = _type(context, "start")
+    if context.others and _digest(context)["mode"] != "concurrent":
+        return f"{start} is refused while the other agent works. How it stands: {_type(context, 'status')}"
+    return f"If you are asked to work on it, type: {start}"
 
 
 def subagent(context: HookContext, worker: str) -> str:

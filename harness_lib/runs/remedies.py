@@ -15,7 +15,7 @@ from harness_lib.task import Task
 
 RUN = "harness run"
 LOG_READ = 50
-_LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?:ENV_SETUP|CONFIG)\] the run ended: (.*)")
+_LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?!TEST_FAIL)[A-Z_]+\] the run ended: (.*)")
 
 
 def log_lines(ctx: Context) -> list[str]:

@@ -6,11 +6,10 @@ what concerns all of them: who may claim a task, limits, Ctrl-C, the final check
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
-from harness_lib.attempts import open_session, publish, worker_worktrees
+from harness_lib.attempts import publish, worker_worktrees
 from harness_lib.core import held_out, project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -30,14 +29,14 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import Deaths, RunState
-from harness_lib.runs import confinement, ending, final_check, recorder, run_snapshot, waiting
+from harness_lib.runs import ending, final_check, recorder, run_snapshot, waiting
 from harness_lib.runs.ending import Why
-from harness_lib.runs.options import Options, prepare
+from harness_lib.runs.options import Options
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.api import Questions
-from harness_lib.system import flock, os_errors
+from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
-from harness_lib.system.processes import owner, signals
+from harness_lib.system.processes import signals
 from harness_lib.task import StopReason
 from harness_lib.text import sentence
 
@@ -53,70 +52,6 @@ NO_TASK = (*ALL_DONE, "blocked")
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
 HUNG_UP = "the terminal was closed; what was done is kept. Go on with: harness run"
 TWICE = "stopping; what was done is kept"
-
-
-def run(ctx: Context, options: Options, watch: Watch) -> Reply:
-    """Run until nothing is left to do, a limit is reached, or the user has stopped it.
-
-    Exit 0: every task is completed; 9: stopped, as `stop` says.
-    Raises HeldError (another session is open), RefusedError (untrusted commands), UsageError, and ConfigError
-    and EnvSetupError for what the user must see to first.
-    """
-    began, state = ctx, RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
-
-    def tell(line: str) -> None:
-        watch(Event(None, began.clock.now().timestamp(), Notice("warning", line)), state)
-
-    ctx, options = waiting.until_it_works(began, tell, lambda: prepare(began, options))
-    ctx.__dict__["owner"] = owner.ourselves("run")
-    merged, opened = waiting.until_it_works(ctx, tell, lambda: _open(ctx))
-    if ctx.store.shared is not None:
-        # The run must not wait for the turn itself: nothing else would go on meanwhile.
-        ctx.merging = ctx.merging._replace(by=recovery.worker_name(ctx.owner.worker, MERGER))
-    scheduler = Scheduler(ctx, options, watch)
-    if options.sandbox.mode != "off":
-        for line in confinement.said(ctx.env):
-            scheduler.tell("sandbox", line)
-    for line in (*merged, *opened.recovered):
-        scheduler.tell("recovered", line)
-    if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):
-        ending.tidy(ctx, scheduler.warn)
-        return ending.without_work(ctx, opened.stop, opened.recovered)
-    place = worker_worktrees.directory_of(ctx, ctx.owner.worker)
-    lock = flock.hold(place.lock)
-    assert lock is not None, f"BUG: somebody holds {place.lock}"
-    try:
-        scheduler.orphans.of_earlier_sessions()
-        if offer := project.offer_ignored(ctx.git):
-            scheduler.warn(f"{offer} {project.CURE_IGNORED}")
-        ending.tidy(ctx, scheduler.warn)
-        for doubt in project.in_common(ctx, ctx.store.ask().search(*project.OPEN)):
-            scheduler.warn(doubt)
-        run_snapshot.forget(ctx)
-        scheduler.recorder.begin()
-        # What was broken, or not checked, when the last run ended is not done.
-        if opened.session is not None or scheduler.something_broke(place):
-            scheduler.run_workers(WorkerPool(ctx, lock), place)
-        scheduler.check_at_the_end(place)
-        scheduler.record()
-    finally:
-        ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
-        scheduler.close_record()
-        os.close(lock)
-        run_snapshot.remove(ctx)
-        run_snapshot.forget(ctx)
-    return scheduler.reply()
-
-
-def _open(ctx: Context) -> tuple[Sequence[str], open_session.Opened]:
-    """Open the session of the run; return also what others have merged, and which halted tasks go on.
-
-    It may be repeated after an error.
-    """
-    merged = publish.begin(ctx)
-    worker_worktrees.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
-    lifted = confinement.lift_halts(ctx)
-    return [*merged, *lifted], open_session.open_session(ctx)
 
 
 class Scheduler:
@@ -146,6 +81,7 @@ class Scheduler:
         self._draining = self._limited = self._is_unseen = False
         self._ready: list[int] = []
         self._waits = waiting.Waits()
+        self._failed: HarnessError | OSError | None = None
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher an event that concerns no single worker."""
@@ -164,6 +100,31 @@ class Scheduler:
         """Show, and do not record, what is wrong with the record itself."""
         at = self._ctx.clock.now().timestamp()
         self._show_event(Event(None, at, Notice("warning", message)), self.state)
+
+    def work(self, place: worker_worktrees.Place, lock: int, *, has_session: bool) -> None:
+        """See the run through; what cuts it short is raised by `reply`, with the report."""
+        try:
+            self._prepare()
+            # What was broken, or not checked, when the last run ended is not done.
+            if has_session or self.something_broke(place):
+                self.run_workers(WorkerPool(self._ctx, lock), place)
+            self.check_at_the_end(place)
+        except (HarnessError, OSError) as error:
+            self._failed, self.why = error, self.why or "stuck"
+            self._kind = error.kind if isinstance(error, HarnessError) else EnvSetupError.kind
+            self._message, self._hint = waiting.why(error), getattr(error, "hint", None) or ""
+        self.record()
+
+    def _prepare(self) -> None:
+        """Clean up after earlier runs, and report what the user should know before the first agent."""
+        self.orphans.of_earlier_sessions()
+        if offer := project.offer_ignored(self._ctx.git):
+            self.warn(f"{offer} {project.CURE_IGNORED}")
+        ending.tidy(self._ctx, self.warn)
+        for doubt in project.in_common(self._ctx, self._ctx.store.ask().search(*project.OPEN)):
+            self.warn(doubt)
+        run_snapshot.forget(self._ctx)
+        self.recorder.begin()
 
     def run_workers(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
         """Start the workers, and serve them until the run ends."""
@@ -220,12 +181,22 @@ class Scheduler:
             self.recorder.end(ending.closed(self._ctx, self._how()))
 
     def reply(self) -> Reply:
-        """Return the reply of the run. Raises ConfigError or EnvSetupError if the user must help first."""
-        why = self._how()
-        answer = ending.reply(self._ctx, why, self._message, self._began, self._spent(), self.left_out)
-        if why == "stuck":
+        """Return the reply of the run. Raises ConfigError or EnvSetupError if the user must help first.
+
+        Raises what has cut it short, with the report if there can be one.
+        """
+        if self._failed is not None:
+            if isinstance(self._failed, HarnessError):
+                with suppress(HarnessError, OSError):
+                    self._failed.message = self._answer().message
+            raise self._failed
+        answer = self._answer()
+        if self._how() == "stuck":
             raise ending.problem(self._kind, answer, self._hint)
         return answer
+
+    def _answer(self) -> Reply:
+        return ending.reply(self._ctx, self._how(), self._message, self._began, self._spent(), self.left_out)
 
     def _how(self) -> Why:
         if self._signals and not self.why:

@@ -19,7 +19,7 @@ from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
-from harness_lib.runs import confinement, overview, scheduler, settings
+from harness_lib.runs import confinement, overview, settings, unattended
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch
@@ -213,10 +213,10 @@ def _run(ctx: Context, chosen: Options, watch: Watch, notify: str | None) -> Rep
     """
     with runner.keeping_awake(ctx.env, "agents are at work"):
         if not notify:
-            return scheduler.run(ctx, chosen, watch)
+            return unattended.run(ctx, chosen, watch)
         notifier = Notifier(ctx, notify, watch)
         try:
-            reply = scheduler.run(ctx, chosen, notifier.watch)
+            reply = unattended.run(ctx, chosen, notifier.watch)
         except HarnessError as problem:
             notifier.broke(problem)
             raise

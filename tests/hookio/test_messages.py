@@ -219,6 +219,7 @@ def test_no_text_spells_out_a_destructive_command() -> None:
 
 
 ASKED = "If you are asked to work on it, type: HARNESS start"
+REFUSED = "HARNESS start is refused while the other agent works. How it stands: HARNESS status"
 STANDS = "The work stands where it was left."
 NOBODY = "No session is open."
 OTHERS: Any = ({"worker": 'an"other'}, {"worker": "w2"})
@@ -261,7 +262,7 @@ BEGINS: dict[str, tuple[HookContext, list[str]]] = {
     ),
     "another agent works": (
         beside(ours(THEIRS, PENDING, mine=False), *OTHERS),
-        [OTHERS_WORK, 'Next: a "Title".', ASKED, DATA],
+        [OTHERS_WORK, 'Next: a "Title".', REFUSED, DATA],
     ),
     "others share it, and one was cut off": (
         beside(

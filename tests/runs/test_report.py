@@ -385,6 +385,20 @@ def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(w
     assert "Nothing was lost" in workshop("report").out
 
 
+def test_a_run_that_an_error_has_ended_was_not_stopped_by_the_user(workshop: Workshop) -> None:
+    put(workshop.top / "harness-init.sh", "case $PWD in */0) echo no database; exit 1; esac\n")
+    workshop.file_task("f")
+    workshop.add("Never", "false", "--max-attempts", "1")
+
+    said = workshop.ends(7, "--final-check", "all")
+
+    assert "no database" in said.stderr
+    assert "2 tasks: 1 completed, 1 failed for good." in said.stderr
+    report = workshop("report").out
+    assert "(1 run; ended, as it needed you)" in report
+    assert "stopped by you" not in report
+
+
 def test_what_shows_why_a_task_is_red_can_be_typed_where_the_list_lies(tmp_path: Path) -> None:
     """In a directory of a monorepo; git reads paths from where a command is typed."""
     top = tmp_path / "mono"

@@ -83,7 +83,7 @@ class Launch(NamedTuple):
     `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
     which it writes its usage when it ends, a JSON object for `read`; "": it has none.
     In a sandbox it may write `writable`, files and directories below the home, and the paths of `homes`: a
-    variable that names a directory, or VARIABLE/NAME in there, with a slash at its end to be made. Words of
+    variable that names a directory, or VARIABLE/NAME in there. What ends with a slash is made. Words of
     its arguments are replaced as `inside` says, and it gets the credentials of each of its `clouds` of which
     one word is the name of a variable, or in its arguments or settings.
     """

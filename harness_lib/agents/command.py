@@ -45,7 +45,12 @@ def adapter(template: str) -> Adapter:
             ("sh", "-c", template, "sh", *extra),
             stdin=brief,
             env={"HARNESS_MODEL": model} if model else {},
-            writable=tuple(path for each in named or _known() for path in each.writable),
+            writable=tuple(
+                # Nothing is made for an agent that may not be meant.
+                path if named else path.rstrip("/")
+                for each in named or _known()
+                for path in each.writable
+            ),
             homes=tuple(name for each in named for name in each.homes),
             clouds={name: words for each in named for name, words in each.clouds.items()},
         )

@@ -34,7 +34,7 @@ def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) 
         stdin=brief,
         env=env,
         cost_flag="--max-cost",
-        writable=(".harness",),
+        writable=(".harness/",),
         # Where it is set, it has the place of ~/.harness, and of harness's own data.
         homes=("HARNESS_HOME/sessions/", "HARNESS_HOME/.auth.json", "HARNESS_HOME/.auth-cache.json"),
     )

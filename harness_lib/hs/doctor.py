@@ -99,7 +99,7 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
             continue
         schema = assemble.schema_of(runtime, plugin.name, plugin.target)
         if schema is None:
-            why = processes.why_not_started(plugin.origin) or "it prints no valid schema"
+            why = getattr(plugin.target, "fault", "") or "it prints no valid schema"
             what = f"the tool {plugin.origin} is left out: {why}"
             yield Finding("plugins", what, f"{plugin.origin} --schema")
         elif "input_schema" not in schema:

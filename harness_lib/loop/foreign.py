@@ -32,14 +32,25 @@ class Program:
 
     def flag(self, runtime: Runtime, flag: str) -> str | None:
         """Return what the program prints for `flag`; None if it fails or does not end."""
-        return processes.answer_to_flag(self.path, flag, self._variables(runtime), runtime.cwd)
+        return processes.answer_to_flag(self.command(flag), self._variables(runtime), runtime.cwd)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return runtime.variables()
 
-    def _why(self, error: OSError) -> str:
-        """Return why the program could not be started."""
-        return processes.why_not_started(self.path) or error.strerror or str(error)
+    def command(self, *args: str) -> list[str]:
+        """Return the command line."""
+        return processes.command_of(self.path, *args)
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with its first line, so that it cannot be started; "" for nothing."""
+        first = processes.first_line(self.path)
+        program = first.removeprefix("#!").split(" ")[0].strip()
+        if not first.startswith("#!"):
+            return ""
+        if first.endswith("\r"):
+            return "its first line ends in a carriage return (CRLF); save it with LF"
+        return "" if Path(program).exists() else f"its first line names {program}, which is not there"
 
     def describe(self, runtime: Runtime) -> str:
         """Return the first line of `--describe`."""
@@ -53,14 +64,14 @@ class ForeignHook(Program):
         stdin = f"{as_text(piped)}\n".encode()
         try:
             done = processes.run(
-                [self.path],
+                self.command(),
                 env=runtime.variables(),
                 cwd=runtime.cwd,
                 stdin=stdin,
                 log=runtime.env["HARNESS_LOG"],
             )
         except OSError as error:
-            raise HookError(f"cannot be started: {self._why(error)}", "") from error
+            raise HookError(f"cannot be started: {self.fault or error.strerror}", "") from error
         text = done.text().rstrip("\n")
         if done.reason == "loud":
             raise HookError(f"printed more than {processes.OUTPUT_LIMIT} bytes", "")
@@ -79,7 +90,7 @@ class ForeignTool(Program):
             printed = as_object(self.flag(runtime, "--schema") or "")
             if printed and _is_schema(printed):
                 return printed
-            why = processes.why_not_started(self.path) or "its --schema prints no tool"
+            why = self.fault or "its --schema prints no tool"
             runtime.notice(f"the tool {path} is left out: {why}.")
             return None
 
@@ -90,13 +101,13 @@ class ForeignTool(Program):
         try:
             text, done = builtin.run_program(
                 runtime,
-                [self.path, "--exec"],
+                self.command("--exec"),
                 {**self._variables(runtime), "HARNESS_CWD": str(runtime.work_directory)},
                 stdin=dumps(tool_input).encode(),
                 timeout=seconds,
             )
         except OSError as error:
-            return Result(f"error: the tool cannot be started: {self._why(error)}", error=True)
+            return Result(f"error: the tool cannot be started: {self.fault or error.strerror}", error=True)
         # What it says of its failure is enough, if it could say anything.
         note = "" if text and done.code > 0 else builtin.ending(done, seconds)
         return Result("\n".join(part for part in (text, note) if part), error=done.code != 0)
@@ -119,7 +130,7 @@ class ForeignProvider(Program):
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Run it; its standard error is the message if it fails."""
-        command = [self.path]
+        command = self.command()
         with suppress(OSError):
             command += ["--stream"] if b"--stream" in Path(self.path).read_bytes() else []
         directory = runtime.session.directory if runtime.session else runtime.home
@@ -135,7 +146,7 @@ class ForeignProvider(Program):
             )
             complaint = errors.read_text(encoding="utf-8", errors="replace").strip()
         except OSError as error:
-            raise ProviderError(f"{self.path} cannot be started: {self._why(error)}") from error
+            raise ProviderError(f"{self.path} cannot be started: {self.fault or error.strerror}") from error
         finally:
             errors.unlink(missing_ok=True)
         answer = as_object(done.text())
@@ -150,7 +161,7 @@ class ForeignCommand(Program):
     def __call__(self, runtime: Runtime, args: list[str]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execve(self.path, [self.path, *args], runtime.variables())  # noqa: S606 (a command is a program)
+        os.execve((command := self.command(*args))[0], command, runtime.variables())  # noqa: S606 (a command is a program)
 
 
 KINDS: dict[str, type[Program]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import tempfile
@@ -22,6 +21,7 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 _HEARD_BYTES = 8192
 # A flag is answered at once or not at all.
 FLAG_SECONDS = 10.0
+# Bytes of a program in which its first line ends.
 _FIRST = 1024
 # The process groups that run now, which Ctrl-C has to end.
 _running: set[int] = set()
@@ -143,7 +143,14 @@ def run(
         try:
             # It could not be ended before its id is known.
             with uninterrupted():
-                child = _start(command, env, cwd, given, written, OUTPUT if merge else errors)
+                child = start(
+                    command,
+                    env=env,
+                    cwd=cwd,
+                    stdin=given,
+                    output=written,
+                    errors=OUTPUT if merge else errors,
+                )
                 _running.add(child.pid)
                 note(child.pid)
             look = _look(written, heard)
@@ -161,43 +168,6 @@ def run(
                 _running.discard(child.pid)
     written.seek(0)
     return Finished(child.returncode, reason, written)
-
-
-def _start(
-    command: Sequence[str],
-    env: Mapping[str, str],
-    cwd: Path,
-    given: IO[bytes] | int,
-    output: IO[bytes],
-    errors: IO[bytes] | int | None,
-) -> Child:
-    """Start `command`; as in a shell, sh runs a text whose first line names no interpreter."""
-    try:
-        return start(command, env=env, cwd=cwd, stdin=given, output=output, errors=errors)
-    except OSError as error:
-        if error.errno != errno.ENOEXEC or "\0" in first_line(command[0]):
-            raise
-        return start(["sh", *command], env=env, cwd=cwd, stdin=given, output=output, errors=errors)
-
-
-def first_line(path: str) -> str:
-    """Return the first line of the file `path`, at most 1 KiB; "" if it cannot be read."""
-    try:
-        with Path(path).open("rb") as stream:
-            return stream.readline(_FIRST).decode("utf-8", "replace").removesuffix("\n")
-    except OSError:
-        return ""
-
-
-def why_not_started(path: str) -> str:
-    """Return what is wrong with the first line of the program `path`; "" for nothing."""
-    first = first_line(path)
-    program = first.removeprefix("#!").split(" ")[0].strip()
-    if not first.startswith("#!"):
-        return ""
-    if first.endswith("\r"):
-        return "its first line ends in a carriage return (CRLF); save it with LF"
-    return "" if Path(program).exists() else f"its first line names {program}, which is not there"
 
 
 def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[[], bool]:
@@ -222,10 +192,25 @@ def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[
     return look
 
 
-def answer_to_flag(path: str, flag: str, env: Mapping[str, str], cwd: Path) -> str | None:
-    """Return what the program `path` prints for `flag`; None if it fails or does not end."""
+def first_line(path: str) -> str:
+    """Return the first line of the file `path`, at most 1 KiB; "" if it cannot be read."""
     try:
-        done = run([path, flag], env=env, cwd=cwd, log=os.devnull, timeout=FLAG_SECONDS)
+        with Path(path).open("rb") as stream:
+            return stream.readline(_FIRST).decode("utf-8", "replace").removesuffix("\n")
+    except OSError:
+        return ""
+
+
+def command_of(path: str, *args: str) -> list[str]:
+    """Return what runs a program; as in a shell, sh runs a text whose first line names no interpreter."""
+    first = first_line(path)
+    return [path, *args] if first.startswith("#!") or "\0" in first else ["/bin/sh", path, *args]
+
+
+def answer_to_flag(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str | None:
+    """Return what `command`, which ends in a flag, prints; None if it fails or does not end."""
+    try:
+        done = run(command, env=env, cwd=cwd, log=os.devnull, timeout=FLAG_SECONDS)
     except OSError:
         return None
     text = done.text()

@@ -25,7 +25,7 @@ from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.system.files import atomic, nofollow, printed
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, denied, environment, runner, sandbox
+from harness_lib.system.processes import child, denied, environment, runner, sandbox, sandbox_places
 from harness_lib.task import Task
 from harness_lib.text import sentence
 
@@ -307,6 +307,10 @@ def confined(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, st
     if sandbox.of(ctx.env) is None:
         return {sandbox.CHOICE: "off"}
     homes = list(_homes(ctx, launch))
+    made = [name for name in launch.writable if name.endswith("/")]
+    for path in (Path(sandbox_places.home_of(ctx.env), name) for name in made):
+        # Inside, an agent that was never used could not.
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = "\n".join((*ctx.env, ctx.env.get("HARNESS_PROVIDER", ""), *launch.argv, *_settings(ctx, launch)))
     clouds = [cloud for cloud, words in launch.clouds.items() if any(word in known for word in words)]
     return sandbox.widened(ctx.env, (*launch.writable, *homes, *files), clouds=clouds)

@@ -168,6 +168,17 @@ def test_the_login_of_the_agent_that_works_is_its_own(engine: str, workshop: Wor
     workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/codex; true")
 
 
+def test_the_directory_of_an_agent_that_was_never_used_is_made(
+    engine: str, workshop: Workshop, home: Path
+) -> None:
+    """In a new home: it could not make `~/.harness` in the sandbox, and kept no session."""
+    put(home / "bin" / "hs", "#!/bin/sh\necho x > ~/.harness/session && touch made\n", executable=True)
+    workshop.add("Write", "test -f made")
+    workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/hs; true")
+    assert (home / ".harness" / "session").exists()
+    assert (home / ".harness").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_cloud_is_for_the_agent_that_is_set_to_it(engine: str, workshop: Workshop, home: Path) -> None:
     put(home / ".claude" / "settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}')
     put(home / ".aws" / "credentials", "a key")

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, trust
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.processes import answer_to_flag
+from harness_lib.loop.processes import answer_to_flag, command_of
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
@@ -162,7 +162,7 @@ def _environment_help(runtime: Runtime, path: str) -> str:
     """Return what the provider program `path` prints about its variables; each is asked once."""
     known: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
     if path not in known:
-        known[path] = answer_to_flag(path, "--env", runtime.variables(), runtime.cwd) or ""
+        known[path] = answer_to_flag(command_of(path, "--env"), runtime.variables(), runtime.cwd) or ""
     return known[path]
 
 

@@ -136,4 +136,8 @@ class CheckEditedError(HarnessError):
 
 
 class UntrustedError(RefusedError):
-    """A list that machines share has commands that were not trusted on this one: no task is to blame."""
+    """A list that machines share was not trusted on this one: no task is to blame, and none can run here."""
+
+
+class UntrustedTaskError(UntrustedError):
+    """The commands of one task were not trusted on this machine; other tasks can go on."""

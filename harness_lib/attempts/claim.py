@@ -5,16 +5,15 @@ Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, chat, check, check_inputs, precheck, rescue_refs
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import held_out, late, ownership, quoting, sessions
+from harness_lib.core import held_out, here, late, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.core.held_out import Here
+from harness_lib.core.here import Here
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Halt
@@ -29,14 +28,16 @@ NAMED = 5
 class Taken(NamedTuple):
     """The result of one try: a task, or a reason to stop, or neither if another worker was faster.
 
-    `told`: why this machine takes none of those that another one may. `must_check`: only the final check of
-    a chat's session is left.
+    `told`: why this machine takes none of those that could be taken; `untrusted` are those of them that wait
+    for the user's trust, if no work of others may free more. `must_check`: only the final check of a chat's
+    session is left.
     """
 
     task: Task | None = None
     stop: StopReason | None = None
     resumed: bool = False
     told: str = ""
+    untrusted: tuple[str, ...] = ()
     must_check: bool = False
 
 
@@ -46,7 +47,8 @@ def take(
     """Claim `task_id`, or the next task in the protocol's order; return the one that this worker holds.
 
     `settings` as in `baseline.survey`.
-    Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
+    Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError,
+    UntrustedTaskError (the named task waits for the user's trust).
     """
     questions = ctx.store.ask()
     if ctx.target is None and sessions.must_check(questions, ctx):
@@ -58,10 +60,10 @@ def take(
         is_leased = questions.concurrent
         del questions
         return Taken(_renewed(ctx, held) if is_leased else held, resumed=True)
-    here = choose(ctx, questions, task_id)
-    chosen = here.task
+    found = choose(ctx, questions, task_id)
+    chosen = found.task
     if chosen is None:
-        return _settle_nothing(ctx, session, here)
+        return _settle_nothing(ctx, session, found)
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
             chat.begin(ctx)
@@ -72,7 +74,7 @@ def take(
     baseline.note(ctx)
     # A database then uses its connection for the change.
     del questions
-    taken = _claim(ctx, task_id, here, surveyed, gate)
+    taken = _claim(ctx, task_id, found, surveyed, gate)
     if taken.task is None:
         return taken
     if ctx.store.shared is not None and ctx.target is None:
@@ -92,10 +94,11 @@ def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, 
         spent = tx.session_spent(current) if current else None
         if current is None or spent:
             return Taken(stop=spent)
-        here = choose(ctx, tx, task_id, chosen.elsewhere)
-        task = here.task
+        found = choose(ctx, tx, task_id, chosen)
+        task = found.task
         if task is None:
-            return _nothing(tx, ctx, current, here)
+            # What is left alone is looked at without locks.
+            return Taken() if found.leaves_some else _nothing(tx, ctx, current, found)
         if task != chosen.task:
             cheap = None if ctx.protect else _cheap_gate(task, surveyed)
             if cheap is None:
@@ -151,13 +154,13 @@ def _renewed(ctx: Context, held: Task) -> Task:
         return renewed
 
 
-def choose(ctx: Context, questions: Questions, task_id: str | None, elsewhere: Sequence[Task] = ()) -> Here:
+def choose(ctx: Context, questions: Questions, task_id: str | None, known: Here | None = None) -> Here:
     """Return the named task if it may run here, or the next one; None if no task may run.
 
-    `elsewhere`: those that are known to be left to other machines.
+    `known` as in `here.next_task`.
     """
     if task_id is None:
-        return held_out.next_here(ctx, questions, elsewhere)
+        return here.next_task(ctx, questions, known)
     task = ownership.require_task(questions, task_id)
     verdict = questions.why(task.id)
     if not verdict.eligible:
@@ -166,24 +169,26 @@ def choose(ctx: Context, questions: Questions, task_id: str | None, elsewhere: S
         )
     if held_out.is_elsewhere(ctx, task):
         raise UsageError(f"Task {task.id} cannot be taken here: {held_out.ELSEWHERE}.", held_out.cure(task))
+    trust.require_own(ctx, task)
     return Here(task)
 
 
-def _settle_nothing(ctx: Context, session: Session, here: Here) -> Taken:
+def _settle_nothing(ctx: Context, session: Session, found: Here) -> Taken:
     with ctx.store.transaction("tasks") as tx:
         sessions.record_blocked(tx, session.number)
-        return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, here)
+        return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
 
 
-def _nothing(tx: Tx, ctx: Context, session: Session, here: Here) -> Taken:
+def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:
     """Return why no task may be claimed, and end the session unless other workers may still free one."""
     stop = tx.no_work()
-    if stop is None and here.elsewhere and not tx.unproven():
+    if stop is None and found.leaves_some and not trust.known(ctx, tx.unproven()):
+        words = found.words(ctx)
         if ctx.target is None:
-            sessions.halt(tx, session, Halt("CONFIG", here.words()))
-        return Taken(stop="waiting", told=here.words())
+            sessions.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", words))
+        return Taken(stop="waiting", told=words, untrusted=() if tx.in_progress() else found.untrusted)
     if stop in sessions.ALL_TAKEN:
-        stop = sessions.end(tx, session, stop, of_run=ctx.target is not None)
+        stop = sessions.end(tx, ctx, session, stop)
         sessions.disable_hooks_when_finished(tx, ctx.store)
     elif tx.awaits_user():
         sessions.close(tx, session)

@@ -138,7 +138,7 @@ def settle(ctx: Context) -> StopReason | None:
             return None
         session = session._replace(final_check=False)
         tx.replace_session(session)
-        reason = sessions.end(tx, session, reason, of_run=False)
+        reason = sessions.end(tx, ctx, session, reason)
         sessions.disable_hooks_when_finished(tx, ctx.store)
         return reason
 
@@ -189,10 +189,11 @@ LOCK = "proving.lock"
 def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, ...]:
     """Run the check of every unverified task in the work tree of `ctx`; return the results in words.
 
-    One worker at a time does this for all of them: the others go on, or wait their turn with `waits`.
+    One worker at a time does this for all of them: the others go on, or wait their turn with `waits`. What is
+    not trusted here is left to other machines.
     Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
     """
-    tasks = ctx.store.ask().provable()
+    tasks = trust.known(ctx, ctx.store.ask().provable())
     if not tasks:
         return ()
     lock = ctx.root.private / LOCK

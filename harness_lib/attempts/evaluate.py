@@ -80,6 +80,8 @@ def evaluate(
 
 def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known: check.Known) -> Evaluation:
     trust.require(ctx, questions)
+    # Before the gate: a user may have given it another check, on a machine that has no copy of that.
+    trust.require_own(ctx, task)
     commit.require_none_of_user(ctx.git, task)
     files = check_inputs.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)

@@ -34,6 +34,7 @@ from harness_lib.attempts import (
 from harness_lib.attempts.commit import undo_check, with_look_at
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
+from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
@@ -238,6 +239,8 @@ def _try(
 
     Raises target_branch.MovedError.
     """
+    if not trust.knows(ctx, task):
+        return requeue.because_of_trust(ctx, session, task)
     target = _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
     shared = ctx.store.shared

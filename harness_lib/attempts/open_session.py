@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness_lib.attempts import chat, committed, reconcile, rescue_refs, task_brief, worker_worktrees
-from harness_lib.core import held_out, late, ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.core import here, late, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
+from harness_lib.core.here import Here
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import stats, transitions
+from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Session, StopReason, Task
 
@@ -180,7 +182,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     if stop is None:
         return None
     if stop in sessions.ALL_TAKEN:
-        stop = sessions.end(tx, current, stop, of_run=ctx.target is not None)
+        stop = sessions.end(tx, ctx, current, stop)
     else:
         sessions.close(tx, current)
     sessions.disable_hooks_when_finished(tx, ctx.store)
@@ -248,7 +250,7 @@ def _check_environment(ctx: Context, session: Session) -> None:
 
 def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) -> Reply:
     questions = ctx.store.ask()
-    extra = {"git": facts._asdict(), "log": history, "recovered": list(opened.recovered)}
+    extra: dict[str, object] = {"git": facts._asdict(), "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
         answer = rechecked.reply(questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
@@ -256,7 +258,10 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     if sessions.must_check(questions, ctx):
         return rechecked.final_check(questions, opened.session, opened.recovered, extra)
     held = questions.held_by(ctx.owner.worker)
-    upcoming = held or held_out.next_here(ctx, questions).task
+    found = Here(held) if held else here.next_task(ctx, questions)
+    upcoming, untrusted = found.task, trust.waiting(ctx, questions)
+    if found.leaves_some and opened.session.halt is None:
+        _let_go(ctx, found)
     lines = [
         f"session {opened.session.number} is open; {stats.render(questions.counts())}",
         *opened.recovered,
@@ -266,8 +271,10 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         lines.append(f"uncommitted: {facts.diff_stat.splitlines()[-1].strip()}")
     if facts.stashes:
         lines.append(f"stashes: {len(facts.stashes)} (git stash list)")
-    more, command = _next(ctx, questions, held, upcoming)
-    doubts = [doubt] if (doubt := trust.doubt(ctx, questions)) else []
+    more, command = _next(ctx, questions, held, found)
+    doubts = [doubt] if (doubt := trust.doubt(ctx, questions, held)) else []
+    if untrusted and found.task is not None:
+        doubts.append(trust.told(ctx, untrusted))
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
     return Reply(
         "\n".join([*lines, *more]),
@@ -276,19 +283,27 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         stop=None if upcoming else questions.no_work(),
         next=command,
         warnings=(*opened.warnings, *questions.warnings, *doubts),
-        extra=extra,
+        extra={**extra, "untrusted": list(untrusted)},
     )
 
 
-def _next(
-    ctx: Context, questions: Questions, held: Task | None, upcoming: Task | None
-) -> tuple[list[str], str | None]:
+def _let_go(ctx: Context, found: Here) -> None:
+    """Halt the caller's session, as only the user or another machine can free a task for it."""
+    with ctx.store.transaction("tasks") as tx:
+        session = sessions.mine(tx, ctx)
+        if session is not None:
+            sessions.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx)))
+
+
+def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) -> tuple[list[str], str | None]:
     """Return what the caller does next, in lines and as a command."""
-    if held and (found := ownership.elsewhere(ctx, held)):
-        return [f"you hold {held.id}. {found.message}", f"{found.hint}: {found.command}"], found.command
+    if held and (place := ownership.elsewhere(ctx, held)):
+        return [f"you hold {held.id}. {place.message}", f"{place.hint}: {place.command}"], place.command
     if held:
         lines = ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
         return lines, ownership.finish_command(ctx, held, questions=questions)
-    if upcoming:
-        return [f"next task: {upcoming.id} {quoting.title(upcoming)}"], "harness claim"
+    if found.task:
+        return [f"next task: {found.task.id} {quoting.title(found.task)}"], "harness claim"
+    if found.untrusted:
+        return [found.words(ctx)], "harness check"
     return ["no task can be claimed right now; others hold the rest"], rechecked.answer("waiting").next

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import commit, outcome, target_branch
-from harness_lib.core import quoting
+from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, transitions
@@ -198,6 +198,8 @@ class Batch(NamedTuple):
 def waiting(ctx: Context, session: Session, task: Task, elsewhere: Sequence[Task] = ()) -> list[Task]:
     """Return `task` and the others of this session that wait for the same branch, the longest wait first.
 
+    Without those whose commands are not trusted here (any more).
+
     `elsewhere`: those of other machines, which may be merged with them.
     """
     others = [
@@ -207,6 +209,7 @@ def waiting(ctx: Context, session: Session, task: Task, elsewhere: Sequence[Task
         and is_to_be_merged(other)
         and recovery.works_for(other.claimed_by, session.worker)
         and other.target == task.target
+        and trust.knows(ctx, other)
     ]
     return [task, *sorted((*others, *elsewhere), key=lambda other: outcome.intent_of(other).at)][:MOST]
 

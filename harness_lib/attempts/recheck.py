@@ -48,14 +48,25 @@ class Found(NamedTuple):
 def due(ctx: Context, commit: str) -> list[Task]:
     """Return the completed tasks whose checks are still to be run on the content of `commit`.
 
-    If all of them have run on it, those that failed there.
+    If all of them have run on it, those that failed there. Only checks that are trusted here can run.
     """
-    return rechecks.due(ctx.store.ask().search("completed"), _is_there(ctx.git, commit))
+    return rechecks.due(_runnable(ctx), _is_there(ctx.git, commit))
 
 
 def unknown(ctx: Context, commit: str) -> list[Task]:
     """Return the completed tasks whose checks have not run on the content of `commit`."""
-    return rechecks.unknown(ctx.store.ask().search("completed"), _is_there(ctx.git, commit))
+    return rechecks.unknown(_runnable(ctx), _is_there(ctx.git, commit))
+
+
+def untrusted(ctx: Context, commit: str) -> list[Task]:
+    """Return the completed tasks whose checks do not run on `commit`, as they are not trusted here."""
+    done = ctx.store.ask().search("completed")
+    here = {task.id for task in trust.known(ctx, done)}
+    return [task for task in rechecks.unknown(done, _is_there(ctx.git, commit)) if task.id not in here]
+
+
+def _runnable(ctx: Context) -> list[Task]:
+    return trust.known(ctx, ctx.store.ask().search("completed"))
 
 
 def _is_there(git: Git, commit: str) -> rechecks.IsThere:

@@ -31,7 +31,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
-from harness_lib.core import late, ownership, sessions
+from harness_lib.core import late, ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
@@ -311,6 +311,9 @@ def _validate(
     ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
 ) -> tuple[str, outcome.Ended | None]:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
+    if not trust.knows(ctx, task):
+        reason = f"{plan.reason}; its check is not trusted on this machine"
+        return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays)
     left = ctx.capture()
     with sessions.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()

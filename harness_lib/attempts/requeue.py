@@ -105,6 +105,20 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
     return rollback.roll_back(ctx, session, task, verdict)
 
 
+def because_of_trust(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Hand checked work back whose check was changed on another machine and is not trusted here.
+
+    It is merged without an agent where that is trusted; the check runs there first.
+    """
+    reason = "Its check was changed on another machine, and is not trusted on the one that was to merge it."
+    with locks.hold(ctx.git):
+        ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
+        ctx.git.set_ref(ref, outcome.commit_of(task))
+    base = outcome.intent_of(task).base or task.started_at_commit
+    handback = Handback(reason, _rounds(task), ref, base, accepted=True)
+    return rollback.roll_back(ctx, session, task, outcome.requeued("SESSION_TIMEOUT", reason, handback))
+
+
 def because_it_is_elsewhere(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
     """Hand work that has passed to an agent, as only the machine that made it has it; `why`: git's words."""
     assert task.handback is not None, "BUG: no work was kept."

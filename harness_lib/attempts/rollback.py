@@ -194,7 +194,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
     if not command:
         return []
     if not (trust.is_trusted(ctx, ctx.store.ask()) and trust.knows(ctx, task)):
-        return [f"The cleanup of {task.id} was not run: this list has not been trusted (harness trust)."]
+        return [f"The cleanup of {task.id} was not run: it has not been trusted here (harness trust)."]
     log = ctx.root.logs / check.safe_name(task.id) / f"{task.attempts}-cleanup.log"
     finished = runner.run(
         command, cwd=ctx.git.top, log=log, timeout=CLEANUP_TIMEOUT_SECONDS, env=ctx.env, clock=ctx.clock

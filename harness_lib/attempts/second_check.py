@@ -19,7 +19,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, check_inputs, committed
 from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks.protocol import Checked
-from harness_lib.core import quoting
+from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import input_changes, input_files, rechecks
@@ -28,7 +28,7 @@ from harness_lib.system.git import trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
-from harness_lib.text import counted, some_quoted
+from harness_lib.text import counted, some, some_quoted
 
 NAMED = 5
 # The checks of at most this many completed tasks are repeated; a runner's settings may concern thousands.
@@ -95,10 +95,10 @@ def run(ctx: Context, task: Task, tree: str, known: check.Known) -> Verdict:
     changes = _changes(ctx, task, tree)
     if base is None or changes is None:
         return Verdict()
+    changes, said = _trusted(ctx, changes)
     runs = _Runs(ctx, task, known)
     objections = [Objection(other, files) for other, files in changes.open]
     vacuous: tuple[str, ...] = ()
-    said: list[str] = []
     try:
         failing = _failing(runs, tree, changes)
         others = [each for each in failing if each.task is not task]
@@ -118,6 +118,17 @@ def run(ctx: Context, task: Task, tree: str, known: check.Known) -> Verdict:
         said.append(f"changed what {rest} of completed tasks go by; these were not repeated")
     verdict = Verdict(tuple(objections), vacuous)
     return verdict._replace(look_at=(*_weakened(ctx.git, changes, verdict.files), *said))
+
+
+def _trusted(ctx: Context, changes: _Changes) -> tuple[_Changes, list[str]]:
+    """Return `changes` without completed tasks whose checks are not trusted here, and words about these."""
+    here = {task.id for task in trust.known(ctx, [task for task, _ in changes.completed])}
+    left = [task.id for task, _ in changes.completed if task.id not in here]
+    if not left:
+        return changes, []
+    kept = tuple(each for each in changes.completed if each[0].id in here)
+    said = f"changed what the checks of {some(left, NAMED)} go by, which are not trusted on this machine"
+    return changes._replace(completed=kept), [f"{said} and were not repeated"]
 
 
 def waiting(ctx: Context, task: Task, tree: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def add(ctx: Context, draft: Task) -> Added:
         task = draft._replace(id=next_id(tx, spent), depends_on=waits)
         append(tx, ctx, (task,))
         if mine:
-            tx.on_commit(lambda: trust.note(ctx, tx))
+            trust.know(ctx, tx, (task,))
         then = ownership.next_command(ctx, tx)
     return Added(task, mine, then)
 
@@ -47,7 +47,7 @@ def no_check(task_id: str) -> str:
 
 def may_trust(ctx: Context, questions: Questions) -> bool:
     """Return whether the list may be trusted with the new commands: not if it came with a clone."""
-    return trust.runs_nothing(ctx, questions) or trust.is_trusted(ctx, questions)
+    return trust.is_trusted(ctx, questions) or trust.runs_nothing(ctx, questions)
 
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:

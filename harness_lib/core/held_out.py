@@ -22,11 +22,9 @@ from harness_lib.rules import input_files
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place import data_home
 from harness_lib.task import HeldOut, Task
-from harness_lib.text import some
 
 if TYPE_CHECKING:
     from harness_lib.core.import_parse import Drafts
-    from harness_lib.state.api import Questions
 
 FIELD = "validation.hidden"
 FILE, LAST = "check.json", "last.txt"
@@ -34,7 +32,6 @@ MOST_BYTES = 10_000_000
 _OTHERS = frozenset((".git", ".harness"))
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 ELSEWHERE = "its held-out check is on another machine"
-NAMED = 5
 
 
 class Placed(NamedTuple):
@@ -202,37 +199,10 @@ def load(ctx: Context, task: Task) -> Material | None:
     return Material(fields["command"], tuple(_placed(fields["files"])), *_placed([fields["script"]]))
 
 
-class Here(NamedTuple):
-    """The task that this machine takes next, and those before it that only another one can complete."""
-
-    task: Task | None
-    elsewhere: tuple[Task, ...] = ()
-
-    def words(self) -> str:
-        """Return a sentence about each task of `elsewhere`, as many as fit, and what to do; "" for none."""
-        if not self.elsewhere:
-            return ""
-        which = some([task.id for task in self.elsewhere], NAMED)
-        return f"{which}: {ELSEWHERE}. {cure(self.elsewhere[0])}"
-
-
 def cure(task: Task) -> str:
     """Return what to do about `task`, whose held-out check is on another machine."""
     again = typed.harness("edit", task.id, rest="--hidden …")
     return f"Let that machine work, or hold the check out anew here: {again}"
-
-
-def next_here(ctx: Context, questions: Questions, known: Sequence[Task] = ()) -> Here:
-    """Return the next task apart from those whose held-out check is on another machine of the list.
-
-    `known` are such tasks that were found already.
-    """
-    elsewhere = [*known]
-    while True:
-        task = questions.next_ready([each.id for each in elsewhere])
-        if task is None or not is_elsewhere(ctx, task):
-            return Here(task, tuple(elsewhere))
-        elsewhere.append(task)
 
 
 def is_elsewhere(ctx: Context, task: Task) -> bool:

@@ -47,7 +47,7 @@ def finish_command(
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     if check_of(task).is_given:
-        return "harness check" if trust.doubt(ctx, questions) else finish
+        return "harness check" if trust.doubt(ctx, questions, task) else finish
     # It halts the session, so that an agent may stop until the user has acted; a second time it does no more.
     return "harness stop" if session.halt else finish
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.checks import check_of
-from harness_lib.core import ownership, quoting
+from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, input_files, rechecks, vacuous
@@ -81,7 +81,11 @@ def has_init_script(ctx: Context) -> bool:
 
 
 def run_init_script(ctx: Context) -> runner.Finished:
-    """Run the script in the caller's work tree; the list must be trusted."""
+    """Run the script in the caller's work tree; the list must be trusted.
+
+    Raises UntrustedError if machines share it, and the script has changed since.
+    """
+    trust.require_script(ctx)
     script = ctx.root.init_script
     quoted = typed.word(script)
     return runner.run(

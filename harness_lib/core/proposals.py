@@ -108,8 +108,8 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     """
     rights.require_user(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
     spent = add_tasks.spent_ids(ctx)
-    added = []
-    with rights.change(ctx) as tx:
+    added: list[Task] = []
+    with rights.change(ctx, added) as tx:
         for each in numbers:
             chosen = _find(tx, each)
             task = chosen._replace(id=add_tasks.next_id(tx, spent))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import quoting, sessions
+from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit
@@ -150,7 +150,9 @@ def _not_run(done: Iterable[Task]) -> list[str]:
 
 def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:
     """Return the line about tasks that were not re-checked, unless that is still to come in a session."""
-    never = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
+    every = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
+    # The checks of the others do not run here.
+    never = trust.known(ctx, every)
     if not never or (questions.work_remains() and sessions.living(questions, ctx)):
         return []
     count = counted(len(never), "completed task")
@@ -243,6 +245,17 @@ def reply(
         stop=reason,
         next=go_on,
         extra=extra or {},
+    )
+
+
+def untrusted(questions: Questions, task_ids: Sequence[str], said: Sequence[str]) -> Reply:
+    """Return the reply of a verb if all that could be taken waits for the user's trust, as `said` tells."""
+    return Reply(
+        "\n".join([*said, stats.render(questions.counts())]),
+        exit=Exit.REFUSED,
+        stop="waiting",
+        next="harness check",
+        extra={"untrusted": list(task_ids)},
     )
 
 

@@ -86,11 +86,11 @@ def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
 
 
 @contextmanager
-def change(ctx: Context) -> Iterator[Tx]:
+def change(ctx: Context, commands_of: list[Task] | None = None) -> Iterator[Tx]:
     """Open a transaction for a change by a user.
 
-    A trusted list stays trusted with its new commands. The hooks are enabled if there was no work before; if
-    there was, the list is paused.
+    A trusted list stays trusted with its new commands; the caller puts the tasks that they belong to into
+    `commands_of`. The hooks are enabled if there was no work before; if there was, the list is paused.
     """
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
@@ -98,7 +98,7 @@ def change(ctx: Context) -> Iterator[Tx]:
         had_work = tx.holds_agents()
         yield tx
         if mine and tx.changed:
-            tx.on_commit(lambda: trust.note(ctx, tx))
+            trust.know(ctx, tx, commands_of or ())
         if not had_work and tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 

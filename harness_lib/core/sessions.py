@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from harness_lib import timestamps, typed
 from harness_lib.agents import registry
-from harness_lib.core import quoting
+from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.rules import attempts, rechecks, recovery, stats
@@ -349,13 +349,14 @@ def unhalted(session: Session) -> Session:
     return session._replace(halt=None, halt_kind=None, halt_task=None)
 
 
-def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopReason | None:
+def end(tx: Tx, ctx: Context, session: Session, reason: StopReason) -> StopReason | None:
     """Close `session`, which has no task left for `reason`, and return the reason.
 
     In a chat the final check comes first: the session stays open for it, and None is returned. Nor is it
     closed there while a completed task is red.
     """
-    if not of_run and _awaits_final_check(tx, session):
+    of_run = ctx.target is not None
+    if not of_run and _awaits_final_check(tx, ctx, session):
         tx.replace_session(session._replace(final_check=True))
         return None
     if not of_run and reason == "recheck_failed":
@@ -365,10 +366,13 @@ def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopRe
     return reason
 
 
-def _awaits_final_check(tx: Tx, session: Session) -> bool:
+def _awaits_final_check(tx: Tx, ctx: Context, session: Session) -> bool:
     if not tx.settings().final_check:
         return False
-    return session.final_check or rechecks.are_awaited(tx.search("completed"), session.started_at)
+    if session.final_check:
+        return True
+    # What is not trusted on this machine is left to others.
+    return rechecks.are_awaited(trust.known(ctx, tx.search("completed")), session.started_at)
 
 
 def must_check(questions: Questions, ctx: Context) -> bool:
@@ -389,7 +393,7 @@ def after_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     record_blocked(tx, session.number)
     spent, reason = tx.session_spent(session), tx.no_work()
     if reason in ALL_TAKEN:
-        reason = end(tx, session, reason, of_run=ctx.target is not None)
+        reason = end(tx, ctx, session, reason)
     elif spent:
         tx.log("STATS", stats.render(tx.counts()), session=session.number)
         # What the Stop hook says then must be true: no other session may start, either.

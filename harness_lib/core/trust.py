@@ -2,6 +2,8 @@
 
 The note of that is in the git directory, where no clone can bring one. Without it no check, no init script
 and no cleanup of the list runs.
+If machines share the list, each command is asked about by itself (`knows`): a task whose commands are not
+known here is left alone, and the others go on.
 Source: docs/design.md, "Trust".
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -17,16 +19,24 @@ from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UntrustedError
-from harness_lib.state.api import Questions, TaskCommands
+from harness_lib.errors import (
+    EnvSetupError,
+    HeldError,
+    RefusedError,
+    UntrustedError,
+    UntrustedTaskError,
+)
+from harness_lib.state.api import Questions, TaskCommands, Tx
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import owner
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
-from harness_lib.text import escape
+from harness_lib.text import escape, some
 
 _PRIVATE = 0o600
 _FILE = "harness/trust.json"
+NAMED = 5
+UNTRUSTED = "commands that are not trusted here"
 
 Note = Mapping[str, object]
 """What is noted on one list: of which commands."""
@@ -72,22 +82,27 @@ def note_at(git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False,
     entry: dict[str, object] = {"fingerprint": runs.fingerprint, **runs.parts}
     entry |= {"only": True} if only or mark else {}
     entry |= {"each": sorted(runs.each), "mark": mark} if mark else {}
-    _write(git_common_dir / _FILE, root, entry)
+    _write(git_common_dir / _FILE, root, lambda _: entry)
 
 
-def _write(file: Path, root: Path, entry: Note, instead_of: Note | None = None) -> None:
-    """Write the note on the list in `root`; with `instead_of` only in the place of that one."""
+def _write(file: Path, root: Path, change: Callable[[Note], Note | None]) -> None:
+    """Write what `change` makes of the note on the list in `root`, {} for none; None leaves it as it is."""
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
         notes = _notes(file)
-        if instead_of is not None and notes.get(os.fspath(root)) != instead_of:
+        entry = change(_of(notes, root) or {})
+        if entry is None:
             return
         text = json.dumps({**notes, os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
 def _noted(git_common_dir: Path, root: Path) -> Note | None:
-    entry = _notes(git_common_dir / _FILE).get(os.fspath(root))
+    return _of(_notes(git_common_dir / _FILE), root)
+
+
+def _of(notes: Mapping[str, object], root: Path) -> Note | None:
+    entry = notes.get(os.fspath(root))
     return entry if isinstance(entry, Mapping) else None
 
 
@@ -155,26 +170,36 @@ def prepare(ctx: Context) -> None:
 
 
 def is_trusted(ctx: Context, questions: Questions) -> bool:
-    """Return whether this user trusts the commands of the list.
+    """Return whether this user trusts the list.
 
-    Other machines may add commands to a list that they share: each of them must be known here, though tasks
-    may be removed.
+    Other machines may add commands to a list that they share: `knows` is asked about those of each task.
     """
     place = (ctx.git.common_dir, ctx.root.path)
     if ctx.store.shared is None:
         return trusted_at(*place, runs_of(ctx, questions.commands()), is_tracked=lambda: ctx.list_is_tracked)
-    entry = _noted(*place) or {}
-    known, mark = _each(entry), questions.commands_mark()
-    if known is None or not runs_of(ctx, ()).each <= known:
-        return False
-    if entry.get("mark") == mark:
-        return True
-    is_known = runs_of(ctx, questions.commands()).each <= known
-    if is_known:
-        # The next look need not read the whole list again; it does where this cannot be written.
-        with suppress(OSError, HeldError):
-            _write(place[0] / _FILE, place[1], {**entry, "mark": mark}, instead_of=entry)
-    return is_known
+    return _knows_script(ctx)
+
+
+def _knows_script(ctx: Context) -> bool:
+    known = _each(_noted(ctx.git.common_dir, ctx.root.path))
+    return known is not None and runs_of(ctx, ()).each <= known
+
+
+def require_script(ctx: Context) -> None:
+    """Raise UntrustedError unless the init script is known here, if machines share the list.
+
+    It may have changed since the list was asked about: by what others have merged.
+    """
+    if ctx.store.shared is not None and not _knows_script(ctx):
+        script = ctx.root.init_script
+        raise UntrustedError(
+            f"{script} has not been trusted on this machine, so it does not run.", _hint(ctx)
+        )
+
+
+def is_whole(ctx: Context, questions: Questions) -> bool:
+    """Return whether this user trusts the list and each command that it has."""
+    return is_trusted(ctx, questions) and not unknown(ctx, questions)
 
 
 def _each(entry: Note | None) -> frozenset[str] | None:
@@ -182,24 +207,98 @@ def _each(entry: Note | None) -> frozenset[str] | None:
     return frozenset(map(str, known)) if isinstance(known, list) else None
 
 
-def knows(ctx: Context, task: Task) -> bool:
-    """Return whether the commands of `task` are known here, if machines share its list.
+def unknown(ctx: Context, questions: Questions) -> tuple[str, ...]:
+    """Return the ids of all tasks whose commands are not known here, if machines share the list.
+
+    The whole list is read for that, but only once after its commands have changed.
+    """
+    if ctx.store.shared is None:
+        return ()
+    place = (ctx.git.common_dir, ctx.root.path)
+    entry, mark = _noted(*place) or {}, questions.commands_mark()
+    if entry.get("mark") == mark:
+        return ()
+    seen = entry.get("unknown")
+    if isinstance(seen, Mapping) and isinstance(seen.get(mark), list):
+        return tuple(map(str, seen[mark]))
+    known, rows = _known(ctx), questions.commands()
+    found = tuple(dict.fromkeys(row.task for row in rows if not Runs((row,), None).each <= known))
+    # The next look need not read the whole list again; it does where this cannot be written.
+    with suppress(OSError, HeldError):
+        looked = {**entry, **({"unknown": {mark: found}} if found else {"unknown": {}, "mark": mark})}
+        _write(place[0] / _FILE, place[1], lambda now: looked if entry and now == entry else None)
+    return found
+
+
+def waiting(ctx: Context, questions: Questions) -> tuple[str, ...]:
+    """Return the ids of the tasks that are to be done, and whose commands are not known here."""
+    return tuple(task.id for task in questions.tasks(unknown(ctx, questions)) if not task.is_done)
+
+
+def told(ctx: Context, task_ids: Sequence[str]) -> str:
+    """Return the sentences about tasks that wait for the user's trust; "" if there are none."""
+    if not task_ids:
+        return ""
+    has = "has" if len(task_ids) == 1 else "have"
+    return f"{some(task_ids, NAMED)} {has} {UNTRUSTED}. {_hint(ctx)}"
+
+
+def _known(ctx: Context) -> frozenset[str]:
+    """Return what stands for each command that is known here, if machines share the list."""
+    places = dict.fromkeys(git.common_dir for git in (ctx.git, ctx.main))
+    return frozenset[str]().union(*(_each(_noted(place, ctx.root.path)) or () for place in places))
+
+
+def knows(ctx: Context, *tasks: Task) -> bool:
+    """Return whether the commands of `tasks` are known here, if machines share their list.
 
     Whoever can write other commands into the database can write their mark, too.
     """
-    if ctx.store.shared is None:
-        return True
-    notes = (_each(_noted(git.common_dir, ctx.root.path)) or () for git in (ctx.git, ctx.main))
-    return Runs(TaskCommands.of(task), None).each <= frozenset[str]().union(*notes)
+    return ctx.store.shared is None or _runs(tasks) <= _known(ctx)
+
+
+def known(ctx: Context, tasks: Iterable[Task]) -> list[Task]:
+    """Return those of `tasks` whose commands may run here as far as `knows` tells."""
+    tasks = list(tasks)
+    if ctx.store.shared is None or not tasks:
+        return tasks
+    here = _known(ctx)
+    return [task for task in tasks if _runs((task,)) <= here]
+
+
+def _runs(tasks: Iterable[Task]) -> frozenset[str]:
+    return Runs([row for task in tasks for row in TaskCommands.of(task)], None).each
 
 
 def require_own(ctx: Context, task: Task) -> None:
-    """Raise UntrustedError unless the commands of `task` are known here, if machines share its list."""
+    """Raise UntrustedTaskError unless the commands of `task` are known here, if machines share its list."""
     if not knows(ctx, task):
-        raise UntrustedError(
+        raise UntrustedTaskError(
             f"The commands of {task.id} have not been trusted on this machine, so they do not run.",
             _hint(ctx),
         )
+
+
+def know(ctx: Context, tx: Tx, tasks: Sequence[Task]) -> None:
+    """Let the list stay trusted with `tx`, by which this user has given `tasks` their commands.
+
+    If machines share it, other commands that are not known here stay so.
+    """
+    if ctx.store.shared is None:
+        tx.on_commit(lambda: note(ctx, tx))
+    elif tasks:
+        tx.on_commit(lambda: _add(ctx, tasks))
+
+
+def _add(ctx: Context, tasks: Sequence[Task]) -> None:
+    here = runs_of(ctx, ())
+
+    def change(entry: Note) -> Note:
+        before = _each(entry)
+        known = (here.each if before is None else before) | _runs(tasks)
+        return {"only": True, **here.parts, **entry, "each": sorted(known)}
+
+    _write(ctx.git.common_dir / _FILE, ctx.root.path, change)
 
 
 def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
@@ -211,29 +310,33 @@ def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
 def keep_to_present(ctx: Context, questions: Questions) -> None:
     """Let the note on this list count for its present commands only, also if git does not track it.
 
-    For commands of a plan that another person may have written: the user looks at them first.
+    For commands of a plan that another person may have written: the user looks at them first. If machines
+    share the list, it never counts for others.
     """
-    if _noted(ctx.git.common_dir, ctx.root.path) is not None:
+    if ctx.store.shared is None and _noted(ctx.git.common_dir, ctx.root.path) is not None:
         note(ctx, questions, only=True)
 
 
 def require(ctx: Context, questions: Questions) -> None:
-    """Raise RefusedError unless the list's commands may run."""
+    """Raise RefusedError unless the user trusts the list, as `is_trusted` tells."""
     if not is_trusted(ctx, questions):
         said = _moved(ctx) or f"{_untrusted(ctx, questions)} on this machine"
         kind = RefusedError if ctx.store.shared is None else UntrustedError
         raise kind(f"{said}, so nothing of this list runs.", _hint(ctx))
 
 
-def doubt(ctx: Context, questions: Questions | None = None) -> str | None:
-    """Return why nothing of this list will run and who can change that; None if this user has trusted it.
+def doubt(ctx: Context, questions: Questions | None = None, held: Task | None = None) -> str | None:
+    """Return why nothing of this list will run, or not the commands of `held`, and who can change that.
 
-    It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
+    None if this user has trusted it. It is asked at each step, so it does not look whether a pull has changed
+    commands since: `require` does.
     """
     try:
         entry = _noted(ctx.git.common_dir, ctx.root.path)
         if entry is not None and (not entry.get("only") or is_trusted(ctx, questions or ctx.store.ask())):
-            return None
+            if held is None or knows(ctx, held):
+                return None
+            return f"{told(ctx, [held.id])} Until then harness finish will be refused."
     except EnvSetupError:
         # No repository any more: what asks for one says so.
         return None
@@ -259,6 +362,9 @@ def _untrusted(ctx: Context, questions: Questions) -> str:
     """Return which commands of the list are not trusted, as far as the note of this user tells."""
     script = ctx.root.init_script
     new = changed_since(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions.commands()))
+    if ctx.store.shared is not None:
+        # Its commands are asked about one by one.
+        new &= {"init_script"}
     if new == {"init_script"}:
         change = "is new or has changed" if script.is_file() else "is gone"
         return f"The script {script} {change} since this list was trusted"

@@ -115,6 +115,11 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
                 "the commands of this list have not been trusted on this machine",
                 "look at them: harness check; then: harness trust",
             )
+        elif untrusted := trust.waiting(ctx, questions):
+            yield warn(
+                f"{counted(len(untrusted), 'task')} left to other machines, with {trust.UNTRUSTED}",
+                "look at them: harness check; then: harness trust",
+            )
         if ctx.git.is_tracked(ctx.store.list_file):
             yield warn(
                 f"{ctx.store.list_file.name} is tracked by git, so what changes its commands is asked about",

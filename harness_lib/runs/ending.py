@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import quoting, rechecked, sessions
+from harness_lib.core import here, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
@@ -173,6 +173,8 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return f"A limit of this run is reached ({message}). To go on, raise it: harness run --help"
         case "stuck":
             return f"The user must act first. {message}".strip()
+        case "waiting" if message:
+            return message
         case _:
             # A session of the list itself is open: a second one is not possible.
             return f"{rechecked.words(ctx.store.ask(), why)} {message}".strip()
@@ -202,6 +204,9 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     first = [_words(ctx, why, message), but, *away, left_out and f"final check: {left_out}"]
     report = "\n".join(_lines(ctx, first))
     code, reason = _stopped(stop, _waits(ctx))
+    questions = ctx.store.ask()
+    if stop == "waiting" and not questions.in_progress() and here.next_task(ctx, questions).untrusted:
+        code = Exit.REFUSED
     return Reply(
         report,
         exit=code,

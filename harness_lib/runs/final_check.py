@@ -12,17 +12,18 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, turn, worker_worktrees
-from harness_lib.core import add_tasks, quoting, rechecked, sessions
+from harness_lib.core import add_tasks, here, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import rechecks
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, trees
 from harness_lib.task import Task
-from harness_lib.text import counted
+from harness_lib.text import counted, some
 
 # Workers count from 1.
 NUMBER = 0
+NAMED = 5
 TITLE = "Repair what a later task broke: "
 
 Tell = Callable[[str], None]
@@ -68,7 +69,7 @@ def run(
         if not mine.has:
             return Passed(left="another machine makes the final check")
         questions = ctx.store.ask()
-        if mine.waited and (questions.claimable() or questions.in_progress()):
+        if mine.waited and (here.next_task(ctx, questions).task or questions.in_progress()):
             # The other machine has added repairs.
             return Passed(goes_on=_session_is_open(ctx))
         return _run(ctx, place, scope, tell, mine.goes_on, repairs=repairs, again=not mine.waited)
@@ -88,7 +89,7 @@ def _run(
     tip = _tip(ctx)
     due = recheck.due(ctx, tip) if again else recheck.unknown(ctx, tip)
     tasks = _within(ctx, scope, due, tip)
-    left = _left_out(len(due) - len(tasks))
+    left = "; ".join(filter(None, (_left_out(len(due) - len(tasks)), _untrusted(ctx, tip))))
     found: list[recheck.Found] = []
     if tasks:
         tell(f"{_which(ctx, tasks)} once more on the final tree{left and f'; {left}'}")
@@ -135,6 +136,13 @@ def _left_out(count: int) -> str:
         f"{counted(count, 'task')} left out, as no file that their checks go by has changed "
         "(harness run --final-check all takes them, too)"
     )
+
+
+def _untrusted(ctx: Context, tip: str) -> str:
+    names = [task.id for task in recheck.untrusted(ctx, tip)]
+    if not names:
+        return ""
+    return f"the checks of {some(names, NAMED)} are not trusted on this machine (harness trust)"
 
 
 def _said(ctx: Context, found: recheck.Found) -> str:

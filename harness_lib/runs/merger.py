@@ -14,7 +14,14 @@ from collections.abc import Callable
 from harness_lib.attempts import check, interrupted, merge_queue, outcome
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, BusyError, EnvSetupError, HeldError, LeaseLostError
+from harness_lib.errors import (
+    AwayError,
+    BusyError,
+    EnvSetupError,
+    HeldError,
+    LeaseLostError,
+    UntrustedTaskError,
+)
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.events import Ended, Event, Idle, Notice
 from harness_lib.runs.worker import Worker, failure
@@ -63,7 +70,7 @@ class Merger(Worker):
             self.tell(Ended(task.id, "pending", error.message))
         except (AwayError, BusyError, _NoWorkTreeError):
             raise
-        except (HeldError, GitError) as error:
+        except (HeldError, GitError, UntrustedTaskError) as error:
             if not self._tries.spent(task):
                 self.tell(Notice("warning", f"{task.id} could not be merged yet: {error.message}"))
                 return False

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import held_out, ownership, proposals, quoting, rechecked, sessions
+from harness_lib.core import here, ownership, proposals, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
+from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
 from harness_lib.rules import recovery
@@ -67,6 +68,8 @@ class View(NamedTuple):
     ahead: Ahead = Ahead()
     up_next: tuple[str, ...] = ()
     rechecks: tuple[str, ...] = ()
+    # Those that wait until the user trusts their commands here.
+    untrusted: tuple[str, ...] = ()
     # Completed on another branch only.
     lacking: frozenset[str] = frozenset()
 
@@ -77,7 +80,12 @@ def gather(ctx: Context, limit: int | None) -> View:
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_snapshot.runs(ctx))
     log = [quoting.one_line(line, LINE_LENGTH) for line in remedies.log_lines(ctx)]
-    acts = [*remedies.lacked(questions, log), *_halts(questions), *_waiting(ctx), *proposals.lines(questions)]
+    untrusted = _untrusted(ctx, questions)
+    acts = [*remedies.lacked(questions, log), *_halts(questions)]
+    told = trust.told(ctx, untrusted)
+    # A session that cannot go on may say so already.
+    acts += [told] if told and not any(told in act for act in acts) else []
+    acts += [*_waiting(ctx), *proposals.lines(questions)]
     at_work = [task for task in shown if task.status == "in_progress"]
     failed = [task for task in shown if task.status == "failed" and task.error_log]
     unproven = [task for task in shown if task.unproven]
@@ -104,11 +112,20 @@ def gather(ctx: Context, limit: int | None) -> View:
         session_count=questions.session_count,
         last_session=questions.last_session,
         unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
+        untrusted=untrusted,
         progress={task.id: _progress(task) for task in questions.search()},
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
-        up_next=tuple(_named(task) for task in questions.claimable()[:NEXT]) if runs else (),
+        up_next=tuple(map(_named, trust.known(ctx, questions.claimable())[:NEXT])) if runs else (),
     )
+
+
+def _untrusted(ctx: Context, questions: Questions) -> tuple[str, ...]:
+    """Return the tasks that wait for the user's trust; none without a repository."""
+    try:
+        return trust.waiting(ctx, questions)
+    except EnvSetupError:
+        return ()
 
 
 def _progress(task: Task) -> Progress:
@@ -259,15 +276,18 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
         return rechecked.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, "harness start")
-    if held_out.next_here(ctx, questions).task is None and not questions.provable():
-        return _nothing_to_take(ctx, questions)
+    found = here.next_task(ctx, questions)
+    if found.task is None and not trust.known(ctx, questions.provable()):
+        return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
     return sessions.unless_held(questions, ctx, "harness claim" if sessions.mine(questions, ctx) else begin)
 
 
-def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:
-    """Return the command that shows the first permanently failed task or a cycle, else what is waited for."""
+def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | None:
+    """Return the command that shows what the user must see to first, else what is waited for."""
+    if found.untrusted:
+        return "harness check"
     if questions.no_work() == "recheck_failed":
         return rechecked.next_command(ctx, questions)
     stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import ownership, sessions
+from harness_lib.core import ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state.api import Questions
@@ -55,6 +55,8 @@ def take(ctx: Context, questions: Questions, task: Task) -> str | None:
     held = questions.held_by(ctx.owner.worker)
     if held is not None:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
+    if not trust.knows(ctx, task):
+        return "harness check"
     return sessions.unless_held(questions, ctx, typed.harness("claim", task.id))
 
 

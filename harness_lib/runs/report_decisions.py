@@ -13,7 +13,7 @@ from harness_lib import typed
 from harness_lib.attempts import complete, evaluate, pending_merges, rescue_refs
 from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
-from harness_lib.core.held_out import Here
+from harness_lib.core.here import Here
 from harness_lib.rules import attempts, rechecks, selection
 from harness_lib.rules.run_records import Told
 from harness_lib.runs import remedies
@@ -23,8 +23,20 @@ from harness_lib.task import Task
 from harness_lib.text import counted, some
 
 Kind = Literal[
-    "red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again", "denied"
+    "red",
+    "halted",
+    "untrusted",
+    "merge",
+    "lacks",
+    "failed",
+    "missing",
+    "check",
+    "look",
+    "proposals",
+    "again",
+    "denied",
 ]
+_HOLD_UP = ("halted", "untrusted", "failed")
 SHORT = 12
 NAMED = 5
 _PLAIN_FAILURE = re.compile(r"^\[[A-Z_]+\] (?:The check failed with exit code \d+\. )?")
@@ -43,16 +55,18 @@ class Decision(NamedTuple):
 class Known(NamedTuple):
     """What is known of the tasks.
 
-    `done` are all completed tasks, `red` some of them. `commits` are those of `branch`, newest first, each
-    with its files. `merge` says why finished work waits for the branch, "" if it does not, and `unpushed`
-    that the remote lacks some which a run was to push; `missing` are completed tasks whose commits are not
-    there, each with another branch that has its commit, "" if none has. `lacking` says what the machine
-    lacks, `unchecked` which checks have not run again. `kept` has the rescued work of failed tasks, `told`
-    what the last run has told. `above` begins a path in a command of git that is typed where the list is.
+    `done` are all completed tasks, `red` some of them. `untrusted` are those whose commands the user has not
+    trusted here. `commits` are those of `branch`, newest first, each with its files. `merge` says why
+    finished work waits for the branch, "" if it does not, and `unpushed` that the remote lacks some which a
+    run was to push; `missing` are completed tasks whose commits are not there, each with another branch that
+    has its commit, "" if none has. `lacking` says what the machine lacks, `unchecked` which checks have not
+    run again. `kept` has the rescued work of failed tasks, `told` what the last run has told. `above` begins
+    a path in a command of git that is typed where the list is.
     """
 
     questions: Questions
     done: Sequence[Task]
+    untrusted: Sequence[Task]
     red: Sequence[Task]
     commits: Sequence[tuple[str, tuple[str, ...]]]
     branch: str
@@ -73,6 +87,7 @@ def decisions(known: Known) -> Iterator[Decision]:
     for task in questions.halted():
         if task.status in ("pending", "in_progress"):
             yield Decision("halted", task.id, task.title, *_halted(task))
+    yield from _untrusted(known.untrusted)
     if known.merge:
         hint = pending_merges.YOURSELF if pending_merges.YOURSELF in known.merge else pending_merges.TAKE_OVER
         what, _, command = known.merge.rpartition(hint)
@@ -93,6 +108,13 @@ def decisions(known: Known) -> Iterator[Decision]:
         yield Decision("proposals", "", "", what, (typed.harness("add", "--proposed"),))
     yield from (_failed(known, task) for task in failed if not selection.is_permanent(task))
     yield from _denied(known)
+
+
+def _untrusted(tasks: Sequence[Task]) -> Iterator[Decision]:
+    """Yield the tasks whose commands others have written and the user has not looked at."""
+    for task in tasks:
+        what = "its commands are not trusted here"
+        yield Decision("untrusted", task.id, task.title, what, (typed.harness("trust"),))
 
 
 def _denied(known: Known) -> Iterator[Decision]:
@@ -197,7 +219,7 @@ def _look_at(task: Task) -> Decision:
 def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, ...]:
     """Return the unfinished tasks that depend on those in `decisions`."""
     waiting: dict[str, None] = {}
-    stuck = [each.task for each in decisions if each.task and each.kind in ("halted", "failed")]
+    stuck = [each.task for each in decisions if each.task and each.kind in _HOLD_UP]
     seen = set(stuck)
     while stuck:
         for name in questions.dependents(stuck.pop()):
@@ -223,8 +245,8 @@ def next_run(
         case None if questions.sessions_spent():
             more = typed.harness("edit", rest="--max-sessions N")
             does, then = "starts nothing (no session is left)", (more,)
-        case None if here.task is None and here.elsewhere:
-            does, then = "leaves the rest to the machine that has its held-out check", retry
+        case None if here.leaves_some:
+            does, then = _leaves(here, retry)
         case None:
             begins = f", {here.task.id} first" if here.task else ""
             does, then = f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
@@ -243,6 +265,12 @@ def next_run(
         case _:
             does, then = "starts nothing: every task is completed", ()
     return does, then
+
+
+def _leaves(here: Here, retry: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    if here.untrusted:
+        return "starts nothing before you have trusted the commands", (typed.harness("trust"), *retry)
+    return "leaves the rest to the machine that has its held-out check", retry
 
 
 def _retry(questions: Questions, red: Sequence[Task]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import pending_merges, publish, rescue_refs, target_branch, task_brief
-from harness_lib.core import held_out, rechecked, sessions, trust
+from harness_lib.core import here, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_records, selection
@@ -247,6 +247,7 @@ def _known(
     return Known(
         questions,
         done,
+        questions.tasks(trust.waiting(ctx, questions)),
         red,
         history.with_files(ctx.main, after) if red and after else (),
         merged[0].branch if merged else "",
@@ -350,7 +351,7 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
             (gone.hint or "").rpartition(": ")[2],
         )
     does, then = report_decisions.next_run(
-        questions, known.red, held_out.next_here(ctx, questions), waits=bool(known.merge)
+        questions, known.red, here.next_task(ctx, questions), waits=bool(known.merge)
     )
     return f"{remedies.RUN} {does}", then
 

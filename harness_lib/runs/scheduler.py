@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from harness_lib.attempts import publish, worker_worktrees
-from harness_lib.core import held_out, project, sessions
+from harness_lib.core import here, project, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
@@ -310,7 +310,7 @@ class Scheduler:
         if why == "waiting" and self._was_merged():
             return
         if why is not None and not (why in NO_TASK and self._goes_on(why)):
-            self._drain(why, held_out.next_here(self._ctx, questions).words())
+            self._drain(why, here.next_task(self._ctx, questions).words(self._ctx))
 
     def _goes_on(self, why: StopReason) -> bool:
         """Return whether the final check has added tasks, or the user has ended it or changed the list."""
@@ -372,9 +372,8 @@ class Scheduler:
             self.orphans.left(questions)
             self.orphans.of_others(questions)
             return None
-        here = held_out.next_here(self._ctx, questions)
-        only_elsewhere = why is None and here.task is None and here.elsewhere and not questions.unproven()
-        return "waiting" if only_elsewhere else why
+        leaves_rest = why is None and here.next_task(self._ctx, questions).leaves_some
+        return "waiting" if leaves_rest and not trust.known(self._ctx, questions.unproven()) else why
 
     def must_check(self) -> bool:
         """Return whether a list that was done before the run began needs the final check."""

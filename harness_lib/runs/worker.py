@@ -24,7 +24,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import held_out, sessions
+from harness_lib.core import here, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -35,6 +35,7 @@ from harness_lib.errors import (
     LeaseLostError,
     RefusedError,
     UntrustedError,
+    UntrustedTaskError,
     UsageError,
 )
 from harness_lib.rules import arrows, attempts, run_state, transitions
@@ -153,11 +154,11 @@ class Worker:
             return self._hand_back(session, held)
         if questions.session_spent(session):
             return self._next_session()
-        if questions.provable():
+        if trust.known(self.ctx, questions.provable()):
             for line in committed.prove(self._clean()[0], session):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.store.ask()
-        task = held_out.next_here(self.ctx, questions).task
+        task = here.next_task(self.ctx, questions).task
         if task is None:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False
@@ -192,8 +193,8 @@ class Worker:
             if not check_of(task).is_given:
                 check.require_check(context, context.store.ask(), task)
             taken = claim.take(context, session, task.id, settings)
-        except UsageError:
-            # Another worker was faster.
+        except (UsageError, UntrustedTaskError):
+            # Another worker was faster, or a user has edited its commands on another machine.
             return True
         except UntrustedError:
             raise
@@ -249,7 +250,7 @@ class Worker:
         except KeyboardInterrupt:
             self._give_back(context, session, task, "the run was stopped")
             raise
-        except HeldBackError as error:
+        except (HeldBackError, UntrustedTaskError) as error:
             self._is_given_back(context, session, task, str(error))
         except StuckError as stuck:
             if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:

@@ -94,8 +94,8 @@ class StuckError(Exception):
 def stuck(error: HarnessError) -> StuckError:
     """Return the error which says that the user must act because of `error`.
 
-    Raises `error` itself if the database is away, which may come back without the user, and if somebody has
-    added commands on another machine: the run ends then, and no task waits for the user.
+    Raises `error` itself if the database is away, which may come back without the user, and if the list, or
+    the commands of the task, are not trusted on this machine: no task is to blame.
     """
     if isinstance(error, AwayError | UntrustedError):
         raise error

@@ -71,6 +71,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     left = _require_right(place, task, paths)
     # Before anything is noted: what is accepted and cannot be checked would wait for nobody any more.
     trust.require(ctx, ctx.store.ask())
+    trust.require_own(ctx, task)
     with rights.change(ctx) as tx:
         waiting = answering.require_waiting(ownership.require_task(tx, task.id))
         current = _accept(tx, waiting, paths, left)

@@ -119,8 +119,16 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
         # A lost list has its own command, and a readable list is not replaced.
         hint = codec.UPDATE if codec.of_newer(examined.problems) else CORRECT
         return found if examined.is_lost or examined.questions else f"{found}\n{hint}"
-    doubt = "" if trusted else "; its commands have not been trusted on this machine"
+    doubt = "" if trusted else f"; {_which(ctx, examined.questions)} have not been trusted on this machine"
     return f"{ctx.store.list_file} is valid ({counted(examined.questions.counts().total, 'task')}){doubt}"
+
+
+def _which(ctx: Context, questions: Questions) -> str:
+    try:
+        is_rest_trusted = trust.is_trusted(ctx, questions)
+    except EnvSetupError:
+        is_rest_trusted = False
+    return "some of its commands" if is_rest_trusted else "its commands"
 
 
 def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
@@ -142,7 +150,7 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
 def _is_trusted(ctx: Context, questions: Questions) -> bool:
     """Return whether the commands may run; without a repository, none may."""
     try:
-        return trust.is_trusted(ctx, questions)
+        return trust.is_whole(ctx, questions)
     except EnvSetupError:
         return False
 

@@ -9,9 +9,9 @@ from harness_lib.attempts import claim, open_session, reconcile, requeue, task_b
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.core.held_out import Here
+from harness_lib.core.here import Here
 from harness_lib.core.reply import Reply
-from harness_lib.errors import RemoteAwayError
+from harness_lib.errors import Exit, RemoteAwayError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions
 from harness_lib.task import Session, Task
@@ -51,7 +51,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     deadline = ctx.clock.monotonic() + args.wait
     while True:
         reply = _claim(ctx, args.id)
-        if reply.stop != "waiting" or ctx.clock.monotonic() >= deadline:
+        if reply.stop != "waiting" or reply.exit is not Exit.STOP or ctx.clock.monotonic() >= deadline:
             return reply
         ctx.busy("waiting for other workers …")
         ctx.clock.sleep(min(POLL_SECONDS, max(0.0, deadline - ctx.clock.monotonic())))
@@ -80,6 +80,8 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             taken = taken._replace(stop=report.stop or taken.stop)
         if taken.stop:
             said = (*opened.recovered, *filter(None, [taken.told]))
+            if taken.untrusted:
+                return rechecked.untrusted(ctx.store.ask(), taken.untrusted, said)
             return rechecked.reply(ctx.store.ask(), taken.stop, said)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
@@ -129,7 +131,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
     if found:
         brief = f"{brief}\n{found.message}\n{found.hint}: {found.command}"
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
-    doubts = [doubt] if (doubt := trust.doubt(ctx, questions)) else []
+    doubts = [doubt] if (doubt := trust.doubt(ctx, questions, task)) else []
     if not taken.resumed and (passes := _passes_already(questions, task)):
         doubts.append(passes)
     return Reply(
@@ -165,18 +167,24 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be claimed, and why. Writes nothing."""
     questions = ctx.store.ask()
     held = questions.held_by(ctx.owner.worker)
-    unproven = [] if held else questions.provable()
+    unproven = [] if held else trust.known(ctx, questions.provable())
     if unproven:
         names = some([task.id for task in unproven], SHOWN)
         return Reply(f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
-    here = Here(held) if held else claim.choose(ctx, questions, task_id)
-    task = here.task
+    found = Here(held) if held else claim.choose(ctx, questions, task_id)
+    task = found.task
     if task is None:
-        stop = questions.no_work() or ("waiting" if here.elsewhere else None)
-        return rechecked.reply(questions, stop, tuple(filter(None, [here.words()])))
+        said = tuple(filter(None, [found.words(ctx)]))
+        if found.untrusted and not questions.in_progress():
+            return rechecked.untrusted(questions, found.untrusted, said)
+        stop = questions.no_work() or ("waiting" if found.leaves_some else None)
+        return rechecked.reply(questions, stop, said)
     reason = "you hold it already" if held else "; ".join(questions.why(task.id).reasons)
+    untrusted = trust.waiting(ctx, questions)
     return Reply(
         f"would take {task.id}: {reason}\n{task_brief.render(task, questions=questions)}",
         task=task,
         next="harness claim",
+        warnings=tuple(filter(None, [trust.told(ctx, untrusted)])),
+        extra={"untrusted": list(untrusted)},
     )

@@ -14,7 +14,7 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.attempts import baseline, worker_worktrees
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, held_out, ownership, quoting, rights
+from harness_lib.core import add_tasks, held_out, ownership, quoting, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -97,7 +97,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
             add_tasks.require_inside(ctx, new)
         # The gate needs git, and git must not run under the lock: prepare it, then look again.
         regated = _with_new_gate(ctx, old, new)
-        with rights.change(ctx) as tx:
+        with rights.change(ctx, [regated] if _has_seen(ctx, old, regated) else []) as tx:
             if tx.task(old.id) != old:
                 continue
             baseline.keep(ctx, regated)
@@ -107,6 +107,14 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
             rights.lift_halts(tx, regated)
             rights.log(tx, ctx, f"edited {_describe_changes(old, regated)}", old.id)
         return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.store.ask(), regated))
+
+
+def _has_seen(ctx: Context, old: Task, new: Task) -> bool:
+    """Return whether the user knows each command of `new`: it was trusted here before, or typed now."""
+    if trust.knows(ctx, old):
+        return True
+    before, after = ((check_of(task).text, task.on_failure.cleanup) for task in (old, new))
+    return not any(now and now == was for was, now in zip(before, after, strict=True))
 
 
 def _require_right(ctx: Context, task: Task, changes: Changes) -> None:

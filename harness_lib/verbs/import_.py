@@ -161,7 +161,7 @@ def run(
         for name, header in drafts.plans.items():
             tx.keep_plan(name, header)
         if mine:
-            tx.on_commit(lambda: trust.note(ctx, tx))
+            trust.know(ctx, tx, plan.tasks)
         then = "harness trust" if refused else ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
     warnings = warnings if mine else (*warnings, refused or trust.not_yet(ctx))

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
-from harness_lib.core import project
+from harness_lib.core import project, trust
 from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
@@ -255,7 +255,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     run_ctx, chosen = prepare(ctx, chosen)
     assert run_ctx.target is not None
     questions = run_ctx.store.ask()
-    ready = questions.claimable()
+    ready = trust.known(ctx, questions.claimable())
     limits = ", ".join(run_state.usage(chosen.budget, run_state.Spent()))
     lines = [
         f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, complete, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import held_out, ownership, quoting, rechecked, rights
+from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts
+from harness_lib.rules.selection import Why
 from harness_lib.runs import overview, remedies, run_snapshot
 from harness_lib.state.api import Questions
 from harness_lib.system.files import directories
@@ -62,8 +63,9 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(ctx.git, task)
     lines += rechecked.describe(ctx, task)
-    reasons = first([quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons], SHOWN)
-    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(reasons)}"]
+    is_known = trust.knows(ctx, task)
+    eligible, reasons = why.eligible and is_known, _reasons(ctx, task, why, is_known=is_known)
+    lines += [f"can be claimed: {'yes' if eligible else 'no'}; {'; '.join(reasons)}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (check_of(task).text or "").splitlines())
     lines += _held_out(ctx, task, private=private)
@@ -81,7 +83,8 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
         next=_next(ctx, questions, task, eligible=why.eligible),
         warnings=tuple(questions.warnings),
         extra={
-            "eligible": why.eligible,
+            "eligible": eligible,
+            "untrusted": not is_known,
             "reasons": reasons,
             "rescues": rescued[-SHOWN:],
             "check_log": str(log) if log else None,
@@ -90,6 +93,12 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
             "undo": done.revert_command if done else None,
         },
     )
+
+
+def _reasons(ctx: Context, task: Task, why: Why, *, is_known: bool) -> list[str]:
+    """Return why `task` can be claimed or not, what only the user can change first."""
+    reasons = first([quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons], SHOWN)
+    return reasons if is_known or task.is_done else [trust.told(ctx, [task.id]), *reasons]
 
 
 def _nothing_delivered(git: Git, task: Task) -> list[str]:
@@ -104,16 +113,17 @@ def _nothing_delivered(git: Git, task: Task) -> list[str]:
 def waiting(ctx: Context) -> Reply:
     """Return the next task, and a line for each task that cannot be claimed, with the reason."""
     questions = ctx.store.ask()
-    following = held_out.next_here(ctx, questions).task
-    may = {task.id for task in questions.claimable()}
+    following = here.next_task(ctx, questions).task
+    may = {task.id for task in trust.known(ctx, questions.claimable())}
     unfinished = [task for task in questions.interesting() if not task.is_done]
     kept = [task for task in unfinished if task is following or task.id not in may]
     lines = [f"next: {overview.one_line(following)}"] if following else []
     facts = []
     for task in kept[:SHOWN]:
         why = questions.why(task.id)
-        reasons = [quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons[:SHOWN]]
-        facts.append({"id": task.id, "eligible": why.eligible, "reasons": reasons})
+        is_known = trust.knows(ctx, task)
+        reasons = _reasons(ctx, task, why, is_known=is_known)
+        facts.append({"id": task.id, "eligible": why.eligible and is_known, "reasons": reasons})
         if task is not following:
             lines += [overview.one_line(task), f"  {reasons[0]}"]
     if len(kept) > SHOWN:

@@ -104,6 +104,7 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
             "halts": list(view.halts),
             "look_at": list(view.look_at),
             "unproven": list(view.unproven),
+            "untrusted": list(view.untrusted),
             "rechecks": list(view.rechecks),
             "active": ctx.store.hooks_are_on(),
             "runs": [_run(seen, now) for seen in view.runs],

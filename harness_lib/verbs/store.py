@@ -108,7 +108,9 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     if args.to_file:
         if not isinstance(ctx.store, PgStore):
             raise UsageError("The list is in a file already.", "harness status")
+        mine = trust.is_whole(ctx, ctx.store.ask())
         count = moving.to_file(ctx.store, ctx.clock.now())
+        _stay_trusted(ctx, mine=mine)
         return Reply(f"{counted(count, 'task')} moved back to {ctx.store.list_file}.", next="harness status")
     if not isinstance(ctx.store, Store):
         raise UsageError("The list is in a database already.", "See where: harness store status")
@@ -117,9 +119,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     joining.prepare(ctx.git, _leaves(ctx.git, args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
     count = moving.to_database(ctx.store, link, ctx.clock)
-    if mine:
-        moved = Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)
-        trust.note(moved, moved.store.ask())
+    _stay_trusted(ctx, mine=mine)
     said = "\n".join(joining.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
     join = typed.harness("store", "join", link.url, "--list", link.name)
     return Reply(
@@ -128,6 +128,13 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         f"In a clone on another machine, type: {join}",
         next="harness status",
     )
+
+
+def _stay_trusted(ctx: Context, *, mine: bool) -> None:
+    """Note that the user trusts the list where it is now, if it was `mine` before."""
+    if mine:
+        moved = Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)
+        trust.note(moved, moved.store.ask())
 
 
 def _join(ctx: Context, args: Namespace) -> Reply:

@@ -56,13 +56,14 @@ def run(
     """Show the commands of the list, and record the user's trust after `yes` or their answer.
 
     `ask` shows a text and returns the answer of the user at a terminal; None where there is none.
-    `everything`: all commands, not the first 20. Exit 8 if nobody has said yes.
+    `everything`: all commands, not the first 20. Of a list that machines share, else only those that are new
+    here. Exit 8 if nobody has said yes.
     `yes` counts at a terminal, or where the user has set HARNESS_TRUST: an agent that we do not know has
     neither, and types whatever it is shown.
     Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the user read).
     """
     questions = ctx.store.ask()
-    commands = _commands(ctx, questions)
+    commands = _commands(ctx, questions, everything=everything)
     listing = _listing(commands, None if everything else SHOWN)
     extra = {
         "trusted": True,
@@ -72,7 +73,7 @@ def run(
         ],
         "count": len(commands),
     }
-    if trust.is_trusted(ctx, questions):
+    if trust.is_whole(ctx, questions):
         return Reply(
             f"{listing}\nThese are trusted already.",
             next=sessions.unless_held(questions, ctx, "harness start"),
@@ -110,10 +111,14 @@ def _note(ctx: Context, shown: Questions) -> None:
     trust.note(ctx, questions)
 
 
-def _commands(ctx: Context, questions: Questions) -> list[Command]:
-    """Return each different command once, in the order of the list."""
+def _commands(ctx: Context, questions: Questions, *, everything: bool) -> list[Command]:
+    """Return each different command once, in the order of the list; unless `everything`, as `run` says."""
     tasks_by_command: dict[tuple[str, str], list[str]] = {}
+    shows_new = trust.is_trusted(ctx, questions) and not everything
+    new = frozenset(trust.unknown(ctx, questions) if shows_new else ())
     for row in questions.commands():
+        if new and row.task not in new:
+            continue
         where = f" in {row.cwd}" if row.cwd else ""
         if row.check:
             tasks_by_command.setdefault((f"check{where}", row.check), []).append(row.task)
@@ -121,7 +126,7 @@ def _commands(ctx: Context, questions: Questions) -> list[Command]:
             tasks_by_command.setdefault(("cleanup", row.cleanup), []).append(row.task)
     commands = [Command(purpose, text, tuple(tasks)) for (purpose, text), tasks in tasks_by_command.items()]
     script = ctx.root.init_script
-    if script.is_file():
+    if script.is_file() and not new:
         size = f"{script.stat().st_size} bytes; read it before you say yes"
         commands.insert(0, Command("init script", f"{script} ({size})", ()))
     return commands

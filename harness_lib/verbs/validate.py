@@ -17,7 +17,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
+from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError
 from harness_lib.rules import attempts, rechecks
 from harness_lib.runs import overview
 from harness_lib.system.git import trees
@@ -33,6 +33,7 @@ SHOWN = 20
 TAIL_LINES = 20
 LINE_LENGTH = 300
 NO_CHECK = "no check"
+NOT_TRUSTED = "not trusted"
 SHORT = 12
 
 
@@ -66,7 +67,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 class Result(NamedTuple):
-    """The result of one task's check; `verdict` is `pass`, a category, or `no check`."""
+    """The result of one task's check; `verdict` is `pass`, a category, `no check` or `not trusted`."""
 
     task: Task
     verdict: str
@@ -156,7 +157,10 @@ def _single(ctx: Context, task: Task) -> Result:
 
 
 def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
-    """Yield the result of each task's check; a check that several tasks share runs once."""
+    """Yield the result of each task's check; a check that several tasks share runs once.
+
+    One whose commands are not trusted here does not run.
+    """
     known: dict[rechecks.Key, Checked] = {}
     for task in tasks:
         if not check_of(task).is_given and (task.is_done or attempts.asks_a_person(task)):
@@ -170,6 +174,8 @@ def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
             known[key] = known.get(key) or _run(ctx, task)
         except ConfigError as error:
             yield Result(task, "CONFIG", error.message)
+        except UntrustedTaskError as error:
+            yield Result(task, NOT_TRUSTED, f"{error.message} {error.hint}")
         else:
             yield Result(task, known[key].verdict, known[key].message, known[key])
 

@@ -62,7 +62,7 @@ def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhi
     script = tmp_path / "harness-init.sh"
     place = SimpleNamespace(path=tmp_path, init_script=script)
     git = SimpleNamespace(common_dir=tmp_path)
-    ctx: Any = SimpleNamespace(git=git, root=place, store=SimpleNamespace(shared=True))
+    ctx: Any = SimpleNamespace(git=git, main=git, root=place, store=SimpleNamespace(shared=True))
     both = run_by(STATE)
     trust.note_at(tmp_path, tmp_path, run_by(State(tasks=STATE.tasks[:1])), mark="before")
 
@@ -74,9 +74,33 @@ def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhi
             trust.note_at(tmp_path, tmp_path, both, mark="later")
             return super().commands()
 
-    assert trust.is_trusted(ctx, Asked(State(tasks=STATE.tasks[:1]), datetime.now(timezone.utc)))
+    assert trust.unknown(ctx, Asked(State(tasks=STATE.tasks[:1]), datetime.now(timezone.utc))) == ()
     noted = json.loads((tmp_path / "harness" / "trust.json").read_text())[str(tmp_path)]
     assert (noted["each"], noted["mark"]) == (sorted(both.each), "later")
+
+
+def test_the_commands_of_a_shared_list_are_read_once_until_they_change(tmp_path: Path) -> None:
+    git = SimpleNamespace(common_dir=tmp_path)
+    root = SimpleNamespace(path=tmp_path, init_script=tmp_path / "harness-init.sh")
+    ctx: Any = SimpleNamespace(git=git, main=git, root=root, store=SimpleNamespace(shared=True))
+    looks: list[str] = []
+
+    class Asked(Answers):
+        def commands(self) -> tuple[TaskCommands, ...]:
+            looks.append(self.commands_mark())
+            return super().commands()
+
+    first, both = (Asked(State(tasks=STATE.tasks[:n]), datetime.now(timezone.utc)) for n in (1, 2))
+    assert trust.unknown(ctx, first) == (STATE.tasks[0].id,)
+    assert not trust.is_trusted(ctx, first)
+    trust.note_at(tmp_path, tmp_path, run_by(State(tasks=STATE.tasks[:1])), mark=first.commands_mark())
+    looks.clear()
+
+    assert [trust.unknown(ctx, each) for each in (first, both, both)] == [(), *2 * [(STATE.tasks[1].id,)]]
+    assert (trust.knows(ctx, STATE.tasks[0]), trust.knows(ctx, *STATE.tasks[:2])) == (True, False)
+    assert trust.is_trusted(ctx, both)
+    assert not trust.is_whole(ctx, both)
+    assert len(looks) == 1
 
 
 @pytest.mark.parametrize("tracked", [True, False])

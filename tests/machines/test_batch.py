@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.attempts import turn
-from tests.machines.world import MAIN, World, held, pushes
+from tests.machines.world import MAIN, World, held, pushes, wait_for_merge
 from tests.system.git.gitrepo import sh
 from tests.waiting import until
 
 LEASE = 4.0
-
-
-def wait_for_merge(world: World, mine: turn.Turn, *tasks: str) -> None:
-    """Return once the checked work of `tasks` waits; keep the turn until then, however slow they are."""
-    store = world.machines[0].context("looks").store
-
-    def waits() -> bool:
-        mine.keep()
-        intents = [task.intent and task.intent.action for task in store.ask().search()]
-        return len(world.refs("ready")) == len(tasks) and set(intents) == {"merge"}
-
-    until("work that waits", waits)
 
 
 def test_work_of_several_machines_is_pushed_once(world: World) -> None:

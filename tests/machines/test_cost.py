@@ -108,7 +108,7 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
         cost(checkpoint, step="1/2", text="half", id=None),
         # Its check fails.
         cost(finish, id=None, already_done=False, merge=None, merge_command=None),
-    ] == [(65, 1), (37, 1), (24, 1), (44, 1)]
+    ] == [(66, 1), (35, 1), (23, 1), (43, 1)]
 
 
 def test_a_checkpoint_reads_the_work_tree_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

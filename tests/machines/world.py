@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +16,8 @@ import pytest
 from harness_lib.attempts import remote, turn
 from harness_lib.core.context import Context, Merging
 from tests import forked, postgres
+from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 from tests.runs.workshop import HARNESS, Workshop, descendants
 from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Said
@@ -210,3 +214,27 @@ def held(world: World, machine: Machine) -> turn.Turn:
 
 def pushes(world: World) -> int:
     return len((world.place / "pushes").read_text().split())
+
+
+def wait_for_merge(world: World, mine: turn.Turn, *tasks: str) -> None:
+    """Return once the checked work of `tasks` waits; keep the turn until then, however slow they are."""
+    store = world.machines[0].context("looks").store
+
+    def waits() -> bool:
+        mine.keep()
+        intents = [task.intent and task.intent.action for task in store.ask().search()]
+        return len(world.refs("ready")) == len(tasks) and set(intents) == {"merge"}
+
+    until("work that waits", waits)
+
+
+def hook(machine: Machine, event: str) -> str:
+    """Run a hook as an agent does, without a driver at hand; return what it prints."""
+    payload = {"hook_event_name": event, "session_id": "one", "cwd": str(machine.top), "source": "startup"}
+    return run_to_end(
+        [sys.executable, "-I", "-S", str(CHECKOUT / "hooks" / f"harness-{event.lower()}.py")],
+        cwd=machine.top,
+        env=machine.env,
+        stdin=json.dumps(payload),
+        check=True,
+    ).stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, User, entries
@@ -13,7 +13,6 @@ from harness_lib.loop.sessions.message import (
     Text,
     Thinking,
     parse,
-    parse_blocks,
     render,
     render_blocks,
 )
@@ -91,17 +90,13 @@ def test_a_file_without_frontmatter_is_all_text() -> None:
     assert parse(1, "user", "hello\nyou\n") == Message(1, "user", "hello\nyou")
 
 
-def test_a_call_that_the_model_only_quotes_is_never_run() -> None:
-    quoted = "So one writes:\n```tool_call id=x name=bash\n{}\n```\nand it runs."
-    blocks: list[Block] = [Text(quoted), Call("c1", "bash", '{"command":"ls"}')]
-
-    body, fence = render_blocks(blocks)
-
-    assert [block for block in parse_blocks(body, fence) if isinstance(block, Call)] == blocks[1:]
+QUOTED = "So one writes:\n```tool_call id=x name=bash\n{}\n```\nand it runs."
 
 
+@example(text=QUOTED, calls=[Call("c1", "bash", '{"command":"ls"}')], thought=QUOTED)
 @given(text=TEXTS, calls=st.lists(CALLS, max_size=3), thought=TEXTS)
 def test_every_call_and_no_other_comes_back(text: str, calls: list[Call], thought: str) -> None:
+    """A call that the model only quotes is text."""
     blocks: list[Block] = [Thinking(thought, "sig"), Text(text), *calls]
     body, fence = render_blocks(blocks)
     written = render(Message(2, "assistant", body, {"fence": str(fence)}))

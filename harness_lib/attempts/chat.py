@@ -126,15 +126,11 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Let the checkout go back to where the attempt began, and others merge the work, if they are to."""
-    if not ctx.merging.proposes:
-        return _collected(ctx, session, task)
-    # Once others have merged a pull request, what is still to come needs another one.
-    for sentence in publish.look(ctx):
-        ctx.say(sentence)
-    return publish.propose(ctx, session, task, ())
-
-
-def _collected(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    if ctx.merging.proposes:
+        # Once others have merged a pull request, what is still to come needs another one.
+        for sentence in publish.look(ctx):
+            ctx.say(sentence)
+        return publish.propose(ctx, session, task, ())
     # Killed in between, the task is completed by whoever looks what waits next.
     ended = publish.propose(ctx, session, task, ())
     commit = outcome.intent_of(task).commit or ""

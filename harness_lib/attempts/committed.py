@@ -151,7 +151,18 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
     """
     trust.require(ctx, ctx.store.ask())
     with _place(ctx) as place:
-        yield _set_up(ctx, place, commit)
+        path, made, ready = place.worktree(0), place.path / MADE, place.path / READY
+        git = clones.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
+        if git is None:
+            ready.unlink(missing_ok=True)
+            clones.remove(ctx.git, path)
+            git = worker_worktrees.checkout_clean(ctx, path, commit).git
+            atomic.write(made, commit.encode(), durable=False)
+        view = ctx.at(git)
+        if not ready.exists():
+            worker_worktrees.set_up(view)
+            atomic.write(ready, b"", durable=False)
+        yield view
         if not recheck.unknown(ctx, commit):
             worker_worktrees.drop_checks(ctx, place)
 
@@ -166,21 +177,6 @@ def _place(ctx: Context) -> Iterator[worker_worktrees.Place]:
         if not is_free:
             raise HeldError("The final check goes on already.", f"Wait until it ends, then type: {COMMAND}")
         yield place
-
-
-def _set_up(ctx: Context, place: worker_worktrees.Place, commit: str) -> Context:
-    path, made, ready = place.worktree(0), place.path / MADE, place.path / READY
-    git = clones.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
-    if git is None:
-        ready.unlink(missing_ok=True)
-        clones.remove(ctx.git, path)
-        git = worker_worktrees.checkout_clean(ctx, path, commit).git
-        atomic.write(made, commit.encode(), durable=False)
-    view = ctx.at(git)
-    if not ready.exists():
-        worker_worktrees.set_up(view)
-        atomic.write(ready, b"", durable=False)
-    return view
 
 
 LOCK = "proving.lock"

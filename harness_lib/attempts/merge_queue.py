@@ -79,19 +79,15 @@ def _hand_over_or_merge(ctx: Context, session: Session, task: Task, oid: str) ->
         is_kept = snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready").done
     said = _stand_on(ctx, task, oid)
     if is_kept and ctx.merging.by not in ("", ctx.owner.worker):
-        return outcome.Ended(_hand_over(ctx, task, said), None)
+        # The worker of the run that merges gets the claim.
+        with ctx.store.transaction("tasks") as tx:
+            mine = outcome.require_claim(tx, task)
+            mine = mine._replace(look_at=(*mine.look_at, *said))
+            seconds = ctx.lease_seconds if tx.concurrent else None
+            handed = transitions.hand_over(mine, worker=ctx.merging.by, now=tx.now, lease_seconds=seconds)
+            tx.replace(handed)
+        return outcome.Ended(handed, None)
     return merge_in_turn(ctx, session, task, said)
-
-
-def _hand_over(ctx: Context, task: Task, said: Sequence[str]) -> Task:
-    """Let the worker of the run that merges have the claim of `task`; add `said` to what to review."""
-    with ctx.store.transaction("tasks") as tx:
-        mine = outcome.require_claim(tx, task)
-        mine = mine._replace(look_at=(*mine.look_at, *said))
-        seconds = ctx.lease_seconds if tx.concurrent else None
-        handed = transitions.hand_over(mine, worker=ctx.merging.by, now=tx.now, lease_seconds=seconds)
-        tx.replace(handed)
-    return handed
 
 
 def queued(questions: Questions, worker: str) -> list[Task]:

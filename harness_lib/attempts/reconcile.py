@@ -243,21 +243,18 @@ def _has_moved(ctx: Context, task: Task) -> bool:
 def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """Recover `task`, whose work tree is gone or on another machine."""
     if ctx.store.shared is None:
-        return _give_up_lost(ctx, session, task)
+        reason = (
+            f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
+        )
+        if not task.worktree:
+            reason = f"the lease of {task.claimed_by} ran out, and where it worked is not known; "
+            reason += "nothing was touched"
+        commit = task.intent.commit if task.intent else None
+        if commit and recovery.is_object(commit) and ctx.git.exists(commit):
+            ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
+        ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+        return interrupted.log(ctx, session, task, "mark failed", reason), ended
     return takeover.recover(ctx, session, task)
-
-
-def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
-    reason = (
-        f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
-        if task.worktree
-        else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
-    )
-    commit = task.intent.commit if task.intent else None
-    if commit and recovery.is_object(commit) and ctx.git.exists(commit):
-        ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
-    ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-    return interrupted.log(ctx, session, task, "mark failed", reason), ended
 
 
 def _recover_one(

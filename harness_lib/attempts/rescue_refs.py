@@ -247,33 +247,26 @@ MEGABYTES = 500
 def sweep(ctx: Context) -> tuple[str, ...]:
     """Remove what is older than an hour (notes: a week) and belongs to no living command; return warnings."""
     try:
-        _temporary_files(ctx)
+        ctx.store.sweep()
+        for path, _, _ in os.walk(ctx.root.private):
+            atomic.sweep(Path(path), "*")
+        # Attempts are recovered from here in other work trees, too.
+        git, others = ctx.git, ctx.git.common_dir / "worktrees"
+        for directory in (git.git_dir, git.common_dir, *others.glob("*/")):
+            atomic.sweep(directory, "harness-*")
         SeedLock(ctx.root.path, ctx.clock).sweep()
-        _copies(ctx)
+        old = list(_old_copies(ctx))
+        in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate} if old else ()
+        # Held even if there is nothing to remove: this also clears the locks of a killed git.
+        with locks.hold(git):
+            for ref, oid in old:
+                if oid not in in_use:
+                    git.delete_ref(ref, oid)
         session_notes.sweep(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
     except (OSError, HarnessError) as error:
         # They do no harm: the next session tries again.
         return (f"What killed commands had left could not be removed: {error}",)
     return ()
-
-
-def _temporary_files(ctx: Context) -> None:
-    ctx.store.sweep()
-    for path, _, _ in os.walk(ctx.root.private):
-        atomic.sweep(Path(path), "*")
-    # Attempts are recovered from here in other work trees, too.
-    for directory in (ctx.git.git_dir, ctx.git.common_dir, *(ctx.git.common_dir / "worktrees").glob("*/")):
-        atomic.sweep(directory, "harness-*")
-
-
-def _copies(ctx: Context) -> None:
-    old = list(_old_copies(ctx))
-    in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate} if old else ()
-    # Held even if there is nothing to remove: this also clears the locks of a killed git.
-    with locks.hold(ctx.git):
-        for ref, oid in old:
-            if oid not in in_use:
-                ctx.git.delete_ref(ref, oid)
 
 
 def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:

@@ -89,18 +89,15 @@ class GitError(EnvSetupError):
         self.argv = tuple(argv)
         self.returncode = returncode
         self.stderr = os.fsdecode(stderr).strip()[-STDERR_TAIL:]
+        # Without the settings that harness gives it: they say nothing about a failure.
+        words = list(argv)
+        while words[:1] == ["-c"]:
+            del words[:2]
+        shown = cut(" ".join(words), SHOWN)
         super().__init__(
-            f"`git {_shown(argv)}` failed with {returncode}: {self.stderr or 'no message'}",
+            f"`git {shown}` failed with {returncode}: {self.stderr or 'no message'}",
             self.cure,
         )
-
-
-def _shown(argv: Sequence[str]) -> str:
-    """Return the command without the settings that harness gives it: they say nothing about a failure."""
-    words = list(argv)
-    while words[:1] == ["-c"]:
-        del words[:2]
-    return cut(" ".join(words), SHOWN)
 
 
 class GitFailedByMachineError(GitError, AwayError):

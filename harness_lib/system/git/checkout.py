@@ -182,9 +182,13 @@ def write_exactly(git: Git, files: Mapping[str, Entry], modes: Mapping[str, int]
         with scratch_directory(git) as place:
             copy = place / "file"
             for (path, (mode, _)), content in zip(free.items(), _contents(git, free.values()), strict=True):
-                _make_copy(copy, mode, content, git.top / path)
-                if path in modes and mode != SYMLINK:
-                    copy.chmod(modes[path])
+                if mode == SYMLINK:
+                    copy.symlink_to(os.fsdecode(content))
+                else:
+                    copy.write_bytes(content)
+                    _take_bits(copy, mode, git.top / path)
+                    if path in modes:
+                        copy.chmod(modes[path])
                 _move(copy, git.top / path)
     return [path for path in files if path not in free]
 
@@ -244,14 +248,6 @@ def _removed_if_empty(directory: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _make_copy(copy: Path, mode: str, content: bytes, like: Path) -> None:
-    if mode == SYMLINK:
-        copy.symlink_to(os.fsdecode(content))
-        return
-    copy.write_bytes(content)
-    _take_bits(copy, mode, like)
 
 
 def _take_bits(copy: Path, mode: str, like: Path) -> None:

@@ -102,7 +102,13 @@ def take_back(git: Git) -> None:
         return
     head = git.head()
     if head is not None and git.exists(new) and not git.is_ancestor(new, head):
-        _go_back(git, new, head, set(trees.changed(git, old, new)))
+        step = _step(git, new, head)
+        written = set(trees.changed(git, old, new)).difference(step.blocked)
+        absent = {path for path, (_, after) in trees.changed(git, new, head).items() if after is None}
+        # Absent ones too: a directory that was made for one of them may be empty.
+        put = {path: entry for path, entry in step.put.items() if path in written}
+        checkout.move(git, put, sorted(absent & written), untouched=step.is_untouched)
+        restore.unstage(git, written)
     atomic.remove(journal)
 
 
@@ -131,16 +137,6 @@ def _index_is(git: Git, commit: str) -> bool:
 
 def _journal(git: Git) -> Path:
     return git.git_dir / JOURNAL
-
-
-def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
-    step = _step(git, new, head)
-    written = paths.difference(step.blocked)
-    absent = {path for path, (_, after) in trees.changed(git, new, head).items() if after is None}
-    # Absent ones too: a directory that was made for one of them may be empty.
-    put = {path: entry for path, entry in step.put.items() if path in written}
-    checkout.move(git, put, sorted(absent & written), untouched=step.is_untouched)
-    restore.unstage(git, written)
 
 
 def _step(git: Git, old: str, new: str) -> _Step:

@@ -241,7 +241,14 @@ def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
     if not files:
         return []
     with trees.scratch_directory(git) as place:
-        _lay_out(git, place, rules_then, [path for path in files if _is_rules(path) and path not in changed])
+        # The old rules, and the present rules in ignored directories.
+        for path, (mode, oid) in only_rules(git, rules_then).items():
+            if mode != trees.SYMLINK:
+                _write_rules(place / path, git.run("cat-file", "blob", oid).stdout)
+        for path in files:
+            present = git.top / path
+            if _is_rules(path) and path not in changed and present.is_file() and not present.is_symlink():
+                _write_rules(place / path, present.read_bytes())
         hidden_then = among_ignored(git, files, place)
     return [path for path in files if path not in hidden_then]
 
@@ -285,16 +292,6 @@ def rules_in(files: Mapping[str, trees.Entry]) -> dict[str, trees.Entry]:
 
 def _is_rules(path: str) -> bool:
     return path.rpartition("/")[2] == RULES
-
-
-def _lay_out(git: Git, place: Path, rules_then: str, present: Collection[str]) -> None:
-    """Write the old rules into `place`, and the present rules in ignored directories."""
-    for path, (mode, oid) in only_rules(git, rules_then).items():
-        if mode != trees.SYMLINK:
-            _write_rules(place / path, git.run("cat-file", "blob", oid).stdout)
-    for path in present:
-        if (git.top / path).is_file() and not (git.top / path).is_symlink():
-            _write_rules(place / path, (git.top / path).read_bytes())
 
 
 def _write_rules(path: Path, content: bytes) -> None:

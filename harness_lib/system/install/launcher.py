@@ -28,15 +28,14 @@ DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "ric
 def python(code: str, dependencies: tuple[str, ...] = DEPENDENCIES) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
+    # Directories of PYTHONPATH are the user's, and skipped.
+    foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
+    specs = (PathFinder.find_spec(name, path) for name in dependencies)
+    homes = (str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin)
+    packages = list(dict.fromkeys((str(_HOME), *homes)))
     # After the standard library, so that nothing can replace a part of it.
-    return [
-        sys.executable,
-        *setting,
-        "-I",
-        "-S",
-        "-c",
-        f"import sys; sys.path += {_packages(dependencies)!r}; {code}",
-    ]
+    return [sys.executable, *setting, "-I", "-S", "-c", f"import sys; sys.path += {packages!r}; {code}"]
 
 
 def harness() -> list[str]:
@@ -113,18 +112,6 @@ def has_packages(environ: Mapping[str, str]) -> bool:
         return True
     data, wanted = private_env.data_directory(environ), private_env.recipe(_OF_HS)
     return private_env.is_ready(private_env.environment(data, wanted), wanted)
-
-
-def _packages(dependencies: tuple[str, ...]) -> list[str]:
-    """Return the directories of this package and of its dependencies, its own first.
-
-    Directories of PYTHONPATH are the user's, and skipped.
-    """
-    foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
-    specs = (PathFinder.find_spec(name, path) for name in dependencies)
-    homes = (str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin)
-    return list(dict.fromkeys((str(_HOME), *homes)))
 
 
 def enter(environ: Mapping[str, str], launcher: str, requirements: Path = private_env.REQUIREMENTS) -> None:

@@ -59,7 +59,10 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     above = (directory for start in starts for directory in upwards(start))
     root = next((each for each in above if _holds_state(each) and _is_ours(each)), None)
     if root is not None:
-        return (_original(root, data) if _is_bare(root) else None) or root
+        if any(os.path.lexists(os.path.join(root, name)) for name in (PRIVATE_DIR, ENABLE_FLAG)):
+            return root
+        # Nobody has worked with the list there: git may have put it there.
+        return _original(root, data) or root
     repositories = {start: _repository(start) for start in starts}
     noted = (_remembered(start, found, data) for start, found in repositories.items())
     return next(filter(None, noted), None) or _with_backup_copy(repositories)
@@ -184,11 +187,6 @@ def _holds_state(directory: str) -> bool:
         # Usually missing; a directory that cannot be read belongs to another user.
         is_kept = False
     return is_kept or os.path.isfile(os.path.join(private, LINK))
-
-
-def _is_bare(root: str) -> bool:
-    """Return whether nobody has worked with the list in `root`: git may have put it there."""
-    return not any(os.path.lexists(os.path.join(root, name)) for name in (PRIVATE_DIR, ENABLE_FLAG))
 
 
 def _original(root: str, data: str) -> str | None:

@@ -72,7 +72,14 @@ def write(note: str, data: bytes) -> None:
 
 def _write(note: str, data: bytes) -> None:
     directory, name = os.path.split(note)
-    _make_directory(directory)
+    private = directory if os.path.basename(directory) == PRIVATE_DIR else os.path.dirname(directory)
+    if not os.path.isdir(private):
+        os.makedirs(private, _PRIVATE, exist_ok=True)
+        ignore = nofollow.ignore_file(private)
+        if ignore is not None:
+            with os.fdopen(nofollow.descriptor(ignore, os.O_WRONLY | os.O_CREAT), "wb") as stream:
+                stream.write(nofollow.RULES)
+    os.makedirs(directory, _PRIVATE, exist_ok=True)
     # Named as by `atomic`, so that a leftover is swept in the same way.
     temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
     with os.fdopen(nofollow.descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
@@ -112,14 +119,3 @@ def sweep(root: str, before: float) -> None:
             last = written(note)
             if last is not None and last < before:
                 remove(note)
-
-
-def _make_directory(directory: str) -> None:
-    private = directory if os.path.basename(directory) == PRIVATE_DIR else os.path.dirname(directory)
-    if not os.path.isdir(private):
-        os.makedirs(private, _PRIVATE, exist_ok=True)
-        ignore = nofollow.ignore_file(private)
-        if ignore is not None:
-            with os.fdopen(nofollow.descriptor(ignore, os.O_WRONLY | os.O_CREAT), "wb") as stream:
-                stream.write(nofollow.RULES)
-    os.makedirs(directory, _PRIVATE, exist_ok=True)

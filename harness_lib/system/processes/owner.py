@@ -303,7 +303,9 @@ def may_live(root: str, record: Record, caller: str, now: float) -> bool:
     if found != "unknown":
         return found == "alive"
     if _is_sandboxed(record):
-        return now - _last_sign(root, record) < SANDBOX_SECONDS
+        notes = (session_notes.path(root, kind, record.agent_session_id) for kind in ("seen", "beats"))
+        signs = (session_notes.written(note) for note in notes)
+        return now - max([record.started, *(sign for sign in signs if sign is not None)]) < SANDBOX_SECONDS
     return not record.started or now - record.started < FOREIGN_SECONDS
 
 
@@ -320,12 +322,3 @@ def show_alive(root: str, agent_session_id: str) -> None:
     """Note that the agent session is alive; a failure is ignored, as any note may be lost."""
     with suppress(OSError):
         session_notes.write(session_notes.path(root, "seen", agent_session_id), b"")
-
-
-def _last_sign(root: str, record: Record) -> float:
-    who = record.agent_session_id
-    signs = (
-        session_notes.written(session_notes.path(root, "seen", who)),
-        session_notes.written(session_notes.path(root, "beats", who)),
-    )
-    return max([record.started, *(sign for sign in signs if sign is not None)])

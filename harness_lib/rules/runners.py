@@ -241,7 +241,11 @@ def started_by(command: str) -> list[Runner]:
 
 def _of(words: list[str]) -> Runner | None:
     """Return the runner that `words` start, unless they have unusual options."""
-    runner, rest = _named_runner(_unwrapped(words))
+    # Without leading settings and without a program that only wraps another one.
+    while words and re.match(r"[A-Za-z_]\w*=", words[0]):
+        words = words[1:]
+    wrapper = next((each for each in _WRAPPERS if tuple(words[: len(each)]) == each), ())
+    runner, rest = _named_runner(words[len(wrapper) :])
     options = [word for word in rest if word.startswith("-")]
     quiet = sum(word == "--quiet" or bool(re.fullmatch(r"-[vsxl]*q[vsxl]*", word)) for word in options)
     plugins = [after for word, after in pairwise(rest) if word == "-p"]
@@ -251,14 +255,6 @@ def _of(words: list[str]) -> Runner | None:
     if runner is None or is_odd:
         return None
     return runner if all(re.fullmatch(runner.options, word) for word in options) else None
-
-
-def _unwrapped(words: list[str]) -> list[str]:
-    """Return `words` without leading settings and without a program that only wraps another one."""
-    while words and re.match(r"[A-Za-z_]\w*=", words[0]):
-        words = words[1:]
-    wrapper = next((each for each in _WRAPPERS if tuple(words[: len(each)]) == each), ())
-    return words[len(wrapper) :]
 
 
 def _named_runner(words: list[str]) -> tuple[Runner | None, list[str]]:

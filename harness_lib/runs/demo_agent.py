@@ -41,11 +41,7 @@ def _say(line: str) -> None:
 def _add(_brief: str) -> None:
     CODE.write_text(ADD, encoding="utf-8")
     _say("calc.py is written; now everything is killed")
-    _kill_the_run()
-
-
-def _kill_the_run() -> None:
-    """Kill the run and the worker that this agent works for, as a crash of the machine would."""
+    # As a crash of the machine would: the run and the worker that this agent works for.
     run = Context(env=os.environ, cwd=Path.cwd()).store.ask().sessions()[0].pid
     assert run is not None
     above = list(process.ancestors())

@@ -136,14 +136,11 @@ def _target(git: Git, asked: str | None) -> str:
         return branch
     if not existing or asked is None:
         raise target_branch.error(git, branch)
-    raise _no_branch(target_branch.short(branch), existing)
-
-
-def _no_branch(name: str, existing: list[str]) -> UsageError:
+    name = target_branch.short(branch)
     theirs = [target_branch.short(ref) for ref in existing if not ref.startswith(target_branch.WAITING)]
     alike = difflib.get_close_matches(name, theirs, n=NAMED)
     named = some(list(dict.fromkeys([*alike, *theirs])), NAMED)
-    return UsageError(
+    raise UsageError(
         f"There is no branch {name}.",
         f"There are: {named}. Or make it first: git branch NAME",
     )

@@ -112,22 +112,18 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     env = owner.without_agent(ctx.env)
     env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}
     demo_ctx = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
-    _prepare(demo_ctx, project, show)
+    show(f"a project in {project}, six tasks with dependencies and a check each:")
+    Git.init(project)
+    init.run(demo_ctx, project)
+    for wish in TASKS:
+        task = add.run(demo_ctx, wish).task
+        assert task is not None
+        after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
+        show(f"  {task.id} {task.title}{after}")
     killed = _work(demo_ctx, project, show)
     questions = demo_ctx.store.ask()
     broken = [promise for promise, kept in _promises(demo_ctx, questions, killed=killed) if not kept]
     return _reply(demo_ctx, project, broken)
-
-
-def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
-    show(f"a project in {project}, six tasks with dependencies and a check each:")
-    Git.init(project)
-    init.run(ctx, project)
-    for wish in TASKS:
-        task = add.run(ctx, wish).task
-        assert task is not None
-        after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
-        show(f"  {task.id} {task.title}{after}")
 
 
 def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:

@@ -50,7 +50,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     with rights.change(ctx) as tx:
         resets = [_reset(tx, ctx, word) for word in dict.fromkeys(args.ids)]
         then = ownership.next_command(ctx, tx)
-    return _reply(resets, tuple(tx.warnings), then)
+    revived = [task for each in resets for task in each.revived]
+    return Reply(
+        "\n".join(line for each in resets for line in _said(each)),
+        task=resets[0].new,
+        next=then,
+        warnings=tuple(tx.warnings),
+        extra={"revived": [task.id for task in revived[:NAMED]], "revived_count": len(revived)},
+    )
 
 
 def _reset(tx: Tx, ctx: Context, word: str) -> Reset:
@@ -95,17 +102,6 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
         else:
             tx.forget_attempts(task.attempts)
     return [task for task in tx.tasks(each.id for each in before[1:]) if task.id not in again]
-
-
-def _reply(resets: Sequence[Reset], warnings: tuple[str, ...], then: str | None) -> Reply:
-    revived = [task for each in resets for task in each.revived]
-    return Reply(
-        "\n".join(line for each in resets for line in _said(each)),
-        task=resets[0].new,
-        next=then,
-        warnings=warnings,
-        extra={"revived": [task.id for task in revived[:NAMED]], "revived_count": len(revived)},
-    )
 
 
 def _said(reset: Reset) -> Iterator[str]:

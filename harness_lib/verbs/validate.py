@@ -97,7 +97,10 @@ def run(ctx: Context, task_id: str | None, *, everything: bool) -> Reply:
         results = [_single(ctx, tasks[0])]
     else:
         results = list(_all(ctx, tasks))
-    return _reply(ctx, results, _changed(ctx, before), single=task_id is not None)
+    after = ctx.capture()
+    # Files that existed before, and are other ones now or gone.
+    changed = [path for path, (old, _) in trees.changed(ctx.git, before, after).items() if old is not None]
+    return _reply(ctx, results, changed, single=task_id is not None)
 
 
 def final_check(ctx: Context) -> Reply:
@@ -183,12 +186,6 @@ def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
 def _run(ctx: Context, task: Task) -> Checked:
     ctx.busy(f"checking {task.id} …")
     return check.run_check(ctx, task, log_name="validate")
-
-
-def _changed(ctx: Context, before: str) -> list[str]:
-    """Return the files that existed before and have changed or are gone."""
-    after = ctx.capture()
-    return [path for path, (old, _new) in trees.changed(ctx.git, before, after).items() if old is not None]
 
 
 def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: bool) -> Reply:

@@ -40,7 +40,15 @@ def _edited(runtime: Runtime, tool_input: Json) -> Change:
         raise ToolError("edits must be a list of objects")
     text = files.read(path)
     lines = files.split(text)
-    edited = _apply(lines, [_edit(edit, lines) for edit in edits])
+    changes = [_edit(edit, lines) for edit in edits]
+    # Those at one place follow each other as they were given.
+    ordered = sorted(changes, key=lambda change: (change.start, change.rank, change.stop))
+    for before, after in pairwise(ordered):
+        if after.start < before.stop:
+            raise ToolError(f"two edits change line {after.start + 1}; make them one")
+    edited = list(lines)
+    for change in reversed(ordered):
+        edited[change.start : change.stop] = change.lines
     ends = "\n" if edited and (text.endswith("\n") or not text) else ""
     return Change(path, text, "\n".join(edited) + ends)
 
@@ -103,18 +111,6 @@ def _content(value: object) -> list[str]:
         raise ToolError("content must be a list of lines or a text")
     # A model may have copied the anchors along.
     return [re.sub(_COPIED, "", line) for line in lines]
-
-
-def _apply(lines: list[str], changes: list[_Edit]) -> list[str]:
-    """Return the lines after all changes; those at one place follow each other as they were given."""
-    ordered = sorted(changes, key=lambda change: (change.start, change.rank, change.stop))
-    for before, after in pairwise(ordered):
-        if after.start < before.stop:
-            raise ToolError(f"two edits change line {after.start + 1}; make them one")
-    edited = list(lines)
-    for change in reversed(ordered):
-        edited[change.start : change.stop] = change.lines
-    return edited
 
 
 TOOL = Builtin(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import uuid4
@@ -129,7 +129,14 @@ class Pending(RowsAnswers):
         return self._store.remembered(error)
 
     def _find(self, query: str, *values: object) -> tuple[Task, ...]:
-        return self._seen(rows.tasks(self._connection(), query, self._key, *values))
+        tasks = []
+        for task, ver in rows.tasks(self._connection(), query, self._key, *values):
+            if self._vers.get(task.id) != ver:
+                # The change of another process is seen only before the row is locked.
+                self._tasks[task.id] = task
+                self._vers[task.id] = ver
+            tasks.append(self._tasks[task.id])
+        return tuple(tasks)
 
     def _locked(self, query: str, how: str, *values: object) -> Task | None:
         """Return the task that `query` finds; of a narrow change nobody else may change it from now on."""
@@ -137,17 +144,6 @@ class Pending(RowsAnswers):
         if found is not None:
             self._held.add(found.id)
         return found
-
-    def _seen(self, found: Iterable[tuple[Task, int]]) -> tuple[Task, ...]:
-        """Return tasks that were read as this change has left them, and remember their `ver`."""
-        tasks = []
-        for task, ver in found:
-            if self._vers.get(task.id) != ver:
-                # The change of another process is seen only before the row is locked.
-                self._tasks[task.id] = task
-                self._vers[task.id] = ver
-            tasks.append(self._tasks[task.id])
-        return tuple(tasks)
 
     def task(self, task_id: str) -> Task | None:
         if task_id in self._added or task_id in self._held:

@@ -21,7 +21,7 @@ An `action` or `said` after a trouble says that it is over.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from harness_lib.agents import registry, resets, stream
@@ -66,17 +66,7 @@ def _read(report: Report, line: str, now: datetime) -> Report:
     step = event.get("action")
     if step is not None:
         report = stream.acted(report, "action", step, step if isinstance(step, str) else "")
-    return _trouble(stream.spoke(report, stream.text(event, "said")), event, now)
-
-
-def _known(template: str = "") -> list[Launch]:
-    """Return how the known agents are started that `template` names; all for an empty one."""
-    adapters = registry.ADAPTERS.values()
-    found = (each for each in adapters if not template or re.search(rf"\b{each.program}\b", template))
-    return [each.launch("") for each in found]
-
-
-def _trouble(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    report = stream.spoke(report, stream.text(event, "said"))
     if "limit_resets_at" in event:
         seconds = stream.number(event, "limit_resets_at")
         said = stream.text(event, "limit_resets_at")
@@ -86,3 +76,10 @@ def _trouble(report: Report, event: Mapping[str, object], now: datetime) -> Repo
         if event.get(kind):
             report = stream.troubled(report, of_kind(kind, stream.text(event, kind) or kind, now, None))
     return report
+
+
+def _known(template: str = "") -> list[Launch]:
+    """Return how the known agents are started that `template` names; all for an empty one."""
+    adapters = registry.ADAPTERS.values()
+    found = (each for each in adapters if not template or re.search(rf"\b{each.program}\b", template))
+    return [each.launch("") for each in found]

@@ -63,7 +63,9 @@ def take(
     found = choose(ctx, questions, task_id)
     chosen = found.task
     if chosen is None:
-        return _settle_nothing(ctx, session, found)
+        with ctx.store.transaction("tasks") as tx:
+            sessions.record_blocked(tx, session.number)
+            return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
             chat.begin(ctx)
@@ -171,12 +173,6 @@ def choose(ctx: Context, questions: Questions, task_id: str | None, known: Here 
         raise UsageError(f"Task {task.id} cannot be taken here: {held_out.ELSEWHERE}.", held_out.cure(task))
     trust.require_own(ctx, task)
     return Here(task)
-
-
-def _settle_nothing(ctx: Context, session: Session, found: Here) -> Taken:
-    with ctx.store.transaction("tasks") as tx:
-        sessions.record_blocked(tx, session.number)
-        return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
 
 
 def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:

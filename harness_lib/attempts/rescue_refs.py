@@ -152,23 +152,17 @@ def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]
         return []
     base = task.started_at_commit
     tree = trees.edited(git, git.tree_of(base) if base else git.empty_tree(), changed)
-    ref = _before_ref(git, f"{rescue or attempt_ref(task)}-before", tree)
+    ref = free(git, f"{rescue or attempt_ref(task)}-before")
+    last = ref.rpartition(".")[0] if "." in ref.rpartition("/")[2] else ref
+    if git.ref(last) and git.tree_of(last) == tree:
+        # A killed command has kept it already.
+        ref = last
     with locks.hold(git):
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, git.commit(tree, [base] if base else [], message))
     names = f"{counted(len(changed), 'untracked file')} that {task.id} did not make"
     paths = some_quoted(sorted(changed), NAMED)
     return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]
-
-
-def _before_ref(git: Git, name: str, tree: str) -> str:
-    """Return the ref for `tree`: `name`, or the next free one.
-
-    What a killed command has kept already is not kept twice.
-    """
-    ref = free(git, name)
-    last = ref.rpartition(".")[0] if "." in ref.rpartition("/")[2] else ref
-    return last if git.ref(last) and git.tree_of(last) == tree else ref
 
 
 def still_untracked(git: Git, head: str, task: Task) -> list[str]:

@@ -140,23 +140,19 @@ class Context:
             )
         others = roots.elsewhere(self.cwd)
         if not others:
-            return self._first_list(none)
+            make = typed.harness("init")
+            try:
+                _opened(self.cwd)
+            except NoRepositoryError:
+                make = typed.harness("init", "--git")
+            except EnvSetupError as error:
+                return UsageError(f"{none}. {error.message}", error.hint)
+            return UsageError(f"{none}.", f"Make one with: {make}")
         places = ", ".join(map(str, others[:NAMED]))
         change_directory = typed.change_to(others[0])
         return UsageError(
             f"{none}; this repository has one in {places}.", f"Type it there: {change_directory}"
         )
-
-    def _first_list(self, none: str) -> UsageError:
-        """Return the error for a place without a list: what makes one there, or why git does not let us."""
-        make = typed.harness("init")
-        try:
-            _opened(self.cwd)
-        except NoRepositoryError:
-            make = typed.harness("init", "--git")
-        except EnvSetupError as error:
-            return UsageError(f"{none}. {error.message}", error.hint)
-        return UsageError(f"{none}.", f"Make one with: {make}")
 
     @cached_property
     def store(self) -> api.Store:

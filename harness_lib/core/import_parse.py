@@ -275,7 +275,9 @@ def _value(item: Item, known: Given) -> Any:
     first = item.first(word)
     match known.kind.form:
         case "integer":
-            return _number(first)
+            # With its unit or without; the contract refuses any other text.
+            digits = re.fullmatch(r"([0-9]{1,15})(?: ?s| ?seconds)?", first or "")
+            return int(digits[1]) if digits else first
         case "flag":
             return _flag(first) if first else None
         case "choice":
@@ -286,12 +288,6 @@ def _value(item: Item, known: Given) -> Any:
     if known.kind.form == "record":
         return said
     return ("\n".join(said) or None) if known.typed.repeats else first
-
-
-def _number(text: str | None) -> int | str | None:
-    """Return the number that `text` is, with its unit or without; else `text`, which the contract refuses."""
-    digits = re.fullmatch(r"([0-9]{1,15})(?: ?s| ?seconds)?", text or "")
-    return int(digits[1]) if digits else text
 
 
 def _flag(text: str | None) -> bool | str | None:

@@ -54,7 +54,12 @@ def _ways(ctx: Context, host: Host, readable: list[Route]) -> Iterator[Diagnosis
     working = [route for route in readable if not route.missing]
     if len(working) > 1:
         ways = " and ".join(route.title for route in working)
-        yield warn(f"{host.title} loads the hooks twice: {ways}", _less(host, working))
+        in_files = [route for route in working if not route.is_plugin]
+        scope = in_files[-1].title.split(" ", 1)[0] if in_files else ""
+        yield warn(
+            f"{host.title} loads the hooks twice: {ways}",
+            typed.harness("hooks", "uninstall", "--agent", host.name, "--scope", scope),
+        )
     untrusted = [route for route in working if routes.lacks_trust(ctx, host, route)]
     for route in untrusted:
         yield warn(
@@ -68,12 +73,6 @@ def _ways(ctx: Context, host: Host, readable: list[Route]) -> Iterator[Diagnosis
 
 def _install(host: Host) -> str:
     return typed.harness("hooks", "install", "--agent", host.name)
-
-
-def _less(host: Host, working: list[Route]) -> str:
-    in_files = [route for route in working if not route.is_plugin]
-    scope = in_files[-1].title.split(" ", 1)[0] if in_files else ""
-    return typed.harness("hooks", "uninstall", "--agent", host.name, "--scope", scope)
 
 
 def worktree(ctx: Context) -> Diagnoses:

@@ -177,8 +177,14 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
         if not os.path.lexists(root.log):
             text += _rest_too(root, loaded.state)
     else:
-        kept = _quarantine(root, loaded.data, now)
-        text += f"; what only the broken file holds is kept in {kept} (diff -u {root.state.name} {kept})"
+        base = f"{root.state.name}.broken-{now:%Y%m%dT%H%M%SZ}"
+        name, number = base, 0
+        while os.path.lexists(root.path / name):
+            number += 1
+            name = f"{base}-{number}"
+        with explained(root):
+            atomic.write(root.path / name, loaded.data)
+        text += f"; what only the broken file holds is kept in {name} (diff -u {root.state.name} {name})"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
     warnings = [text, *publish(root, loaded.state, now, old=None)]
     line = journal.line("WARN", text, now=now, session=loaded.state.session_count)
@@ -215,15 +221,3 @@ def note_loss(root: Root, now: datetime) -> None:
     line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
     with explained(root):
         journal.append(root.log, line)
-
-
-def _quarantine(root: Root, data: bytes, now: datetime) -> str:
-    """Keep `data` under a name that is not in use, and return the name."""
-    base = f"{root.state.name}.broken-{now:%Y%m%dT%H%M%SZ}"
-    name, number = base, 0
-    while os.path.lexists(root.path / name):
-        number += 1
-        name = f"{base}-{number}"
-    with explained(root):
-        atomic.write(root.path / name, data)
-    return name

@@ -186,15 +186,11 @@ def examine(root: Root, now: datetime) -> Examined:
         for index, task in enumerate(state.tasks)
         if task.unproven
     ]
-    problems = (*_by_schema(root, document), *rings, *unproven)
+    # What harness wrote it has checked.
+    untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
+    problems = (*(() if untouched else schema.problems(document)), *rings, *unproven)
     questions = Answers(state, now, tuple(load.replaced(root, load.find(root))))
     return Examined(problems, questions, is_only_unproven=len(problems) == len(unproven))
-
-
-def _by_schema(root: Root, document: object) -> list[Problem]:
-    """Return what the schema says; nothing if the list is unchanged since harness, which checks, wrote it."""
-    untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
-    return [] if untouched else schema.problems(document)
 
 
 def _all_problems(document: object, error: ContractError) -> tuple[Problem, ...]:

@@ -61,7 +61,13 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
         done = _one_by_one(git, commits, tip)
         if not done.conflicts:
             return done
-    return _squash(git, commit, tip, message, begun(git, commit, tip, base))
+    # The whole difference, as one commit.
+    base = begun(git, commit, tip, base)
+    theirs = git.commit(git.tree_of(commit), [base], message)
+    merged = _merged(git, base, theirs, tip)
+    if merged.conflicts or merged.tree == git.tree_of(tip):
+        return merged
+    return Picked(git.commit(merged.tree, [tip], message))
 
 
 def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
@@ -95,15 +101,6 @@ def parted(git: Git, commit: str, tip: str) -> str | None:
     """Return the merge base of the two; None if they have no common history."""
     result = git.run("merge-base", commit, tip, check=False)
     return os.fsdecode(result.stdout).strip() or None
-
-
-def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
-    """Put the whole difference of `commit` from `base` on top of `tip`, as one commit."""
-    theirs = git.commit(git.tree_of(commit), [base], message)
-    merged = _merged(git, base, theirs, tip)
-    if merged.conflicts or merged.tree == git.tree_of(tip):
-        return merged
-    return Picked(git.commit(merged.tree, [tip], message))
 
 
 def differing(git: Git, base: str, tree: str, tip: str) -> Picked:

@@ -138,20 +138,16 @@ def _ignored(
     if before is not None and before.protected:
         missing.update(set(before.protected).difference(entries(git, tree)))
     if base is not None and before is not None:
-        new = status.newly_ignored(git, _rules(git, base, before), tree)
+        kept = entries(git, before.tree) if before.protected else {}
+        own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
+        rules_then = write(git, {**status.only_rules(git, base), **status.rules_in(own)})
+        new = status.newly_ignored(git, rules_then, tree)
         missing.update(path for path in new if not covers(before.unprotected, path))
     return sorted(
         path
         for path in missing
         if not covers(excluded_paths, path) and not obstructed(git.top, path) and _is_content(git.top / path)
     )
-
-
-def _rules(git: Git, base: str, before: Before) -> str:
-    """Return the tree of the ignore rules at `base`, with those of `before`."""
-    kept = entries(git, before.tree) if before.protected else {}
-    own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
-    return write(git, {**status.only_rules(git, base), **status.rules_in(own)})
 
 
 def _as_in_head(git: Git, tree: str, excluded_paths: Sequence[str]) -> str:

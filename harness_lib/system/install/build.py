@@ -78,7 +78,10 @@ def make(data: Path, env: Path, launcher: str, recipe: str, more: Mapping[str, s
             # The previous holder of the lock may have made it.
             if not private_env.is_ready(env, recipe):
                 _say("preparing its own Python environment (once) ...")
-                _remove_leftovers(data)
+                # What killed processes left: the lock proves that no living one owns it.
+                for part in data.glob(f"{_PART}*"):
+                    # An orphaned pip may still write there; that is removed next time.
+                    shutil.rmtree(part, ignore_errors=True)
                 _build(data, env, launcher, recipe, more)
     except OSError as error:
         message = f"The Python environment of harness cannot be made in {data}: {error}."
@@ -110,13 +113,6 @@ def _alone(data: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _remove_leftovers(data: Path) -> None:
-    """Remove what killed processes left; the lock proves that no living one owns it."""
-    for part in data.glob(f"{_PART}*"):
-        # An orphaned pip may still write there; that is removed next time.
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _build(data: Path, env: Path, launcher: str, recipe: str, more: Mapping[str, str]) -> None:

@@ -26,17 +26,13 @@ def enter() -> None:
     os.unlink(sys.argv[1])  # noqa: PTH108
     _apply(nono, [*grants, *(f"W{path}" for path in DEVICES)], closed=bool(closed))
     if sys.platform == "linux" and os.geteuid() == 0:
-        _drop_capabilities()
+        # By one of its capabilities root reads the memory of all processes: the next program has none.
+        import ctypes  # noqa: PLC0415 (only root needs it)
+
+        libc = ctypes.CDLL(None)
+        for capability in range(CAPABILITIES):
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])  # noqa: S606
-
-
-def _drop_capabilities() -> None:
-    """Let the next program have no capability: root reads the memory of all processes by one of them."""
-    import ctypes  # noqa: PLC0415 (only root needs it)
-
-    libc = ctypes.CDLL(None)
-    for capability in range(CAPABILITIES):
-        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def _nono_py(path: list[str]) -> Any:

@@ -205,7 +205,11 @@ def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentE
         tries.agents += 1
         worker.tell(Stepped("works"))
         agent_exit = _one(ctx, task, worker, tries, of(ctx, task, worker.rules(), handback, interrupted))
-        tries.spent = _add(tries.spent, agent_exit)
+        tries.spent = run_state.Spent(
+            tries.spent.cost + (agent_exit.report.cost_usd or 0.0),
+            tries.spent.tokens + agent_exit.report.tokens,
+            tries.spent.seconds + agent_exit.seconds,
+        )
         _keep_spent(ctx, task, agent_exit)
         said = agent_exit.report
         worker.tell(Said(said.last, tries.spent.tokens, tries.spent.cost, said.session))
@@ -267,14 +271,6 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
 def _read_inbox(ctx: Context, worker: WorkerPort) -> None:
     for problem in inbox.open_all(ctx):
         worker.tell(Notice("warning", problem))
-
-
-def _add(before: run_state.Spent, agent_exit: AgentExit) -> run_state.Spent:
-    return run_state.Spent(
-        before.cost + (agent_exit.report.cost_usd or 0.0),
-        before.tokens + agent_exit.report.tokens,
-        before.seconds + agent_exit.seconds,
-    )
 
 
 NOTES = 20

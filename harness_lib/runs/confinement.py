@@ -80,7 +80,11 @@ def said(env: Mapping[str, str]) -> Iterator[str]:
     yield f"sandbox: {box}"
     if box.network != box.network_of_checks:
         yield f"--network {box.network}: nono would close 127.0.0.1, too, so the network of checks stays open"
-    docker = _docker(env)
+    # The socket of Docker or Podman on this machine.
+    home = env.get("HOME") or str(Path.home())
+    users = [f"/run/user/{os.getuid()}/{name}" for name in ("docker.sock", "podman/podman.sock")]
+    places = ("/run/docker.sock", "/run/podman/podman.sock", *users, f"{home}/.docker/run/docker.sock")
+    docker = next(filter(os.path.exists, places), None)
     if docker and box.engine == "bubblewrap" and docker not in box.writable:
         allow = typed.harness("run", "--allow-write", docker)
         yield f"agents and checks cannot reach Docker, and tests may be skipped for it; to allow it: {allow}"
@@ -114,14 +118,6 @@ def _answer(task: Task, env: Mapping[str, str]) -> str:
     if lacked is None or not environment.find(lacked[1], env.get("PATH", os.defpath)):
         return ""
     return f"{lacked[1]}, which its check needs, is there now"
-
-
-def _docker(env: Mapping[str, str]) -> str | None:
-    """Return the socket of Docker or Podman on this machine; None if there is none."""
-    home = env.get("HOME") or str(Path.home())
-    users = [f"/run/user/{os.getuid()}/{name}" for name in ("docker.sock", "podman/podman.sock")]
-    places = ("/run/docker.sock", "/run/podman/podman.sock", *users, f"{home}/.docker/run/docker.sock")
-    return next(filter(os.path.exists, places), None)
 
 
 def way_out(env: Mapping[str, str]) -> str:

@@ -59,19 +59,15 @@ def _append(text: str) -> Callable[[str], None]:
             _say("both sides of the conflict stay")
             CODE.write_text("".join(line for line in lines if not line.startswith(MARKS)), encoding="utf-8")
             return
-        _meet()
+        # Until the other agent has begun, too: both then work on the same content.
+        place = Path(os.environ["HARNESS_DEMO"])
+        (place / os.environ["HARNESS_TASK_ID"]).touch()
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not all((place / name).exists() for name in TOGETHER) and time.monotonic() < end:
+            time.sleep(0.02)
         CODE.write_text("".join(lines) + text, encoding="utf-8")
 
     return work
-
-
-def _meet() -> None:
-    """Wait until the other agent has begun, too: both then work on the same content."""
-    place = Path(os.environ["HARNESS_DEMO"])
-    (place / os.environ["HARNESS_TASK_ID"]).touch()
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not all((place / name).exists() for name in TOGETHER) and time.monotonic() < end:
-        time.sleep(0.02)
 
 
 def _charge(_brief: str) -> None:

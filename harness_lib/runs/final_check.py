@@ -168,7 +168,22 @@ def _repair(ctx: Context) -> bool:
         red.setdefault(rechecks.whole_key(task), task)
     fresh = [task for key, task in red.items() if not _is_repaired(questions, key)]
     for task in fresh:
-        _add_repair(ctx, task)
+        why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
+        gist = quoting.one_line(why, quoting.FAILURE_LENGTH)
+        repair = Task(
+            "",
+            task.title if task.repairs else f"{TITLE}{task.title}",
+            description=(
+                f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and "
+                f"fails on a clean checkout of what is committed now: {gist}. "
+                "Make it pass again without undoing what other tasks have done since."
+            ),
+            priority="P0",
+            depends_on=(task.id,),
+            validation=task.validation._replace(red_first=False),
+            repairs=task.id,
+        )
+        add_tasks.add(ctx, repair)
     return bool(fresh)
 
 
@@ -183,25 +198,6 @@ def _is_repaired(questions: Questions, key: tuple[rechecks.Key, str]) -> bool:
     others = [task for task in questions.search("completed") if task.is_done and not task.repairs]
     last = max((task.completed_at or "" for task in repairs), default="")
     return bool(repairs) and last >= max((task.completed_at or "" for task in others), default="")
-
-
-def _add_repair(ctx: Context, task: Task) -> None:
-    """Add a task that repairs the work of `task`, with the check that failed."""
-    why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
-    repair = Task(
-        "",
-        task.title if task.repairs else f"{TITLE}{task.title}",
-        description=(
-            f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and fails "
-            f"on a clean checkout of what is committed now: {quoting.one_line(why, quoting.FAILURE_LENGTH)}. "
-            "Make it pass again without undoing what other tasks have done since."
-        ),
-        priority="P0",
-        depends_on=(task.id,),
-        validation=task.validation._replace(red_first=False),
-        repairs=task.id,
-    )
-    add_tasks.add(ctx, repair)
 
 
 def _session_is_open(ctx: Context) -> bool:

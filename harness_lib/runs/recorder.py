@@ -47,7 +47,12 @@ class Recorder:
     def begin(self) -> None:
         """Begin the record with what was taken so far, and remove records that are too old or too many."""
         try:
-            _remove_old(self._path.parents[1], self._opened.at)
+            files = []
+            for path in directories.below(self._path.parents[1], NAME):
+                info = path.lstat()
+                files.append(Old(os.fspath(path.parent), info.st_mtime, info.st_size))
+            for old in stats.outdated(files, self._opened.at, DAYS, MOST_BYTES_OF_ALL):
+                directories.remove_tree(Path(old.name))
         except OSError as error:
             self._complain(error)
         self._write(self._opened)
@@ -133,15 +138,6 @@ class Recorder:
 
 def _line(record: Opened | Closed | Event) -> bytes:
     return json.dumps(run_records.write(record)).encode() + b"\n"
-
-
-def _remove_old(runs: Path, now: float) -> None:
-    files = []
-    for path in directories.below(runs, NAME):
-        info = path.lstat()
-        files.append(Old(os.fspath(path.parent), info.st_mtime, info.st_size))
-    for old in stats.outdated(files, now, DAYS, MOST_BYTES_OF_ALL):
-        directories.remove_tree(Path(old.name))
 
 
 def set_aside(ctx: Context) -> None:

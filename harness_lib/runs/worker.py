@@ -57,7 +57,7 @@ from harness_lib.runs import agent_attempt, waiting
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.waiting import Waiting
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
-from harness_lib.state.api import Questions, Tx
+from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
 from harness_lib.system.git import clones
 from harness_lib.system.git.calls import GitError
@@ -336,7 +336,10 @@ class Worker:
         with self.ctx.store.transaction() as tx:
             everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx, task))
             if everywhere:
-                _lift_halts(tx)
+                # Where the agent starts for no task, no task is the cause.
+                for halted in tx.halted():
+                    if _is_unstarted(halted) and arrows.may("halt", halted):
+                        tx.replace(transitions.halt(halted, None))
             else:
                 hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
                 current = tx.task(task.id)
@@ -383,13 +386,6 @@ def failure(task: Task) -> str:
     if task.status == "pending" and task.handback:
         return task.halt or task.handback.reason
     return task.error_log[-1] if task.status == "failed" and task.error_log else ""
-
-
-def _lift_halts(tx: Tx) -> None:
-    """Lift the halt of tasks that were halted because the agent starts for no task."""
-    for task in tx.halted():
-        if _is_unstarted(task) and arrows.may("halt", task):
-            tx.replace(transitions.halt(task, None))
 
 
 def _is_unstarted(task: Task) -> bool:

@@ -22,7 +22,6 @@ from harness_lib.state.api import Questions
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
 from harness_lib.system.processes.child import Child
-from harness_lib.task import Session, Task
 
 ENDING_SECONDS = 60.0
 REHEARSAL_SECONDS = 60.0
@@ -223,21 +222,18 @@ class Orphans:
         for held in questions.in_progress():
             # Of machines that share the list, checked work that waits for its merge is in no work tree.
             if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
-                self._reclaim(session, held)
+                tried = self._reclaims.reclaim(session, held)
+                if tried.how in ("handed back", "queued"):
+                    self._tell("recovered", tried.message)
+                    if tried.how == "queued":
+                        self._tell_queued(held.id)
+                elif tried.how in ("later", "given up"):
+                    self._tell("warning", tried.message)
 
     def of_merger(self) -> None:
         """Requeue what was handed to the worker that merges when it had ended already."""
         if self.merger:
             self.of(self.merger)
-
-    def _reclaim(self, session: Session, held: Task) -> None:
-        tried = self._reclaims.reclaim(session, held)
-        if tried.how in ("handed back", "queued"):
-            self._tell("recovered", tried.message)
-            if tried.how == "queued":
-                self._tell_queued(held.id)
-        elif tried.how in ("later", "given up"):
-            self._tell("warning", tried.message)
 
     def left(self, questions: Questions) -> None:
         """Requeue tasks that could not be requeued when their workers died; every worker is idle now.

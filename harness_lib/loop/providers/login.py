@@ -169,7 +169,11 @@ def log_in(client: Client) -> Json:
         _say(f"Open this address in a browser to log in to {client.name}:\n\n  {attempt.url}\n")
         if terminal is not None:
             _say("Where the browser cannot come back to this machine, paste the address that it ends up at:")
-        _open(attempt.url)
+        remote = any(os.environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY"))
+        screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        # Without a screen Python would start a text browser in this terminal.
+        if os.environ.get("BROWSER") or (screen and not remote):
+            threading.Thread(target=_opened, args=(attempt.url,), daemon=True).start()
         code = _code(attempt, listener, terminal)
         return tokens.exchange(client, code, attempt.redirect_uri, attempt.verifier)
 
@@ -226,15 +230,6 @@ def _terminal() -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _open(url: str) -> None:
-    """Open the user's browser where there is a screen; the address is shown anyway."""
-    remote = any(os.environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY"))
-    screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    # Without a screen Python would start a text browser in this terminal.
-    if os.environ.get("BROWSER") or (screen and not remote):
-        threading.Thread(target=_opened, args=(url,), daemon=True).start()
 
 
 def _opened(url: str) -> None:

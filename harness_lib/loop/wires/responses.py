@@ -50,7 +50,17 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
         request["instructions"] = payload["system"]
     tools = tools_of(payload)
     if tools:
-        request["tools"] = [_function(tool) for tool in tools]
+        request["tools"] = [
+            {
+                "type": "function",
+                "name": tool["name"],
+                "description": tool["description"],
+                "parameters": tool["input_schema"],
+                # What strict schemas may not say, tools do.
+                "strict": False,
+            }
+            for tool in tools
+        ]
     request["input"] = payload.get("messages") or []
     if not model.startswith(_WITHOUT_REASONING):
         request["include"] = ["reasoning.encrypted_content"]
@@ -157,14 +167,3 @@ def _items(blocks: list[Block]) -> list[Json]:
 
 def _message(role: str, kind: str, text: str) -> Json:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
-
-
-def _function(tool: Json) -> Json:
-    # Not strict: what strict schemas may not say, tools do.
-    return {
-        "type": "function",
-        "name": tool["name"],
-        "description": tool["description"],
-        "parameters": tool["input_schema"],
-        "strict": False,
-    }

@@ -41,7 +41,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.proposed is not None:
-        return _proposed(ctx, args)
+        if args.title is not None:
+            raise UsageError("A title is for a new task.", "See: harness add --help")
+        if not args.proposed:
+            return proposals.show(ctx)
+        decide = proposals.dismiss if args.dismiss else proposals.accept
+        return decide(ctx, args.proposed)
     if args.title is None or args.dismiss:
         raise UsageError("A task needs a title.", "See: harness add --help")
     blank = Task("", args.title)
@@ -98,12 +103,3 @@ def _where_it_runs(ctx: Context, task: Task) -> str:
         return ""
     cwd = typed.word(ctx.root.path.relative_to(top))
     return f"\nIts check runs at the top of the repository, {top}; with --cwd {cwd} it runs beside the list."
-
-
-def _proposed(ctx: Context, args: Namespace) -> Reply:
-    if args.title is not None:
-        raise UsageError("A title is for a new task.", "See: harness add --help")
-    if not args.proposed:
-        return proposals.show(ctx)
-    decide = proposals.dismiss if args.dismiss else proposals.accept
-    return decide(ctx, args.proposed)

@@ -30,7 +30,19 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.value is None and not args.unset:
         return _shown(ctx, args.name)
-    return _changed(ctx, args)
+    if args.name is None or (args.unset and args.value is not None):
+        raise UsageError("Name a setting, and its value unless it is to be removed.", EXAMPLE)
+    if agent := rights.known_agent(ctx):
+        raise RefusedError(
+            f"The settings of harness run are for the user to change, not for {agent}.",
+            f"Ask the user to type, in a terminal: {EXAMPLE.rsplit(' ', 2)[0]} {args.name} VALUE",
+        )
+    path = settings.project_file(ctx) if args.project else settings.user_file(ctx.env)
+    if path is None:
+        raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
+    value = settings.change(path, args.name, args.value, is_project=args.project)
+    how = "was removed from" if args.unset else f"is {_words(value)} in"
+    return Reply(f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})
 
 
 def _shown(ctx: Context, name: str | None) -> Reply:
@@ -50,19 +62,3 @@ def _words(value: Any) -> str:
     if value is None or value == ():
         return "-"
     return quoting.one_line(", ".join(value) if isinstance(value, tuple) else f"{value}", SHOWN)
-
-
-def _changed(ctx: Context, args: Namespace) -> Reply:
-    if args.name is None or (args.unset and args.value is not None):
-        raise UsageError("Name a setting, and its value unless it is to be removed.", EXAMPLE)
-    if agent := rights.known_agent(ctx):
-        raise RefusedError(
-            f"The settings of harness run are for the user to change, not for {agent}.",
-            f"Ask the user to type, in a terminal: {EXAMPLE.rsplit(' ', 2)[0]} {args.name} VALUE",
-        )
-    path = settings.project_file(ctx) if args.project else settings.user_file(ctx.env)
-    if path is None:
-        raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
-    value = settings.change(path, args.name, args.value, is_project=args.project)
-    how = "was removed from" if args.unset else f"is {_words(value)} in"
-    return Reply(f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})

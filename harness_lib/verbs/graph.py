@@ -106,7 +106,11 @@ def walk(tasks: Iterable[Task]) -> Iterator[Row]:
     drawn; whatever hangs on nothing but a cycle begins at its lowest id.
     """
     known = {task.id: task for task in tasks}
-    below = _below(known)
+    below: dict[str, list[Task]] = {task_id: [] for task_id in known}
+    for task in known.values():
+        for other in dict.fromkeys(task.depends_on):
+            if other in below:
+                below[other].append(task)
     roots = [task for task in known.values() if not any(other in known for other in task.depends_on)]
     drawn: set[str] = set()
     for root in [*roots, *known.values()]:
@@ -142,15 +146,6 @@ def _mark(row: Row, path: list[str], drawn: set[str]) -> Mark:
     if row.task.id in drawn:
         return "shown above"
     return "goes on below" if row.depth > DEEPEST else ""
-
-
-def _below(known: Mapping[str, Task]) -> dict[str, list[Task]]:
-    below: dict[str, list[Task]] = {task_id: [] for task_id in known}
-    for task in known.values():
-        for other in dict.fromkeys(task.depends_on):
-            if other in below:
-                below[other].append(task)
-    return below
 
 
 def plain(drawing: Drawing) -> Iterator[str]:

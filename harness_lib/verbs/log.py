@@ -44,7 +44,17 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if not args.follow:
         return run(ctx, lines=args.lines, only=only)
     screen.refuse_json("-f", "harness log --json")
-    return _follow(ctx, screen, args.lines, only)
+    try:
+        # First remember the position, then print the end: a line added between the two appears twice rather
+        # than never.
+        added = follow(ctx, only)
+        screen.data(run(ctx, lines=args.lines, only=only).message)
+        for line in added:
+            screen.data(line)
+    except KeyboardInterrupt:
+        # Ended by the user or a signal: that is not an error here.
+        pass
+    return Reply("", next="harness status")
 
 
 class Entry(NamedTuple):
@@ -87,21 +97,6 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
         warnings=_not_searched(ctx) if len(shown) < lines else (),
         extra={"lines": [entry._asdict() for entry in shown]},
     )
-
-
-def _follow(ctx: Context, screen: Screen, lines: int, only: Filter) -> Reply:
-    """Print the end of the log and new lines, until Ctrl-C or a signal to end."""
-    try:
-        # First remember the position, then print the end: a line added between the two appears twice rather
-        # than never.
-        added = follow(ctx, only)
-        screen.data(run(ctx, lines=lines, only=only).message)
-        for line in added:
-            screen.data(line)
-    except KeyboardInterrupt:
-        # Ended by the user or a signal: that is not an error here.
-        pass
-    return Reply("", next="harness status")
 
 
 def follow(ctx: Context, only: Filter) -> Iterator[str]:

@@ -33,15 +33,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "note", args.id, line)
     mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
-    return Reply(
-        f"noted for {task.id}; later tasks will be told.",
-        task=task,
-        next=ownership.finish_command(ctx, task) if mine else "harness status",
-        warnings=tuple(_warnings(line, lost)),
-    )
-
-
-def _warnings(line: str, lost: list[str]) -> list[str]:
     warnings = [
         f"A task keeps {inbox.MOST_NOTES} notes; the oldest one went: {quoting.one_line(old, 80)}"
         for old in lost
@@ -50,4 +41,9 @@ def _warnings(line: str, lost: list[str]) -> list[str]:
         warnings.append(
             f"A brief shows the first {quoting.NOTE_LENGTH} characters of a note, this one is longer."
         )
-    return warnings
+    return Reply(
+        f"noted for {task.id}; later tasks will be told.",
+        task=task,
+        next=ownership.finish_command(ctx, task) if mine else "harness status",
+        warnings=tuple(warnings),
+    )

@@ -33,7 +33,12 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, args.id)
-        _require_idle(task)
+        if task.status == "in_progress":
+            raise RefusedError(
+                f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); "
+                "that work would have no owner.",
+                ownership.how_to_end(task),
+            )
         rights.require_check_of_another(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx, task)
         tx.remove(task.id)
@@ -48,14 +53,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         next="harness status",
         warnings=tuple(tx.warnings),
     )
-
-
-def _require_idle(task: Task) -> None:
-    if task.status == "in_progress":
-        raise RefusedError(
-            f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); that work would have no owner.",
-            ownership.how_to_end(task),
-        )
 
 
 def _require_unneeded(questions: Questions, task: Task) -> None:

@@ -79,14 +79,11 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
             content = trees.with_from(git, content, own, left_out)
             head = own
     parents = [head, *git.merge_heads()]
-    if len(parents) == 1 and content == git.tree_of(head):
-        return head if ctx.store.shared is None or head == base else _marked(ctx, head, task)
-    return git.commit(content, parents, message(ctx, task))
-
-
-def _marked(ctx: Context, head: str, task: Task) -> str:
-    """Return `head`, a commit of the agent's, with the trailer that machines of one list look for."""
-    git = ctx.git
+    if len(parents) > 1 or content != git.tree_of(head):
+        return git.commit(content, parents, message(ctx, task))
+    if ctx.store.shared is None or head == base:
+        return head
+    # A commit of the agent's gets the trailer that machines of one list look for.
     parents = git.text("log", "-1", "--format=%P", head).split()
     return merge.like(git, head, git.tree_of(head), parents, _trailed(ctx, task, git.message(head)))
 
@@ -184,20 +181,17 @@ def require_none(git: Git, then: str) -> None:
     operation, unmerged = git.under_way(), status.unmerged(git)
     if operation is None and not unmerged:
         return
-    way = f"finish it with git ({to_end(operation)}; git status shows the other ways)" if operation else ""
-    raise RefusedError(
-        f"{_what(git, operation, unmerged)} Nothing was changed, and no attempt was counted.",
-        "If you are an agent and did not begin it, ask the user. Otherwise "
-        f"{way or 'resolve them and mark each file with git add'}, then type: {then}",
-    )
-
-
-def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
     names = some_quoted(unmerged, NAMED)
-    if operation is None:
-        return f"Conflicts in {git.top} are not resolved: {names}."
-    conflicts = f", with conflicts in {names}" if unmerged else ""
-    return f"A {operation} is under way in {git.top}{conflicts}."
+    what = f"Conflicts in {git.top} are not resolved: {names}."
+    way = "resolve them and mark each file with git add"
+    if operation is not None:
+        conflicts = f", with conflicts in {names}" if unmerged else ""
+        what = f"A {operation} is under way in {git.top}{conflicts}."
+        way = f"finish it with git ({to_end(operation)}; git status shows the other ways)"
+    raise RefusedError(
+        f"{what} Nothing was changed, and no attempt was counted.",
+        f"If you are an agent and did not begin it, ask the user. Otherwise {way}, then type: {then}",
+    )
 
 
 def require_none_of_user(git: Git, task: Task, then: str | None = None) -> None:

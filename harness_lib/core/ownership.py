@@ -102,7 +102,9 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
         )
     sessions.refuse_other(questions, ctx)
     refuse_late(ctx, questions)
-    task = _named_task(questions, task_id, ctx)
+    task = questions.held_by(ctx.owner.worker) if task_id is None else require_task(questions, task_id)
+    if task is None:
+        raise UsageError("You hold no task.", "Claim one: harness claim")
     if task.status != "in_progress":
         _refuse_idle(questions, task, questions.held_by(ctx.owner.worker))
     if task.claimed_by is None and not questions.concurrent:
@@ -118,7 +120,8 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
             f"Task {task.id} is in progress, but no session of yours is open.",
             "Open one; that recovers the task: harness start",
         )
-    _require_its_work_tree(ctx, task)
+    if found := elsewhere(ctx, task):
+        raise UsageError(found.message, f"{found.hint}: {found.command}")
     return HeldTask(session, task)
 
 
@@ -128,12 +131,6 @@ class Elsewhere(NamedTuple):
     message: str
     hint: str
     command: str
-
-
-def _require_its_work_tree(ctx: Context, task: Task) -> None:
-    """Raise UsageError if the caller stands in another work tree than the one that `task` was claimed in."""
-    if found := elsewhere(ctx, task):
-        raise UsageError(found.message, f"{found.hint}: {found.command}")
 
 
 def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
@@ -190,15 +187,6 @@ def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> 
             "Finish it first: harness recover",
         )
     return held
-
-
-def _named_task(questions: Questions, task_id: str | None, ctx: Context) -> Task:
-    if task_id is None:
-        mine = questions.held_by(ctx.owner.worker)
-        if mine is None:
-            raise UsageError("You hold no task.", "Claim one: harness claim")
-        return mine
-    return require_task(questions, task_id)
 
 
 def called(questions: Questions, task_id: str) -> Task | None:

@@ -49,24 +49,21 @@ def open_all(ctx: Context) -> list[str]:
     What cannot be recorded now (the list is held or half saved, the disk full) stays for the next time: the
     agent whose letter it is works on.
     """
-    problems: list[str] = []
-    for letter in _letters(proposals.directory_of(ctx)):
-        try:
-            problems += _open(ctx, letter)
-        except (HarnessError, OSError):
-            break
-        atomic.remove(letter)
-    return problems
-
-
-def _letters(place: Path | None) -> list[Path]:
+    place = proposals.directory_of(ctx)
     # Letters are removed, and a link may lead to somebody's files.
     if place is None or proposals.is_linked(place):
         return []
     letters = (
         path for path in directories.matching(place, "*.json") if path.is_file() and not path.is_symlink()
     )
-    return sorted(letters)[:MOST]
+    problems: list[str] = []
+    for letter in sorted(letters)[:MOST]:
+        try:
+            problems += _open(ctx, letter)
+        except (HarnessError, OSError):
+            break
+        atomic.remove(letter)
+    return problems
 
 
 def _open(ctx: Context, letter: Path) -> Iterator[str]:

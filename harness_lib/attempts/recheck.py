@@ -179,13 +179,11 @@ def _explained(
                 words = f"Git has committed other content than the check passes on in place: {names}."
                 return failed._replace(tail=f"{words} {failed.tail}")
             files = status.differing(git, clean.git, clean.excluded_paths)
-            return _not_reproducible(failed, tuple(quoting.one_line(path, SHOWN) for path in files))
+            missing = tuple(quoting.one_line(path, SHOWN) for path in files)
+            return failed._replace(excuse="not_reproducible", missing=missing)
     if not during() or rechecks.is_red(task) or _passed_when_done(clean, failed.commit, task, during):
         return failed
-    return _not_reproducible(failed, task.recheck.missing if task.recheck else ())
-
-
-def _not_reproducible(failed: Recheck, missing: tuple[str, ...]) -> Recheck:
+    missing = task.recheck.missing if task.recheck else ()
     return failed._replace(excuse="not_reproducible", missing=missing)
 
 

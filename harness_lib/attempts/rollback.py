@@ -7,7 +7,6 @@ from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots,
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
-from harness_lib.state.api import Tx
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
@@ -210,9 +209,18 @@ def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcom
     # What was untracked before is no change of the attempt, but it may have changed or deleted that.
     warnings = rescue_refs.changed_before(ctx.git, task)
     with ctx.store.transaction("tasks") as tx:
-        mine = transitions.uncommitted(outcome.require_claim(tx, task))
+        begun = transitions.uncommitted(outcome.require_claim(tx, task))
         # A rollback that a killed process had begun is counted already.
-        begun = mine if mine.intent else _begin_without_git(tx, mine, verdict)
+        if begun.intent is None:
+            begun = transitions.begin_rollback(
+                begun,
+                now=tx.now,
+                category=verdict.category,
+                message=verdict.message,
+                rescue=None,
+                head=None,
+                ending=verdict.ending,
+            )
         ended = transitions.fail(begun, now=tx.now)
         tx.replace(ended)
         tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
@@ -221,15 +229,3 @@ def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcom
         stop = sessions.after_attempt(tx, ctx, session)
     rescue_refs.drop_before(ctx.git, task)
     return outcome.Ended(ended, stop, warnings=tuple(warnings))
-
-
-def _begin_without_git(tx: Tx, task: Task, verdict: outcome.Verdict) -> Task:
-    return transitions.begin_rollback(
-        task,
-        now=tx.now,
-        category=verdict.category,
-        message=verdict.message,
-        rescue=None,
-        head=None,
-        ending=verdict.ending,
-    )

@@ -165,7 +165,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         return parse([*argv[argv.index(first) + 1 :], "--help"])
     names = known()
     if first.startswith("-") and not any(option.startswith(first) for option in OPTIONS):
-        raise UsageError(f"There is no option {first!r} before the verb.", _meant_before_verb(first))
+        close = _closest(first, OPTIONS)
+        meant = f"Did you mean {close}?" if close else "Options of a verb stand behind it."
+        raise UsageError(f"There is no option {first!r} before the verb.", f"{meant} See: harness --help")
     if first not in names and not first.startswith("-"):
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
     parser = _parser(first if first in names else None)
@@ -191,13 +193,6 @@ def _words_first(argv: Sequence[str], words: Sequence[str]) -> list[str]:
         (place for place, word in enumerate(rest) if word.startswith("-") and word != "--json"), len(rest)
     )
     return [*rest[:at], *words, *rest[at:]]
-
-
-def _meant_before_verb(word: str) -> str:
-    """Suggest an option for the unknown `word` before a verb."""
-    close = _closest(word, OPTIONS)
-    meant = f"Did you mean {close}?" if close else "Options of a verb stand behind it."
-    return f"{meant} See: harness --help"
 
 
 def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> str:

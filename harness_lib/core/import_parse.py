@@ -279,7 +279,8 @@ def _value(item: Item, known: Given) -> Any:
             digits = re.fullmatch(r"([0-9]{1,15})(?: ?s| ?seconds)?", first or "")
             return int(digits[1]) if digits else first
         case "flag":
-            return _flag(first) if first else None
+            words = {"yes": True, "true": True, "no": False, "false": False}
+            return words.get(first.lower(), first) if first else None
         case "choice":
             return (first or "").upper() or None
     said = [value for _, value in item.fields.get(word, ())]
@@ -288,7 +289,3 @@ def _value(item: Item, known: Given) -> Any:
     if known.kind.form == "record":
         return said
     return ("\n".join(said) or None) if known.typed.repeats else first
-
-
-def _flag(text: str | None) -> bool | str | None:
-    return {"yes": True, "true": True, "no": False, "false": False}.get((text or "").lower(), text)

@@ -85,7 +85,9 @@ def drafts(found: Sequence[Read], top: Path, order: Order | None = None) -> Draf
     """
     found = [read._replace(plan=_at_home(read.plan, top)) for read in found]
     items = [(read, task) for read in found for task in read.plan.tasks]
-    made = Drafts(kind=_kind(found), plans={read.name: _header(read) for read in found})
+    titles = list(dict.fromkeys(read.form.title for read in found))
+    kind = titles[0] if len(found) == 1 else f"{len(found)} plans ({some(titles, _NAMED)})"
+    made = Drafts(kind=kind, plans={read.name: _header(read) for read in found})
     after = _after(found, made) if order is None else _overruled(order, len(items))
     for number, (read, task) in enumerate(items):
         waits = [Wait(_place(found, read, task), each + 1) for each in _open(after, items, number)]
@@ -102,11 +104,6 @@ def _at_home(plan: Plan, top: Path) -> Plan:
         is_here = place is not None and place["name"] == top.name
         tasks.append(task._replace(check=(task.check or "")[place.end() :]) if place and is_here else task)
     return plan._replace(tasks=tuple(tasks))
-
-
-def _kind(found: Sequence[Read]) -> str:
-    titles = list(dict.fromkeys(read.form.title for read in found))
-    return titles[0] if len(found) == 1 else f"{len(found)} plans ({some(titles, _NAMED)})"
 
 
 def _header(read: Read) -> str:

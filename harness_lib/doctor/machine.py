@@ -15,7 +15,6 @@ from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, 
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.runs import worker_pool
-from harness_lib.system.files import directories
 from harness_lib.system.git import calls, locks, worktrees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.install import launcher
@@ -134,12 +133,13 @@ def root(ctx: Context) -> Diagnoses:
     yield ok(f"state root {path}, found {_how(ctx, path)}")
     for place in (path, ctx.root.private, ctx.store.list_file, ctx.store.log_file):
         if place.exists() and not os.access(place, os.W_OK):
-            if directories.is_read_only(place):
+            if os.statvfs(place).f_flag & os.ST_RDONLY:
                 cure = f"mount its file system for writing: findmnt -T {place}"
             else:
                 cure = f"give yourself the right: ls -ld {place}"
             yield bad(f"{place} cannot be written by you", cure)
-    free = directories.free_bytes(path)
+    disk = os.statvfs(path)
+    free = disk.f_bavail * disk.f_frsize
     if free < LOW_BYTES:
         yield bad(f"only {free // 2**20} MB are free on the disk of {path}", "Make room there.")
     else:

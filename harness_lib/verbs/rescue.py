@@ -51,7 +51,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.fetch:
-        _fetch(ctx)
+        if ctx.store.shared is None:
+            raise UsageError("No other machine works on this list.", "Leave --fetch out: harness rescue")
+        fetched = snapshots.bring_all(ctx)
+        if not fetched.done:
+            raise HeldError(
+                f"The work of other machines cannot be fetched: {fetched.why}.", "Try again later."
+            )
     if args.only and args.action != "apply":
         raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
     if args.action == "list":
@@ -65,15 +71,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.action == "save":
         return save(ctx, args.what)
     return show(ctx, args.what) if args.action == "show" else drop(ctx, args.what)
-
-
-def _fetch(ctx: Context) -> None:
-    """Fetch what other machines have kept. Raises UsageError: there are none; HeldError."""
-    if ctx.store.shared is None:
-        raise UsageError("No other machine works on this list.", "Leave --fetch out: harness rescue")
-    answer = snapshots.bring_all(ctx)
-    if not answer.done:
-        raise HeldError(f"The work of other machines cannot be fetched: {answer.why}.", "Try again later.")
 
 
 def show_all(ctx: Context, task_id: str | None) -> Reply:

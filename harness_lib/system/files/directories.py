@@ -39,13 +39,3 @@ def copy(source: Path, target: Path) -> None:
 def remove_tree(directory: Path) -> None:
     """Remove the whole `directory`, as far as possible."""
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def free_bytes(path: Path) -> int:
-    """Return how many bytes can still be written to the disk of `path`. Raises OSError."""
-    return shutil.disk_usage(path).free
-
-
-def is_read_only(path: Path) -> bool:
-    """Return whether the file system of `path` is mounted read-only. Raises OSError."""
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

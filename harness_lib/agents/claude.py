@@ -120,7 +120,11 @@ def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetim
     if event.get("is_api_error_message") or stream.text(event, "message", "model") == "<synthetic>":
         words = " ".join(stream.text(block, "text") for block in blocks)
         return _error(report, words, event, now)
-    report = _counted(report, event)
+    message = stream.text(event, "message", "id")[:100]
+    if message and message != report.mark:
+        # Each block of a message repeats its tokens.
+        tokens = stream.total(stream.get(event, "message", "usage"), *_COUNTS)
+        report = report._replace(tokens=report.tokens + tokens, mark=message)
     for block in blocks:
         if block.get("type") == "tool_use":
             arguments = stream.get(block, "input")
@@ -132,15 +136,6 @@ def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetim
             mine = event.get("parent_tool_use_id") is None
             report = stream.spoke(report, words) if mine else stream.noted(report, words)
     return report
-
-
-def _counted(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:
-    """Add the tokens of a message, which each of its blocks repeats."""
-    message = stream.text(event, "message", "id")[:100]
-    if not message or message == report.mark:
-        return report
-    tokens = stream.total(stream.get(event, "message", "usage"), *_COUNTS)
-    return report._replace(tokens=report.tokens + tokens, mark=message)
 
 
 def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:

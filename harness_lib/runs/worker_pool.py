@@ -66,13 +66,6 @@ def _cause(complaint: str) -> str:
     return complaint.rpartition("\n")[2]
 
 
-def _complaint(handle: WorkerHandle) -> str:
-    """Return the end of what a worker has printed as errors; "" if somebody has removed the file."""
-    with suppress(FileNotFoundError):
-        return handle.errors.read_bytes()[handle.skip :][-2000:].decode("utf-8", "replace").strip()
-    return ""
-
-
 class WorkerPool:
     """The workers of a run. `lock` is a descriptor that each inherits and none reads."""
 
@@ -125,7 +118,11 @@ class WorkerPool:
             # A message that a dead worker cannot get is not needed.
             handle.process.stdin.close()
         del self._handles[handle.config.number]
-        words = _complaint(handle)
+        words = ""
+        # Somebody may have removed the file.
+        with suppress(FileNotFoundError):
+            said = handle.errors.read_bytes()[handle.skip :]
+            words = said[-2000:].decode("utf-8", "replace").strip()
         # A worker that was killed could have started.
         unstarted = code > 0 and not handle.started
         news = Unstarted(code, _cause(words)) if unstarted else Gone(code, run_state.describe(code, words))

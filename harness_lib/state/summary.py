@@ -100,7 +100,7 @@ def _worked_on(task: Task) -> WorkingTask:
         "claimed_at": task.claimed_at,
         "lease_expires_at": task.lease_expires_at,
         "worktree": task.worktree,
-        "halt": _short(task.halt),
+        "halt": task.halt and task.halt[:SHORT],
     }
 
 
@@ -110,11 +110,7 @@ def _last_failure(state: State) -> Failure | None:
         return None
     # A failure without a time (of the legacy protocol) counts as older than every one with a time.
     last = max(failed, key=lambda task: task.failed_at or "")
-    return {"id": last.id, "text": _short(last.error_log[-1])}
-
-
-def _short(text: str | None) -> str | None:
-    return None if text is None else text[:SHORT]
+    return {"id": last.id, "text": last.error_log[-1][:SHORT]}
 
 
 def read(root: Root) -> Summary | None:

@@ -60,7 +60,9 @@ def write(
         try:
             # Unlike those of open() these bits are not cut down by the umask.
             os.fchmod(descriptor, bits)
-            _write_all(descriptor, data)
+            left = memoryview(data)
+            while left:
+                left = left[os.write(descriptor, left) :]
             if durable or whole:
                 _sync(descriptor)
         finally:
@@ -190,12 +192,6 @@ def _create(target: Path, mode: int) -> tuple[Path, int]:
     temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return temporary, os.open(temporary, flags, mode)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _sync(descriptor: int) -> None:

@@ -31,7 +31,7 @@ def _note(ctx: Context, task_id: str, text: str) -> None:
 
 def _checkpoint(ctx: Context, task_id: str, step: str, text: str) -> None:
     numbers = parse(step)
-    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
+    held = ownership.require_settled(ctx, task_id)
     record_checkpoint(ctx, held, numbers, quoting.one_line(text, DESCRIPTION_LENGTH))
 
 

@@ -178,9 +178,9 @@ def keep_work(task_id: str) -> str:
     return f"Save your changes and clean your work tree: {save}; then type: harness claim"
 
 
-def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
+def require_settled(ctx: Context, task_id: str | None) -> HeldTask:
     """Return what `require` does; UsageError if a killed command left a step in git unfinished."""
-    held = require(questions, task_id, ctx)
+    held = require(ctx.store.ask_to_change(), task_id, ctx)
     if held.task.intent is not None:
         raise UsageError(
             f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",

@@ -28,7 +28,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     description = quoting.one_line(args.text, inbox.DESCRIPTION_LENGTH)
     name = args.id
     try:
-        held = ownership.require_settled(ctx.store.ask_to_change(), name, ctx)
+        held = ownership.require_settled(ctx, name)
         name = held.task.id
         task = inbox.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:

@@ -39,7 +39,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         raise UsageError(
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
-    held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
+    held = ownership.require_settled(ctx, args.id)
     strategy = selection.STRATEGIES[args.category]
     verdict = outcome.Verdict(
         args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending

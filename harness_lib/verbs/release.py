@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Make the held task pending and go back to its base; its work is kept in a rescue ref."""
-    held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
+    held = ownership.require_settled(ctx, args.id)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         commit.require_none_of_user(ctx.git, held.task, typed.harness("release", held.task.id))

@@ -247,7 +247,37 @@ class _Indexes:
         return ids_by_commit
 
 
-class Tx(Answers, api.Tx):
+class Change:
+    """What a change of a list keeps for its end: the lines of the log, and what follows it."""
+
+    now: datetime
+    lines: list[str]
+    callbacks: list[Callable[[], None]]
+    _open: bool
+
+    def log(
+        self,
+        kind: LogType,
+        message: str,
+        *,
+        session: int,
+        task: str | None = None,
+        category: Category | None = None,
+    ) -> None:
+        self._assert_open()
+        line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
+        self.lines.append(line)
+
+    def on_commit(self, act: Callable[[], None]) -> None:
+        self._assert_open()
+        self.callbacks.append(act)
+
+    def _assert_open(self) -> None:
+        if not self._open:
+            raise RuntimeError("BUG: a transaction is used after it has ended")
+
+
+class Tx(Change, Answers, api.Tx):
     """One state change in the making; only alive inside `with store.transaction() as tx:`.
 
     `state` is what was read or, once changed, what will be published.
@@ -371,30 +401,9 @@ class Tx(Answers, api.Tx):
         if self.held == pid:
             self.held = None
 
-    def log(
-        self,
-        kind: LogType,
-        message: str,
-        *,
-        session: int,
-        task: str | None = None,
-        category: Category | None = None,
-    ) -> None:
-        self._assert_open()
-        line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
-        self.lines.append(line)
-
-    def on_commit(self, act: Callable[[], None]) -> None:
-        self._assert_open()
-        self.callbacks.append(act)
-
     def close(self) -> None:
         """Refuse changes from now on: they would never be published."""
         self._open = False
 
     def _assert_wide(self) -> None:
         assert not self._is_narrow, "BUG: a narrow change may change tasks and sessions only"
-
-    def _assert_open(self) -> None:
-        if not self._open:
-            raise RuntimeError("BUG: a transaction is used after it has ended")

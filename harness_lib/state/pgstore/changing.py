@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from harness_lib import timestamps
 from harness_lib.rules import arrows, selection, transitions
 from harness_lib.rules.selection import Finding
-from harness_lib.state import api, codec, journal, publishing
+from harness_lib.state import api, codec, publishing
+from harness_lib.state.answers import Change
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.pending import Pending
 from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.versions import Mark
-from harness_lib.task import Category, KeptPlan, LogType, Session, SessionConfig, State, Task
+from harness_lib.task import KeptPlan, Session, SessionConfig, State, Task
 
 
-class RowsTx(Pending, api.Tx):
+class RowsTx(Change, Pending, api.Tx):
     """What `api.Tx` promises of the change of a list in a database."""
 
     @property
@@ -176,23 +177,6 @@ class RowsTx(Pending, api.Tx):
     def drop_session(self, pid: int | None) -> None:
         """Do nothing, as `hold_session`."""
 
-    def log(
-        self,
-        kind: LogType,
-        message: str,
-        *,
-        session: int,
-        task: str | None = None,
-        category: Category | None = None,
-    ) -> None:
-        self._assert_open()
-        line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
-        self.lines.append(line)
-
-    def on_commit(self, act: Callable[[], None]) -> None:
-        self._assert_open()
-        self.callbacks.append(act)
-
     def _put_shell(self, shell: State) -> None:
         self._assert_open()
         self._touch()
@@ -201,10 +185,6 @@ class RowsTx(Pending, api.Tx):
     def _touch(self) -> None:
         self._changed = True
         self._answers = None
-
-    def _assert_open(self) -> None:
-        if not self._open:
-            raise RuntimeError("BUG: a transaction is used after it has ended")
 
     def _assert_wide(self) -> None:
         self._assert_open()

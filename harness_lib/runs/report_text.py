@@ -136,7 +136,7 @@ def header(facts: Facts, width: int = WIDTH, branches: int | None = None) -> Ite
 
 def when(facts: Facts) -> str:
     """Return the time of the runs, in the local time zone."""
-    began, ended = _local(facts.began), _local(facts.ended)
+    began, ended = local(facts.began), local(facts.ended)
     if began.date() == ended.date():
         return f"{began:%d %b}, {began:%H:%M} to {ended:%H:%M}"
     if (ended.date() - began.date()).days == 1:
@@ -144,7 +144,8 @@ def when(facts: Facts) -> str:
     return f"{began:%d %b}, {began:%H:%M} to {ended:%d %b}, {ended:%H:%M}"
 
 
-def _local(at: float) -> datetime:
+def local(at: float) -> datetime:
+    """Return the moment `at`, in seconds, in the time of this machine."""
     return datetime.fromtimestamp(at, timezone.utc).astimezone()
 
 
@@ -156,7 +157,7 @@ def _ran(runs: Sequence[Ran]) -> str:
     if killed:
         who = "it" if len(runs) == 1 else "one" if len(killed) == 1 else str(len(killed))
         were = "were" if len(killed) > 1 else "was"
-        at = some([f"{_local(ran.last):%H:%M}" for ran in killed], NAMED)
+        at = some([f"{local(ran.last):%H:%M}" for ran in killed], NAMED)
         resumed = " and resumed" if runs[-1] is not killed[-1] else ""
         said.append(f"{who} {were} killed at {at}{resumed}")
     if runs[-1].alive:

@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,8 +124,8 @@ def render(ctx: Context, facts: Facts, *, live: bool = False) -> str:
         facts=facts,
         lanes=list(_lanes(facts)),
         costs=_costs(facts),
-        first=f"{_local(facts.began):%d %b %H:%M}",
-        last=f"{_local(facts.ended):%d %b %H:%M}",
+        first=f"{report_text.local(facts.began):%d %b %H:%M}",
+        last=f"{report_text.local(facts.ended):%d %b %H:%M}",
         graph=_graph(tasks, hows),
         tasks=list(_tasks(ctx, facts, tasks, hows, own)),
     )
@@ -154,10 +153,6 @@ def _clean(value: object) -> object:
 
 def _anchor(task_id: str) -> str:
     return "task-" + quote(task_id, safe="")
-
-
-def _local(at: float) -> datetime:
-    return datetime.fromtimestamp(at, timezone.utc).astimezone()
 
 
 def _by_task(runs: Iterable[Ran]) -> dict[str, list[Tried]]:
@@ -215,7 +210,8 @@ def _words(tried: Tried) -> str:
     tokens = f", {tried.tokens:,} tokens" if tried.tokens else ""
     commit = f", commit {tried.commit[:12]}" if tried.commit else ""
     session = f", conversation {tried.session}" if tried.session else ""
-    return f"{tried.task} {how}, {_local(tried.began):%H:%M:%S}, {took}{cost}{tokens}{commit}{session}"
+    began = f"{report_text.local(tried.began):%H:%M:%S}"
+    return f"{tried.task} {how}, {began}, {took}{cost}{tokens}{commit}{session}"
 
 
 def _costs(facts: Facts) -> str:
@@ -302,7 +298,9 @@ def _tasks(
                     "words": _words(each),
                     "message": each.message,
                     "rescue": each.rescue or "",
-                    "steps": " · ".join(f"{_local(at):%H:%M:%S} {step}" for step, at in each.steps[-20:]),
+                    "steps": " · ".join(
+                        f"{report_text.local(at):%H:%M:%S} {step}" for step, at in each.steps[-20:]
+                    ),
                 }
                 for each in own.get(task.id, ())
             ],

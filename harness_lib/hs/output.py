@@ -86,7 +86,7 @@ class Events(Answer):
     def begin(self, runtime: Runtime, *, is_new: bool) -> None:  # noqa: ARG002 (its first event says it)
         self._runtime = runtime
         session = runtime.session
-        _line({
+        tell({
             "type": "session",
             "session": session.id if session else "",
             "directory": str(session.directory) if session else "",
@@ -96,7 +96,7 @@ class Events(Answer):
         runtime.stream.listeners.append(self._hear)
 
     def end(self, done: Turn) -> None:
-        _line({
+        tell({
             "type": "result",
             "output": done.output,
             "session": done.session,
@@ -106,16 +106,17 @@ class Events(Answer):
         })  # fmt: skip
 
     def _hear(self, event: Json) -> None:
-        _line(event)
+        tell(event)
         if event["type"] == "stop" and self._runtime is not None:
-            _line({"type": "usage", **_sums(self._runtime.spent())})
+            tell({"type": "usage", **_sums(self._runtime.spent())})
 
 
 def _sums(account: Account) -> Json:
     return {"tokens_in": account.tokens_in, "tokens_out": account.tokens_out, "cost": account.cost}
 
 
-def _line(event: Json) -> None:
+def tell(event: Json) -> None:
+    """Print `event` for another program, as a line of JSON."""
     sys.stdout.write(f"{dumps(event)}\n")
     sys.stdout.flush()
 

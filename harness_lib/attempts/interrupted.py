@@ -17,14 +17,13 @@ from harness_lib.attempts import (
     requeue,
     rescue_refs,
     rollback,
-    worker_worktrees,
 )
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError
 from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.system.git import checkout, locks, trees
+from harness_lib.system.git import checkout, clones, locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Interruption, Session, Task
 from harness_lib.text import sentence
@@ -187,7 +186,7 @@ def _keep(ctx: Context, task: Task) -> str:
         return f"Its work is kept: {rescue_refs.show_command(ref)}"
     place = Path(task.worktree)
     try:
-        worktree = worker_worktrees.at(ctx, place)
+        worktree = clones.at(ctx.git, place)
         view = ctx.at(worktree or Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
             view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)

@@ -37,6 +37,7 @@ from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, Le
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
+from harness_lib.system.git import clones
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, reaper
 from harness_lib.task import Gate, Session, StopReason, Task
@@ -229,7 +230,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     place = Path(task.worktree)
     if not place.is_dir():
         return ctx.git if _has_moved(ctx, task) else None
-    return worker_worktrees.at(ctx, place)
+    return clones.at(ctx.git, place)
 
 
 def _has_moved(ctx: Context, task: Task) -> bool:

@@ -109,11 +109,6 @@ def is_ours(ctx: Context, git: Git) -> bool:
     return git.git_dir != git.common_dir and home(ctx) in git.top.parents
 
 
-def at(ctx: Context, path: Path) -> Git | None:
-    """Return the work tree of this repository at `path`; None if there is none."""
-    return clones.at(ctx.git, path)
-
-
 def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
     """Fetch what an agent has committed, and keep what it has beside its HEAD: branches, tags, stashes.
 
@@ -160,7 +155,7 @@ class Clean(NamedTuple):
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
     """Return the work tree at `path`, clean at `commit`."""
-    git = at(ctx, path)
+    git = clones.at(ctx.git, path)
     try:
         if git is not None and clones.has_clone(git) and (found := _cleaned(ctx, git, commit)):
             settings = _give_repositories(git, commit)
@@ -334,7 +329,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         path = place.worktree(number)
         if str(path) in used:
             continue
-        git = at(ctx, path)
+        git = clones.at(ctx.git, path)
         if git is not None:
             take_in(ctx, git)
             with locks.hold(git):
@@ -368,7 +363,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
     used = _occupied(ctx)
     # Workers count from 1.
     paths = [place.worktree(number) for number in place.numbers() if number]
-    found = (at(ctx, path) for path in paths if str(path) not in used)
+    found = (clones.at(ctx.git, path) for path in paths if str(path) not in used)
     return [git for git in found if git is not None and _is_brought_to(git, commit)]
 
 

@@ -163,14 +163,10 @@ class Context:
             from harness_lib.state.mirrored import Mirrored  # noqa: PLC0415 (as the driver: for those few)
 
             return Mirrored(self.root, self.clock)
-        self.load_driver()
+        launcher.add_postgres(self.env)
         from harness_lib.state.pgstore.store import opened  # noqa: PLC0415 (needs the driver)
 
         return opened(self.root, self.clock)
-
-    def load_driver(self) -> None:
-        """Make the driver of PostgreSQL importable; a list in a file needs none. Raises EnvSetupError."""
-        launcher.add_postgres(self.env)
 
     @property
     def own_env(self) -> Mapping[str, str]:

@@ -94,7 +94,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> tuple[Path, list[str]]:
     Raises EnvSetupError: git is too old, or PostgreSQL or its driver is missing.
     """
     calls.require_for_runs(ctx.cwd)
-    ctx.load_driver()
+    launcher.add_postgres(ctx.env)
     with postgres_server.running() as server:
         place = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
         story = _Story(ctx, place, server.url, show)

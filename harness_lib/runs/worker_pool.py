@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.attempts import merge_queue, reconcile, requeue, snapshots, worker_worktrees
+from harness_lib.attempts import merge_queue, reconcile, requeue, snapshots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
@@ -19,6 +19,7 @@ from harness_lib.rules.run_state import Budget
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.api import Questions
+from harness_lib.system.git import clones
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
 from harness_lib.system.processes.child import Child
@@ -203,7 +204,7 @@ class Orphans:
             return
         for task in questions.in_progress():
             if task.claimed_by == ctx.owner.worker and task.worktree:
-                worktree = worker_worktrees.at(ctx, Path(task.worktree))
+                worktree = clones.at(ctx.git, Path(task.worktree))
                 if worktree is None and ctx.store.shared is not None:
                     # Of another machine; the remote does not answer now.
                     continue

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, worker_worktrees
+from harness_lib.attempts import baseline
 from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, held_out, ownership, quoting, rights, trust
 from harness_lib.core.context import Context
@@ -23,6 +23,7 @@ from harness_lib.records.given import Given
 from harness_lib.rules import attempts, recovery, selection, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
+from harness_lib.system.git import clones
 from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
@@ -206,7 +207,7 @@ def _at_its_work_tree(ctx: Context, task: Task) -> Context:
     """Return `ctx` for the work tree of the attempt, if that still exists."""
     if task.worktree is None or task.worktree == str(ctx.git.top):
         return ctx
-    worktree = worker_worktrees.at(ctx, Path(task.worktree))
+    worktree = clones.at(ctx.git, Path(task.worktree))
     return ctx.at(worktree) if worktree else ctx
 
 

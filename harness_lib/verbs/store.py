@@ -16,6 +16,7 @@ from harness_lib.rules import stats
 from harness_lib.state.mirrored import Link
 from harness_lib.state.store import Store
 from harness_lib.system.git.repository import Git
+from harness_lib.system.install import launcher
 from harness_lib.system.place import roots
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
@@ -65,7 +66,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    ctx.load_driver()
+    launcher.add_postgres(ctx.env)
     return _ACTIONS[args.action](ctx, args)
 
 

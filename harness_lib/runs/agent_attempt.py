@@ -98,15 +98,23 @@ def _end(
         # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
         blame = BLAME.get(agent_exit.how)
         verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
-        lacked = worker_worktrees.not_brought(ctx, evaluation.checked.tail)
-        for more in (agent_exit.denied, lacked):
-            if more not in verdict.message:
-                verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
+        verdict = _explained(ctx, verdict, agent_exit, evaluation.checked)
         return rollback.roll_back(ctx, session, task, verdict)
     contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
     worker.tell(Stepped("merges"))
     task = _mine(ctx, task, worker)
     return complete.complete(ctx, session, task, evaluation, worker.known)
+
+
+def _explained(
+    ctx: Context, verdict: outcome.Verdict, agent_exit: AgentExit, failed: Checked
+) -> outcome.Verdict:
+    """Return `verdict` with what the run knows of its cause beside what the check said."""
+    crashed = f"{agent_exit.why[:1].upper()}{agent_exit.why[1:]}" if agent_exit.how == "crashed" else ""
+    for more in (agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail), crashed):
+        if more not in verdict.message:
+            verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
+    return verdict
 
 
 def _mine(ctx: Context, task: Task, worker: WorkerPort) -> Task:

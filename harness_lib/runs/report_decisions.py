@@ -39,7 +39,7 @@ Kind = Literal[
 _HOLD_UP = ("halted", "untrusted", "failed")
 SHORT = 12
 NAMED = 5
-_PLAIN_FAILURE = re.compile(r"^\[[A-Z_]+\] (?:The check failed with exit code \d+\. )?")
+_PLAIN_FAILURE = re.compile(r"^(?:\[[A-Z_]+\] )?(?:The check failed with exit code \d+\. )?")
 
 
 class Decision(NamedTuple):
@@ -137,7 +137,7 @@ def _red(known: Known, task: Task) -> Decision:
             break
         later += [(oid, file) for file in files if file in mine]
     if not later:
-        why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
+        why = _PLAIN_FAILURE.sub("", task.recheck.tail.partition("\n")[0]) if task.recheck else ""
         return Decision("red", task.id, task.title, f"red: {why or 'its check fails now'}", (retry,))
     oid, file = later[-1]
     owners = {each.completed_commit: each.id for each in known.done if each.outcome != "already_done"}

@@ -241,7 +241,7 @@ def _known(
     """Return what is known of the tasks; `worked` are those of the runs in question."""
     done = questions.search("completed")
     red = rechecked.red(ctx, done)
-    after = merged[0].after if merged else None
+    after = _newest(ctx.main, merged[0]) if merged else None
     failed = questions.search("failed")
     tried = [task for task in failed if task.attempts or not selection.is_permanent(task)]
     return Known(
@@ -261,6 +261,11 @@ def _known(
         # Git reads a path from where it is typed.
         "" if not red or ctx.main.top == ctx.root.path else ":/",
     )
+
+
+def _newest(git: Git, merged: Merged) -> str | None:
+    """Return the commit with all finished work for a branch: that of its waiting branch, if there is one."""
+    return git.ref(target_branch.waiting(target_branch.HEADS + merged.branch)) or merged.after
 
 
 def _waits(ctx: Context, merged: Merged) -> str:

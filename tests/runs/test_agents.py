@@ -180,6 +180,17 @@ def test_an_agent_that_is_not_logged_in_ends_the_run_and_is_named(workshop: Work
     assert (later["next"], later["halts"]) == ("harness start", [])
 
 
+def test_why_an_agent_died_each_time_is_said_beside_what_the_check_said(workshop: Workshop) -> None:
+    workshop.add("Make f", "grep -q done f", "--max-attempts", "1", do="write f half\nsay no memory\nexit 3")
+
+    workshop.ends(9, **HURRIED)
+
+    assert workshop.task("task-001")["error_log"] == [
+        "[TEST_FAIL] The check failed with exit code 1. The agent ended with 3: no memory"
+    ]
+    assert "no memory" in workshop("report").out
+
+
 def test_a_program_that_all_checks_lack_costs_one_agent_and_is_one_entry_until_it_is_there(
     workshop: Workshop, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from harness_lib.system.clock import SYSTEM
 from harness_lib.task import State, Task, Validation
 from tests.attempts.rechecking import context, done
 from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
 
@@ -46,6 +47,16 @@ def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one
     assert workshop.harness("check").returncode == 1
     assert (workshop.top / ".harness-active").exists()
     workshop.nothing_is_left_over()
+
+
+def test_what_broke_a_red_task_is_found_in_work_that_waits_beside_the_branch(workshop: Workshop) -> None:
+    workshop.add("One", "grep -q good f", do="sh echo good > f")
+    workshop.add("Two", "test -f f", "--depends-on", "task-001", do="sh echo bad > f")
+    put(workshop.top / "README.md", "the user is writing\n")
+
+    said = workshop.run("--final-check", "all", "--max-tasks", "2")
+
+    assert re.search(r"\n  task-001 One +red since task-002 changed f ", said.stdout), said.stdout
 
 
 @pytest.mark.release

@@ -165,11 +165,12 @@ def _waiting(ctx: Context) -> list[str]:
         refs = ctx.git.refs(recovery.WAITING)
     except EnvSetupError:
         return []
-    if not refs:
+    tips = {recovery.HEADS + ref.removeprefix(recovery.WAITING): oid for ref, oid in refs}
+    targets = [target for target, oid in tips.items() if ctx.git.ref(target) != oid]
+    if not targets:
         return []
     from harness_lib.attempts import pending_merges  # noqa: PLC0415 (loads all of merging)
 
-    targets = [recovery.HEADS + ref.removeprefix(recovery.WAITING) for ref, _ in refs]
     return [waits for each in targets if (waits := pending_merges.describe(ctx, each))]
 
 

@@ -19,9 +19,9 @@ _LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?!TEST_FAIL)[A-Z_]+\] the run 
 
 
 def log_lines(ctx: Context) -> list[str]:
-    """Return the last lines of the log; none for a user who may only read the list."""
+    """Return the last lines of the log of a list that was just asked; none if it may not be read."""
     try:
-        return ctx.store.log_tail(LOG_READ)
+        return ctx.store.log_tail(LOG_READ, asked=True)
     except PermissionError:
         return []
 

@@ -434,8 +434,8 @@ class Store(Protocol):
     def log_file(self) -> Path:
         """The file of the log, to be shown to a user."""
 
-    def log_tail(self, lines: int = ...) -> list[str]:
-        """Return the last `lines` lines of the part of the log that is searched."""
+    def log_tail(self, lines: int = ..., *, asked: bool = False) -> list[str]:
+        """Return the last `lines` lines of what is searched of the log; `asked`: the list was, just now."""
 
     def log_follow(self) -> Iterator[str]:
         """Yield the lines that are added to the log from the call on, for ever."""

@@ -54,7 +54,7 @@ class Upkeep(api.Store):
     def exists(self) -> bool:
         return self.root.state.exists()
 
-    def log_tail(self, lines: int = journal.TAIL_BYTES) -> list[str]:
+    def log_tail(self, lines: int = journal.TAIL_BYTES, *, asked: bool = False) -> list[str]:  # noqa: ARG002
         return journal.tail(self.root.log, lines)
 
     def log_follow(self) -> Iterator[str]:

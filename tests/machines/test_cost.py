@@ -14,7 +14,8 @@ from harness_lib.core.context import Context
 from harness_lib.state.pgstore import connecting, mirror
 from harness_lib.system.git import snapshot
 from harness_lib.task import Task, Validation
-from harness_lib.verbs import checkpoint, claim, finish, start
+from harness_lib.terminal.render import Screen
+from harness_lib.verbs import checkpoint, claim, finish, start, status
 from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
 
@@ -95,20 +96,34 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
     one = world.machine("one")
     add(one.context("adds"), 1, 10)
 
-    def cost(verb: Any, **args: Any) -> tuple[int, int]:
+    def cost(verb: Any, screen: Screen | None = None, **args: Any) -> tuple[int, int]:
         # As in a process of its own.
         ctx = one.context("chat")
         counted.update(dict.fromkeys(counted, 0))
-        verb.answer(ctx, Namespace(**args), None)
+        verb.answer(ctx, Namespace(**args), screen)
         return counted["statements"], counted["connections"]
 
     assert [
         cost(start),
+        cost(status, Screen(json=True), all=False, machines=False, watch=False),
         cost(claim, id=None, dry_run=False, wait=0.0),
         cost(checkpoint, step="1/2", text="half", id=None),
         # Its check fails.
         cost(finish, id=None, already_done=False, merge=None, merge_command=None),
-    ] == [(66, 1), (35, 1), (23, 1), (43, 1)]
+    ] == [(66, 1), (13, 1), (35, 1), (23, 1), (43, 1)]
+
+
+def test_a_turn_takes_no_connection_of_its_own(world: World, counted: Counted) -> None:
+    store = world.machine("one").context("merges").store
+    assert store.shared is not None
+    counted["connections"] = 0
+    store.ask()
+    assert store.shared.take_turn("main", "one merges", 30) is not None
+    assert store.shared.turns() == (("main", "one merges"),)
+    store.shared.leave_turn("main", "one merges")
+    store.ask()
+
+    assert counted["connections"] == 1
 
 
 def test_a_checkpoint_reads_the_work_tree_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting, rows, versions
@@ -273,6 +274,7 @@ class Looking(RowsAnswers):
     def _be_at(self, moment: Moment) -> None:
         self._moment, self._open_sessions = moment, rows.sessions_of(moment.version.sessions)
         self._answers: Answers | None = None
+        self._counts: Counts | None = None
         self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
 
     @property
@@ -300,6 +302,13 @@ class Looking(RowsAnswers):
 
     def _remembered(self, error: EnvSetupError) -> Answers:
         return self._from_files(error)
+
+    def counts(self) -> Counts:
+        # Many questions ask for them. The moment may be given up by now.
+        self._connection()
+        if self._counts is None:
+            self._counts = super().counts()
+        return self._counts
 
     def _all(self) -> Answers:
         if self._answers is None:

@@ -162,10 +162,11 @@ class PgStore(Mirrored):
                 self.ask()
         return self._moments.news, super().stamp()
 
-    def log_tail(self, lines: int = journal.TAIL_BYTES) -> list[str]:
+    def log_tail(self, lines: int = journal.TAIL_BYTES, *, asked: bool = False) -> list[str]:
         """Return the last lines of the log, also those of other machines if the database can be reached."""
-        with suppress(EnvSetupError):
-            self.ask()
+        if not asked:
+            with suppress(EnvSetupError):
+                self.ask()
         return super().log_tail(lines)
 
     def look(self) -> Looking:
@@ -207,10 +208,10 @@ class PgStore(Mirrored):
         return self.apart(lambda conn: turns.now(conn, self.name))
 
     def apart(self, ask: Callable[[Connection], Read]) -> Read:
-        """Return the answer to `ask` of a connection of its own. Raises EnvSetupError."""
+        """Return the answer to `ask` of a connection without a transaction. Raises EnvSetupError."""
         with (
             connecting.explained(self.link.url, changes=False),
-            connecting.connected(self.link.url) as conn,
+            self._moments.writer() as conn,
             connecting.limited(conn, connecting.ANSWER_SECONDS),
         ):
             return ask(conn)

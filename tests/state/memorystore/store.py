@@ -230,7 +230,7 @@ class MemoryStore(api.Store):
     def log_file(self) -> Path:
         return self.list_file
 
-    def log_tail(self, lines: int = 0) -> list[str]:
+    def log_tail(self, lines: int = 0, *, asked: bool = False) -> list[str]:  # noqa: ARG002
         return self.lines[-lines:]
 
     def log_follow(self) -> Iterator[str]:

@@ -20,6 +20,8 @@ is_directory = os.path.isdir
 # The longest name of a tool that hosts accept.
 LONGEST = 64
 _MOST_DIGITS = 18
+# Characters: a clone may bring files of any size.
+_MOST_READ = 16 * 1024 * 1024
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -29,9 +31,15 @@ def read_conf(path: Path) -> dict[str, str]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of the file `path`; "" if it cannot be read, or is a pipe or a device."""
+    """Return the text of the file `path`, of a huge one its beginning.
+
+    It is "" if the file cannot be read, or is a pipe or a device.
+    """
     try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        if not path.is_file():
+            return ""
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(_MOST_READ)
     except OSError:
         return ""
 

@@ -84,8 +84,8 @@ def setting(runtime: Runtime, name: str) -> str:
 
 def is_trusted(runtime: Runtime, source: str) -> bool:
     """Return whether the user has trusted the project's `source` as it is now."""
-    seen = fingerprint(source)
-    return seen != "" and load(runtime).get(os.path.realpath(source)) == seen
+    known = load(runtime).get(os.path.realpath(source), "")
+    return known != "" and known == fingerprint(source)
 
 
 def fingerprint(source: str) -> str:

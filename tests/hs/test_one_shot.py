@@ -90,6 +90,12 @@ def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: 
     assert len(server.requests) == 3
 
 
+def test_a_limit_of_no_cost_asks_no_model(go: Go) -> None:
+    server, answer = go(say("never"), words=("--json", "--max-cost", "0", "RUN"))
+
+    assert (answer.code, events(answer.out)[-1]["stop"], server.requests) == (1, "max_cost", [])
+
+
 def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) -> None:
     server, answer = go(
         use("bash", command="true"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ def test_long_instructions_are_cut_and_say_so(home: Path, repo: Path) -> None:
     assert "x" * 32 * 1024 in system
     assert "x" * (32 * 1024 + 1) not in system
     assert f"{repo / 'AGENTS.md'} goes on" in system
+
+
+def test_a_clone_fills_no_memory_with_a_file_of_gigabytes(home: Path, repo: Path) -> None:
+    for name in ("prompts/a.md", "skills/huge/SKILL.md", "settings.conf"):
+        path = write(repo / ".harness" / name, "the beginning\n")
+        os.truncate(path, 3 * 1024**3)
+
+    assembled(home, repo)
+
+    # In KiB on Linux; each file once would be 3 GiB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 * 1024**2
+    system = assembled(home, repo)["system"]
+    assert "the beginning" in system
+    assert len(system) < 512 * 1024
+    assert f"{repo / '.harness' / 'prompts' / 'a.md'} goes on" in system
 
 
 def test_prompts_of_sources_stand_in_order(home: Path, project: Path) -> None:

@@ -20,6 +20,7 @@ from harness_lib.loop.wires import exchange
 # The names that all APIs accept; a host refuses every request in which one tool has another name.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _AGENTS_LIMIT = 32 * 1024
+_PROMPT_LIMIT = 256 * 1024
 _HEAD = (
     "These skills hold instructions for particular work. "
     "When a task matches a description, load the skill by the tool `skill` before you begin."
@@ -95,7 +96,7 @@ def prompts(runtime: Runtime, payload: Json) -> Json:
             if name.endswith(".md")
         )
         owners = ((file, trust.project_of_source(runtime, str(file.parents[1]))) for file in files)
-        parts = [_read_prompt(file) for file, owner in owners if trust.has_text(owner, file)]
+        parts = [_read_prompt(file, _PROMPT_LIMIT) for file, owner in owners if trust.has_text(owner, file)]
     else:
         parts = [runtime.system.strip()]
     parts += [_read_prompt(path, _AGENTS_LIMIT) for path in instructions(runtime)]
@@ -124,15 +125,15 @@ def instructions(runtime: Runtime) -> list[Path]:
     return files
 
 
-def _read_prompt(path: Path, limit: int | None = None) -> str:
+def _read_prompt(path: Path, limit: int) -> str:
     """Return the text of `path`, at most `limit` bytes; nothing if it cannot be read."""
     try:
         with path.open("rb") as stream:
-            data = stream.read() if limit is None else stream.read(limit + 1)
+            data = stream.read(limit + 1)
     except OSError:
         return ""
     text = data[:limit].decode("utf-8", "replace").strip()
-    return f"{text}\n[{path} goes on; read the file for the rest]" if limit and len(data) > limit else text
+    return f"{text}\n[{path} goes on; read the file for the rest]" if len(data) > limit else text
 
 
 def catalogue(runtime: Runtime, payload: Json) -> Json:

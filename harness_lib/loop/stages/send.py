@@ -85,7 +85,7 @@ def _check_limits(runtime: Runtime) -> None:
             f"The limit of {allowed} requests is reached (--max-turns, HARNESS_MAX_TURNS)",
         )
     most = runtime.env.get("HARNESS_MAX_COST", "")
-    if not most or not runtime.requests:
+    if not most or not (runtime.requests or float(most) == 0):
         return
     account = runtime.spent()
     if account.cost is None:

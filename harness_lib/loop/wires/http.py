@@ -33,6 +33,8 @@ _ADVICE = {
     404: "Check the address and the model.",
     413: "The request is too large.",
 }
+# With 429, as for a limit that passes by itself.
+_NO_CREDIT = "insufficient_quota"
 _SHOWN = 500
 NO_PROXY = (
     "The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: "
@@ -180,10 +182,13 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     text = _read(response)
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
+    is_passing = status in _PASSING and _NO_CREDIT not in text
     advice = _ADVICE.get(status, "")
+    if status in _PASSING and not is_passing:
+        advice = "Add credit with the provider, or check its plan (insufficient_quota)."
     if response.is_redirect and (where := response.headers.get("location", "")):
         advice = f"It redirects to {where}; name that address if it is the right one."
-    after = _retry_after(response.headers.get("retry-after", "")) if status in _PASSING else None
+    after = _retry_after(response.headers.get("retry-after", "")) if is_passing else None
     # The caller has to know how long to wait.
     wait = f"Retry after {after:.0f} s." if after else ""
     words = (
@@ -195,7 +200,7 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     message = " ".join(part for part in words if part)
     if status == httpx2.codes.UNAUTHORIZED:
         return UnauthorizedError(message)
-    if status in _PASSING:
+    if is_passing:
         return TransientError(message, after)
     return ContextError(message) if is_overflow(text, status) else ProviderError(message)
 

@@ -37,7 +37,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Step:
-    """One answer. `status` other than 200 is an error; `events`: the stream is cut behind so many.
+    """One answer. `status` other than 200 is an error, of `code`; `events`: the stream is cut behind so many.
 
     `redacted` are thoughts that nobody may read, `inserted` further events behind the first, `glued` leaves
     out the space behind `data:`, `html` is what an error has in place of JSON, and a `silent` step says
@@ -51,6 +51,7 @@ class Step:
     stop: str = ""
     status: int = 200
     said: str = "scripted"
+    code: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     events: int | None = None
     inserted: tuple[Json, ...] = ()
@@ -180,7 +181,9 @@ class Handler(Quiet):
         if step.status != 200:
             # Some hosts repeat the key that they do not like.
             said = step.said.replace("{authorization}", self.headers.get("authorization") or "")
-            self.reply(step.status, self.error(said), step.headers)
+            refused = self.error(said)
+            refused["error"] |= {"code": step.code} if step.code else {}
+            self.reply(step.status, refused, step.headers)
             return
         events = self.events(step, body)
         named = self.path != "/v1/chat/completions"

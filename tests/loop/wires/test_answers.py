@@ -141,6 +141,15 @@ def test_a_limit_of_hours_is_not_waited_for(follow: Follow, wire: Wire) -> None:
     assert len(server.requests) == 1
 
 
+def test_an_account_without_credit_is_not_asked_again(follow: Follow) -> None:
+    """OpenAI answers so with 429, too, but no pause helps."""
+    used_up = Step(status=429, said="You exceeded your current quota", code="insufficient_quota")
+    _, server, ending = follow(CHAT, used_up, say("never"))
+    assert ending.failed
+    assert "You exceeded your current quota. Add credit with the provider" in ending.output
+    assert len(server.requests) == 1
+
+
 def test_a_redirect_gets_no_key(follow: Follow, serve: Serve, wire: Wire) -> None:
     other = serve(wire, say("caught"))
     _, _, ending = follow(wire, Step(status=307, headers=(("location", f"{other.address}{wire.path}"),)))

@@ -123,9 +123,13 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git, oid = ctx.git, outcome.commit_of(task)
     try:
         is_as_committed = restore.move_head_and_index(git, oid, outcome.intent_of(task).head)
-    except restore.HeadMovedError:
+    except restore.HeadMovedError as error:
         outcome.drop_intent(ctx, task)
-        raise
+        raise restore.HeadMovedError(
+            f"{error.message} before the check of {task.id} ran. Nothing was recorded.",
+            f"See who committed or switched the branch: git log. If the check does, {task.id} needs another "
+            f"one: {typed.give_check(task.id)}. Then type: {typed.harness('finish', task.id)}",
+        ) from error
     said = _moved_branch(git, task)
     if not is_as_committed:
         said += undo_check(ctx, task, oid)

@@ -158,7 +158,8 @@ def _document(path: Path) -> TOMLDocument:
 
     text = ""
     try:
-        text = path.read_text("utf-8")
+        # Some editors put a mark in front of it.
+        text = path.read_text("utf-8-sig")
         return tomlkit.parse(text)
     except FileNotFoundError:
         return tomlkit.document()

@@ -159,6 +159,7 @@ def test_head_moved_while_the_check_ran_is_refused_and_kept(project: Project, ag
     error = agent.finishes({"done": "x\n"}, code=8)["error"]
 
     assert "HEAD is at" in error["message"]
+    assert error["hint"].endswith("Then type: harness finish task-001")
     assert project.git("show", "HEAD:theirs.txt") == "theirs"
     assert project.read("done") == "x\n"
     task = project.task()

@@ -156,6 +156,11 @@ def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
     assert sorted(workshop.statuses().values()) == ["completed", "pending"]
 
 
+def test_a_mark_in_front_of_a_file_is_no_part_of_it(workshop: Workshop, home: Path) -> None:
+    put(users(home), "\ufeff[run]\njobs = 3\n")
+    assert of_run.effective(workshop.context(), {})["jobs"].value == 3
+
+
 def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     workshop: Workshop, home: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -271,7 +272,8 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
         if is_failure and (work := spent.get(each.task)) and work.seconds:
             cost = f", ${work.cost:.2f}" if work.cost else ""
-            timed = what.replace(":", f" in {run_snapshot.span(work.seconds)}{cost}:", 1)
+            tries = rf"\g<0> in {run_snapshot.span(work.seconds)}{cost}"
+            timed = re.sub(r"^failed \d+ of \d+", tries, what)
             what = timed if len(timed) <= room else what
         shown = attempts.line(what, room) if is_failure else quoting.one_line(what, room)
         yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]

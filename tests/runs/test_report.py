@@ -19,7 +19,7 @@ from harness_lib.system.clock import Clock
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, KILL_WORKER, Workshop
 from tests.system.git.gitrepo import commit_all, put, sh
-from tests.verbs.project import Agent, Project, begin
+from tests.verbs.project import Agent, Project, begin, lose
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
 
@@ -65,6 +65,13 @@ def test_many_failures_are_bounded(project: Project, agent: Agent) -> None:
     assert len(lines) == 24
     assert max(map(len, lines)) <= 120
     assert len(agent("report", "--all").out.splitlines()) > 28
+
+
+def test_how_long_the_tries_took_is_not_said_of_the_next_one(project: Project, agent: Agent) -> None:
+    lose(agent)
+    took = {"started_at": "2026-11-29T09:00:00Z", "ended_at": "2026-11-29T09:01:30Z"}
+    project.edit_task(attempt_log=[{"number": 1, "outcome": "failed", **took}])
+    assert "failed 1 of 3 in 1:30, and is tried again: " in agent("report", COLUMNS="200").out
 
 
 def test_a_list_that_may_have_no_more_sessions_is_not_said_to_go_on(agent: Agent) -> None:

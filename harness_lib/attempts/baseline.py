@@ -247,7 +247,7 @@ SHOWN = 5
 
 
 def note(ctx: Context) -> None:
-    """Record the settings, hooks and branches that exist as an attempt begins in this work tree."""
+    """Record the settings, hooks, branches and stashes that exist as an attempt begins in this work tree."""
     if not clones.has_clone(ctx.git):
         atomic.write(_file(ctx), json.dumps(_present(ctx.git)).encode(), durable=False, make=True)
 
@@ -262,6 +262,7 @@ def left(ctx: Context, task_id: str) -> list[str]:
     new = [
         _words(ctx.git, kind, name, before[kind].get(name))
         for kind, present in _present(ctx.git).items()
+        if kind in before
         for name, value in present.items()
         if before[kind].get(name) != value and name != ctx.git.branch()
     ]
@@ -273,6 +274,8 @@ def _present(git: Git) -> dict[str, dict[str, str]]:
     records = decode(git.run("config", "--local", "-z", "--get-regexp", SETTINGS, check=False).stdout)
     hooks = git.common_dir / "hooks"
     files = [path for path in hooks.iterdir() if path.suffix != ".sample"] if hooks.is_dir() else []
+    stashes = git.common_dir / "logs" / "refs" / "stash"
+    entries = stashes.read_bytes().splitlines() if stashes.is_file() else []
     return {
         "settings": {key: value for key, _, value in (record.partition("\n") for record in records)},
         "hooks": {path.name: sha256.digest(path.read_bytes()) for path in sorted(files) if path.is_file()},
@@ -280,6 +283,7 @@ def _present(git: Git) -> dict[str, dict[str, str]]:
         "refs": dict.fromkeys(
             (name for name, _ in git.refs(*REFS) if not name.startswith(recovery.WAITING)), ""
         ),
+        "stashes": {entry.split(b" ")[1].decode(): "" for entry in entries},
     }
 
 
@@ -290,6 +294,8 @@ def _words(git: Git, kind: str, name: str, old: str | None) -> str:
     if kind == "hooks":
         path = typed.word(git.common_dir / "hooks" / name)
         return f"the hook {name} (rm {path})" if old is None else f"another content of the hook {path}"
+    if kind == "stashes":
+        return f"a stash ({typed.git('stash', 'show', '-p', name[:12])})"
     what, short = "branch" if name.startswith(recovery.HEADS) else "tag", name.split("/", 2)[2]
     return f"the {what} {short} ({typed.git(what, '-d', short)})"
 

@@ -48,6 +48,22 @@ def test_what_an_attempt_leaves_is_named_with_what_takes_it_out(claimed: Agent) 
     assert sh(top, "config", "core.hooksPath") == ".husky"
 
 
+def test_work_that_an_attempt_has_stashed_is_named(claimed: Agent) -> None:
+    """Its check fails without it, and the next attempt would not know of it."""
+    top = claimed.cwd
+    put(top / "f", "x\n")
+    sh(top, "stash", "-q", "--include-untracked")
+    stash = sh(top, "rev-parse", "stash")
+
+    said = claimed.fails(1, "finish")
+
+    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
+    assert line.endswith(f"a stash (git stash show -p {stash[:12]})")
+    claimed.ok("claim")
+    sh(top, "stash", "drop", "-q")
+    assert "left in this repository" not in str(claimed.fails(1, "finish"))
+
+
 def test_an_attempt_that_leaves_nothing_is_not_spoken_of(claimed: Agent) -> None:
     put(claimed.cwd / "f", "x\n")
     sh(claimed.cwd, "commit", "-q", "--allow-empty", "-m", "its own")

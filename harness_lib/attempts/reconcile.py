@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness_lib import typed
+from harness_lib import timestamps, typed
 from harness_lib.attempts import (
     check,
     commit,
@@ -37,10 +37,10 @@ from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, Le
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
-from harness_lib.system.git import clones
+from harness_lib.system.git import clones, locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, reaper
-from harness_lib.task import Gate, Session, StopReason, Task
+from harness_lib.task import Checkpoint, Gate, Handback, Session, StopReason, Task
 
 
 class Report(NamedTuple):
@@ -253,9 +253,55 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str,
         commit = task.intent.commit if task.intent else None
         if commit and recovery.is_object(commit) and ctx.git.exists(commit):
             ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
+        elif task.intent is None and (kept := _outlived(ctx, task)):
+            return _keep_for_the_next(ctx, session, task, reason, kept)
         ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
         return interrupted.log(ctx, session, task, "mark failed", reason), ended
     return takeover.recover(ctx, session, task)
+
+
+def _outlived(ctx: Context, task: Task) -> str | None:
+    """Keep the last work of an attempt, without its work tree; return the ref, or None if nothing is left.
+
+    That is what its last checkpoint has seen, or what is committed on its branch since.
+    """
+    git, base = ctx.git, ctx.git.commit_called(task.started_at_commit)
+    tip = rescue_refs.branch_tip(git, task)
+    if base is None or tip is None:
+        return None
+    tip = tip if git.is_ancestor(base, tip) else base
+    point = task.checkpoints[-1] if task.checkpoints else None
+    tree = git.tree_of(tip)
+    if point and point.tree and git.object_exists(point.tree) and (tip == base or _is_after(git, point, tip)):
+        tree = point.tree
+    tree = trees.without(git, tree, rescue_refs.still_untracked(git, tip, task))
+    if tree == git.tree_of(base):
+        return None
+    with locks.hold(git):
+        return rescue_refs.keep(git, rescue_refs.attempt_ref(task), tree, tip, f"rescued work of {task.id}")
+
+
+def _is_after(git: Git, point: Checkpoint, commit: str) -> bool:
+    committed = int(git.text("log", "--no-walk", "--format=%ct", commit))
+    return timestamps.parse(point.timestamp or "").timestamp() > committed
+
+
+def _keep_for_the_next(
+    ctx: Context, session: Session, task: Task, why: str, kept: str
+) -> tuple[str, outcome.Ended]:
+    """Give `task` back with its work `kept` in a ref; the third time in a row without any more it fails."""
+    interruption = recovery.interrupted(task, ctx.git.tree_of(kept))
+    reason = f"{why}; what it had committed or recorded is kept"
+    if recovery.stands_still(interruption):
+        reason = f"interrupted {interruption.times} times in a row without progress; {reason}"
+        verdict = outcome.Verdict("SESSION_TIMEOUT", reason)
+    else:
+        rounds = task.handback.rounds if task.handback else 0
+        handback = Handback(reason, rounds, kept, task.started_at_commit)
+        verdict = outcome.requeued("SESSION_TIMEOUT", reason, handback)
+    ended = rollback.fail_without_git(ctx, session, task, verdict, interruption)
+    line = interrupted.log(ctx, session, task, "keep the work for the next attempt", reason)
+    return line, ended._replace(rescue=kept)
 
 
 def _recover_one(

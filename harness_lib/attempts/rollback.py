@@ -6,11 +6,11 @@ from harness_lib import typed
 from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots, target_branch
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.rules import attempts, transitions
+from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
-from harness_lib.task import Intent, Session, Task
+from harness_lib.task import Intent, Interruption, Session, Task
 from harness_lib.text import counted
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
@@ -204,12 +204,23 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
     return [f"The cleanup of {task.id} {how}; its output is in {log}."]
 
 
-def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
-    """Record a failed attempt that left nothing to roll back, or whose files belong to another worker."""
+def fail_without_git(
+    ctx: Context,
+    session: Session,
+    task: Task,
+    verdict: outcome.Verdict,
+    interruption: Interruption | None = None,
+) -> outcome.Ended:
+    """Record a failed attempt that left nothing to roll back, or whose files belong to another worker.
+
+    `interruption`: the one that has ended it, if what is kept of its work is compared with the next.
+    """
     # What was untracked before is no change of the attempt, but it may have changed or deleted that.
     warnings = rescue_refs.changed_before(ctx.git, task)
     with ctx.store.transaction("tasks") as tx:
         begun = transitions.uncommitted(outcome.require_claim(tx, task))
+        if interruption and arrows.may("interrupt", begun):
+            begun = transitions.interrupt(begun, interruption)
         # A rollback that a killed process had begun is counted already.
         if begun.intent is None:
             begun = transitions.begin_rollback(
@@ -221,11 +232,15 @@ def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcom
                 head=None,
                 ending=verdict.ending,
             )
+        if verdict.handback:
+            begun = transitions.hand_back(begun, verdict.handback)
         ended = transitions.fail(begun, now=tx.now)
         tx.replace(ended)
-        tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
+        is_counted = verdict.ending is not attempts.Ending.REQUEUED
+        if is_counted:
+            tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
         for warning in warnings:
             tx.log("WARN", warning, session=session.number, task=task.id)
-        stop = sessions.after_attempt(tx, ctx, session)
+        stop = sessions.after_attempt(tx, ctx, session) if is_counted else None
     rescue_refs.drop_before(ctx.git, task)
     return outcome.Ended(ended, stop, warnings=tuple(warnings))

@@ -44,7 +44,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         then = _then(tx, ctx, session)
     lines = [f"session {session.number} has ended; {line}"]
     if held:
-        lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")
+        # Without its tree the work could not be seen: its directory may be gone.
+        how = " with its work in place; the next session goes on with it" if held.id in trees else ""
+        lines.append(f"{held.id} stays in progress{how or '; the next session recovers it'}.")
     return Reply(
         "\n".join(lines),
         session=session.number,

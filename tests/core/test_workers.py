@@ -128,7 +128,7 @@ def test_a_work_tree_that_was_moved_ends_its_task_and_one_that_is_gone_does_not(
         reply = elsewhere.ok(verb)
         assert ("is gone" in reply["message"], reply["next"]) == (True, "harness stop")
     assert shared.git("branch", "--show-current") == "main"
-    elsewhere.ok("stop")
+    assert "task-002 stays in progress; the next session recovers it." in elsewhere.ok("stop")["message"]
     assert "mark failed" in elsewhere.ok("start")["recovered"][0]
 
 

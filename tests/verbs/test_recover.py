@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
+from tests.system.git.gitrepo import commit_all, put
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
@@ -240,6 +241,31 @@ def worker_in(clone: Project, project: Project) -> Agent:
     worker = project.agent("worker", clone.top, HARNESS_STATE_ROOT=str(project.top))
     worker.ok("add", "One", "--validate", "false")
     return worker
+
+
+@pytest.mark.parametrize("how", ["committed", "recorded"])
+def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, how: str) -> None:
+    """It goes to the next attempt at no cost, like all work that was interrupted in another work tree."""
+    project = make_project(mode="concurrent")
+    project.git("worktree", "add", "-q", "-b", "side", "../side")
+    worker = project.agent("worker", project.top.parent / "side")
+    begin(worker, "test -f work.txt && test -f more.txt")
+    put(worker.cwd / "work.txt", "work\n")
+    if how == "committed":
+        commit_all(worker.cwd, "Its own words")
+    else:
+        worker.ok("checkpoint", "1/2", "half of it")
+    worker.die()
+    project.git("worktree", "remove", "--force", "../side")
+    other = project.agent("other")
+
+    (line,) = other.ok("start")["recovered"]
+
+    assert "keep the work for the next attempt" in line
+    assert (project.task()["status"], project.task()["attempts"]) == ("pending", 0)
+    assert "that work stands in this work tree" in other.ok("claim")["message"]
+    assert project.read("work.txt") == "work\n"
+    other.finishes({"more.txt": "x\n"})
 
 
 def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_project: Make) -> None:

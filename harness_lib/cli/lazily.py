@@ -14,6 +14,10 @@ OURS = "harness_lib."
 FOR_HOURS = frozenset({"run", "demo", "--watch", "--wait", "-f", "--follow"})
 # Standard modules that few calls need.
 SELDOM = frozenset({"shlex", "shutil", "tempfile"})
+# What the driver of PostgreSQL loads with asyncio: OpenSSL alone takes as long as to connect.
+DRIVER = frozenset(
+    {"asyncio.sslproto", "asyncio.staggered", "csv", "ctypes.util", "linecache", "ssl", "tokenize"}
+)
 # What only a list needs that machines share.
 SHARED = frozenset(
     {
@@ -42,7 +46,7 @@ RUN = frozenset(
         "harness_lib.system.git.worktrees",
     }
 )
-PUT_OFF = SELDOM | SHARED | RUN
+PUT_OFF = SELDOM | DRIVER | SHARED | RUN
 # `run` and its like have threads, of which two could meet in a module that is half loaded (before Python
 # 3.12.2). The others wait for checks or for workers, and meanwhile our folder may become another version's.
 AT_ONCE = FOR_HOURS | {"finish", "validate", "recover"}

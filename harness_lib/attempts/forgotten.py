@@ -6,7 +6,7 @@ there (somebody has rewritten the branch).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from harness_lib.attempts import check, publish, remote, target_branch
@@ -17,6 +17,7 @@ from harness_lib.rules import arrows, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git import merge
 from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
 
 MOST_REFS = 5000
 
@@ -67,12 +68,18 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     gone = [task for task in done if task.completed_commit not in known]
     tip = there.git.ref(f"{prefix}/{target_branch.short(there.branch)}")
     arrived = _in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone]) if tip else ()
+    told = {(each.task, each.fence) for each in remote.landed(there.git, there.name, tip)} if tip else ()
     return [
         f"{task.id} is completed, and no branch of {there.remote} has its commit "
         f"{(task.completed_commit or '')[:12]}: it was rewritten, or this is the remote of a fork"
         for task in gone
-        if task.completed_commit not in arrived
+        if task.completed_commit not in arrived and not _is_told(there.git, task, told)
     ]
+
+
+def _is_told(git: Git, task: Task, told: Collection[tuple[str, int]]) -> bool:
+    """Return whether trailers tell that the work of `task` has arrived, whose commit was never here."""
+    return (check.safe_name(task.id), task.fence) in told and not git.exists(task.completed_commit or "")
 
 
 def _in_other_commits(git: Git, tip: str, commits: Sequence[str]) -> set[str]:

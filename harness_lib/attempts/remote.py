@@ -233,7 +233,7 @@ def follow(ctx: Context, there: There, tip: str) -> None:
     """
     git, mine = there.git, there.branch
     old = git.ref(there.target)
-    if old is not None and not git.is_ancestor(old, tip):
+    if old is not None and not git.is_ancestor(old, tip) and _has_more(git, old, tip):
         kept = f"{there.target}-{old[:12]}"
         git.set_ref(kept, old)
         names = target_branch.short(there.target), target_branch.short(kept)
@@ -247,6 +247,12 @@ def follow(ctx: Context, there: There, tip: str) -> None:
     if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
         with suppress(target_branch.MovedError, GitError, HeldError):
             target_branch.carry_out(ctx, mine, target_branch.Move(mine, at, at), tip)
+
+
+def _has_more(git: Git, old: str, tip: str) -> bool:
+    """Return whether `old` has more than commits that `tip` has, too, made anew as by a rebase."""
+    is_merged = git.text("rev-list", "--count", "--merges", old, f"^{tip}", "--") != "0"
+    return is_merged or any(line.startswith("+") for line in git.text("cherry", tip, old).splitlines())
 
 
 def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:

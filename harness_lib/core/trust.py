@@ -245,7 +245,11 @@ def told(ctx: Context, task_ids: Sequence[str]) -> str:
 
 def _known(ctx: Context) -> frozenset[str]:
     """Return what stands for each command that is known here, if machines share the list."""
-    places = dict.fromkeys(git.common_dir for git in (ctx.git, ctx.main))
+    try:
+        places = dict.fromkeys(git.common_dir for git in (ctx.git, ctx.main))
+    except EnvSetupError:
+        # Without a repository nothing runs.
+        return frozenset()
     return frozenset[str]().union(*(_each(_noted(place, ctx.root.path)) or () for place in places))
 
 

@@ -277,12 +277,20 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
         return rechecked.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, "harness start")
-    found = here.next_task(ctx, questions)
+    found = _next_here(ctx, questions)
     if found.task is None and not trust.known(ctx, questions.provable()):
         return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
     return sessions.unless_held(questions, ctx, "harness claim" if sessions.mine(questions, ctx) else begin)
+
+
+def _next_here(ctx: Context, questions: Questions) -> Here:
+    try:
+        return here.next_task(ctx, questions)
+    except EnvSetupError:
+        # Without a repository the list is shown all the same.
+        return Here(questions.next_ready())
 
 
 def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | None:

@@ -247,3 +247,41 @@ def test_a_partial_clone_works(world: World) -> None:
     two.ends(0)
 
     world.each_once(*tasks)
+
+
+ANEW = """\
+while read -r old new ref; do
+  [ "$ref" = refs/heads/main ] || continue
+  export GIT_COMMITTER_NAME=host GIT_COMMITTER_EMAIL=host@example.org GIT_AUTHOR_NAME=host
+  export GIT_AUTHOR_EMAIL=host@example.org
+  top=$old
+  for each in $(git rev-list --reverse "$old..$new"); do
+    top=$(git log -1 --format=%B "$each" | git commit-tree "$each^{tree}" -p "$top")
+  done
+  git update-ref refs/heads/main "$top" "$new"
+done
+"""
+
+
+def test_a_remote_that_makes_each_commit_anew_loses_nothing_and_leaves_no_branches(world: World) -> None:
+    """As a host that rebases what is pushed: no machine but its own has ever had the commit of a task."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
+    world.trust()
+    world.hook("post-receive", ANEW)
+    for machine in (one, two, one, two):
+        machine.start("-j", "1", "--max-tasks", "1").wait()
+
+    world.each_once(*tasks)
+    for machine in (one, two):
+        machine.ok("store", "check")
+        sh(machine.top, "fetch", "-q")
+        assert sh(machine.top, "branch", "--format=%(refname:short)").splitlines() == ["harness/main", "main"]
+
+
+def test_a_machine_without_its_repository_still_shows_the_list(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    task = one.file_task("a")
+    (two.top / ".git").rename(two.top / "git")
+
+    assert f"{task}: Make a" in two("status").out

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from harness_lib.attempts import check, publish, remote, target_branch
-from harness_lib.attempts.remote import Landed
+from harness_lib.attempts.remote import Landed, There
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import arrows, transitions
@@ -70,11 +70,25 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     arrived = _in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone]) if tip else ()
     told = {(each.task, each.fence) for each in remote.landed(there.git, there.name, tip)} if tip else ()
     return [
-        f"{task.id} is completed, and no branch of {there.remote} has its commit "
-        f"{(task.completed_commit or '')[:12]}: it was rewritten, or this is the remote of a fork"
+        _lost(there, task)
         for task in gone
         if task.completed_commit not in arrived and not _is_told(there.git, task, told)
     ]
+
+
+def _lost(there: There, task: Task) -> str:
+    commit = task.completed_commit or ""
+    said = (
+        f"{task.id} is completed, and no branch of {there.remote} has its commit {commit[:12]}: it was "
+        "rewritten, or this is the remote of a fork"
+    )
+    # A commit that was squashed at once has never been on another machine.
+    where = (
+        ""
+        if there.git.exists(commit)
+        else f"; store check on {task.machine} tells whether its change is there"
+    )
+    return said + where
 
 
 def _is_told(git: Git, task: Task, told: Collection[tuple[str, int]]) -> bool:

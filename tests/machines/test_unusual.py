@@ -279,6 +279,31 @@ def test_a_remote_that_makes_each_commit_anew_loses_nothing_and_leaves_no_branch
         assert sh(machine.top, "branch", "--format=%(refname:short)").splitlines() == ["harness/main", "main"]
 
 
+SQUASHED = """\
+while read -r old new ref; do
+  [ "$ref" = refs/heads/main ] || continue
+  export GIT_COMMITTER_NAME=host GIT_COMMITTER_EMAIL=host@example.org GIT_AUTHOR_NAME=host
+  export GIT_AUTHOR_EMAIL=host@example.org
+  git update-ref refs/heads/main "$(echo Squashed | git commit-tree "$new^{tree}" -p "$old")" "$new"
+done
+"""
+
+
+def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    task = one.file_task("a")
+    world.trust()
+    world.hook("post-receive", SQUASHED)
+    two.ends(0)
+
+    assert world.log() == ["Begin", "Squashed"]
+    two.ok("store", "check")
+    said = one("store", "check")
+    assert said.code == 3
+    assert f"{task} is completed, and no branch of origin has its commit" in said.text
+    assert "store check on two tells whether its change is there" in said.text
+
+
 def test_a_machine_without_its_repository_still_shows_the_list(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")
     task = one.file_task("a")

@@ -28,7 +28,7 @@ from harness_lib.system.git import trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
-from harness_lib.text import counted, some, some_quoted
+from harness_lib.text import counted, sentence, some, some_quoted
 
 NAMED = 5
 # The checks of at most this many completed tasks are repeated; a runner's settings may concern thousands.
@@ -155,7 +155,9 @@ def explanation(verdict: Verdict, task: Task) -> str:
                 if each.task.id == task.id
                 else f"the check of {each.task.id}, which is completed,"
             )
-            sentences.append(f"With {names} as before the attempt, {whose} fails. {each.checked.failure()}")
+            sentences.append(
+                f"With {names} as before the attempt, {whose} fails. {sentence(each.checked.failure())}"
+            )
     back = typed.git("checkout", (task.started_at_commit or "")[:12], rest="-- FILE")
     return (
         f"The work passed its check, but changed files that a check depends on. {' '.join(sentences)} "

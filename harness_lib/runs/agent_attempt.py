@@ -111,7 +111,8 @@ def _explained(
 ) -> outcome.Verdict:
     """Return `verdict` with what the run knows of its cause beside what the check said."""
     crashed = f"{agent_exit.why[:1].upper()}{agent_exit.why[1:]}" if agent_exit.how == "crashed" else ""
-    for more in (agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail), crashed):
+    # How it crashed ends with what was denied.
+    for more in (crashed, agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail)):
         if more not in verdict.message:
             verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
     return verdict

@@ -157,6 +157,9 @@ def _replaced(runtime: Runtime, tool_input: Json) -> Change:
     if not old:
         raise ToolError("old must not be empty; write_file writes a new file")
     text = read(path)
+    if "\n" in old and old not in text and "\r\n" in text:
+        # A model does not see the line breaks of Windows.
+        old, new = (each.replace("\n", "\r\n") for each in (old, new))
     count = text.count(old)
     if not count:
         raise ToolError(f"old is not in {tool_input['path']}; read it again, spaces and line breaks count")
@@ -166,7 +169,10 @@ def _replaced(runtime: Runtime, tool_input: Json) -> Change:
 
 
 def _counted(tool_input: Json, change: Change) -> str:
-    times = counted((change.old or "").count(tool_input["old"]), "time")
+    old = change.old or ""
+    times = counted(
+        old.count(tool_input["old"]) or old.count(tool_input["old"].replace("\n", "\r\n")), "time"
+    )
     return f"replaced {times} in {tool_input['path']}"
 
 

@@ -24,8 +24,8 @@ def main() -> int:
         sys.stdout.write(f"error: invalid regular expression: {error}\n")
         return 2
     left = asked["limit"]
-    for name in asked["files"]:
-        lines = _lines(name)
+    for file, name in asked["files"]:
+        lines = _lines(file)
         hits = [number for number, line in enumerate(lines) if pattern.search(line)][: left + 1]
         if hits and asked["files_only"]:
             sys.stdout.write(f"{name}\n")

@@ -43,7 +43,10 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
         "files_only": tool_input.get("files_only") is True,
         "context": number_of(tool_input, "context") or 0,
         "limit": number_of(tool_input, "limit") or _MOST,
-        "files": list(_files(runtime, tool_input, str(tool_input.get("glob") or ""))),
+        # Each as it is opened, and as it is shown.
+        "files": [
+            (name, escape(name)) for name in _files(runtime, tool_input, str(tool_input.get("glob") or ""))
+        ],
     }
     seconds = builtin.usual_seconds(runtime.env)
     code = "from harness_lib.loop.tools.matching import main; sys.exit(main())"
@@ -61,7 +64,7 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
 
 def _glob(runtime: Runtime, tool_input: Json) -> Result:
     limit = number_of(tool_input, "limit") or _MOST
-    found = list(_files(runtime, tool_input, text_of(tool_input, "pattern")))
+    found = [escape(name) for name in _files(runtime, tool_input, text_of(tool_input, "pattern"))]
     more = (
         [f"... ({len(found) - limit} more; narrow the pattern, or set limit)"] if len(found) > limit else []
     )
@@ -69,7 +72,7 @@ def _glob(runtime: Runtime, tool_input: Json) -> Result:
 
 
 def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
-    """Yield the files that may be searched, named so that other tools find them. Raises ToolError."""
+    """Yield the files that may be searched, named as seen from the session's directory. Raises ToolError."""
     directory = path_of(runtime, tool_input if tool_input.get("path") else {"path": "."})
     if directory.is_file():
         names, directory = [directory.name], directory.parent
@@ -88,7 +91,7 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
             continue
         is_file = os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114 (there may be many)
         if is_file and not is_secret(Path(path)) and may_read(path):
-            yield escape(path.removeprefix(here))
+            yield path.removeprefix(here)
 
 
 def _below(directory: Path) -> list[str]:

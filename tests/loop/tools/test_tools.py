@@ -84,6 +84,17 @@ def test_edits_that_overlap_or_are_stale_change_nothing(do: Do, project: Path) -
     assert (project / "f").read_text(encoding="utf-8") == "a\nb\n"
 
 
+def test_lines_are_replaced_in_a_file_of_windows_and_keep_its_line_breaks(do: Do, project: Path) -> None:
+    """`read_file` does not show them, so a model writes the ones that it knows."""
+    (project / "file").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    assert do("replace", path="file", old="one\ntwo", new="1\n2\n2.5").text == "replaced 1 time in file"
+    assert (project / "file").read_bytes() == b"1\r\n2\r\n2.5\r\nthree\r\n"
+    # One line is what it is, and what names the breaks is taken at its word.
+    do("replace", path="file", old="three", new="3\n4")
+    do("replace", path="file", old="1\r\n2\r\n", new="x\n")
+    assert (project / "file").read_bytes() == b"x\n2.5\r\n3\n4\r\n"
+
+
 def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:
     write(project / "f", "a\nb")
     edit = {"type": "replace_range", "pos": f"1#{files.anchor_letters('a', 1)}", "content": "A"}

@@ -75,7 +75,7 @@ def parse_options(args: list[str]) -> Options:
                 raise UsageError(f"{name} wants a value.", "See hs help.")
             before = f"{values[name[2:]]}," if name in _REPEATED and name[2:] in values else ""
             values[name[2:]] = before + argument
-        elif arg.startswith("--") and not any(c.isspace() for c in arg):
+        elif re.fullmatch(r"--\S*|-[A-Za-z]" if not words else r"--\S*", arg):
             raise UsageError(f"hs has no option {arg}.", f"If it is a word of the task: hs -- {arg} ...")
         else:
             words.append(arg)
@@ -108,7 +108,8 @@ def known(runtime: Runtime, name: str) -> Session:
     """Return the session `name`. Raises UsageError."""
     session = session_store.find(runtime, name)
     if session is None:
-        raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
+        problem = f"There is no session {name}." if name else "The name of the session is empty."
+        raise UsageError(problem, "hs session list shows those that there are.")
     return session
 
 

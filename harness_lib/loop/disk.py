@@ -38,7 +38,7 @@ def read_text(path: Path) -> str:
     try:
         if not path.is_file():
             return ""
-        with path.open(encoding="utf-8", errors="replace") as stream:
+        with path.open(encoding="utf-8-sig", errors="replace") as stream:
             return stream.read(_MOST_READ)
     except OSError:
         return ""

@@ -133,6 +133,10 @@ def test_what_a_command_about_sessions_lacks_is_said(hs: Hs, word: str) -> None:
     assert (answer.code, f"hs session {word} wants the ID of a session." in answer.err) == (2, True)
 
 
+def test_a_session_without_a_name_is_told_from_one_that_is_not_there(hs: Hs) -> None:
+    assert "The name of the session is empty." in hs("session", "show", "").err
+
+
 @pytest.mark.parametrize(
     "words", [("hook", "done/99-none"), ("tool", "none", "--schema"), ("provider", "none", "--ready")]
 )

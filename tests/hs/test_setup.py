@@ -41,6 +41,7 @@ def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, pro
         ("--tools", "hammer", "x"),
         ("--resume", "nowhere", "x"),
         ("--resume", "", "x"),
+        ("-m", "gpt-4o", "x"),
         ("--continue", "x"),
         ("--model",),
     ],
@@ -57,6 +58,38 @@ def test_a_wrong_option_is_a_mistake_in_the_command_and_makes_no_session(
 def test_of_an_empty_session_name_it_is_said_that_it_is_empty(hs: Hs) -> None:
     """A script's variable may be unset."""
     assert "--resume wants the name of a session, not an empty text." in hs("--resume", "", "x").err
+
+
+def test_a_dash_inside_of_a_task_is_a_word(go: Go) -> None:
+    server, _ = go(say("Extract."), words=("what", "does", "-x", "mean"))
+    assert server.requests[0]["messages"][-1]["content"] == "what does -x mean"
+
+
+def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Path) -> None:
+    """With a byte order mark before its first key."""
+    write(home / ".harness" / "settings.conf", "\ufeffmodel=one\r\n")
+    write(home / ".harness" / "mcp.json", '\ufeff{"mcpServers": {}}')
+    server, answer = go(say("Done."))
+    assert server.requests[0]["model"] == "one"
+    assert "left out" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("conf", "why"),
+    [
+        ("url=http://127.0.0.1:9/v1\n", "mine.conf has no protocol= of anthropic or openai"),
+        ("protocol=soap\nurl=http://127.0.0.1:9/v1\n", "mine.conf has no protocol= of anthropic or openai"),
+        (
+            "protocol=openai\nurl=http://127.0.0.1:9/v1\nmax_tokens=lots\n",
+            "max_tokens of mine must be a number",
+        ),
+    ],
+)
+def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, home: Path, conf: str, why: str) -> None:
+    write(home / ".harness" / "providers" / "mine.conf", conf)
+    _, answer = go(say("never"), words=("--provider", "mine", "x"))
+    assert answer.code == 7
+    assert why in answer.err
 
 
 def test_behind_two_dashes_all_are_words(go: Go) -> None:

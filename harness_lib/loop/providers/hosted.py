@@ -122,7 +122,8 @@ class Hosted(NamedTuple):
         limit = values.get("max_tokens", "") if values else runtime.env.get(name, "")
         most = disk.number(limit)
         if limit and not most:
-            raise ProviderError(f"{name} must be a number of tokens, not {limit}")
+            named = f"max_tokens of {self.name}" if values else name
+            raise ProviderError(f"{named} must be a number of tokens, not {limit}")
         url, thinking = self._url(runtime), runtime.env.get("HARNESS_THINKING", "")
         return Endpoint(
             **speaker._asdict(),
@@ -218,6 +219,9 @@ def host(runtime: Runtime) -> Hosted:
     if runtime.provider in _HOSTED:
         return _HOSTED[runtime.provider]
     plugin = with_own_api(runtime)
+    if plugin is None and config is not None:
+        known = " or ".join(sorted(_HOSTED))
+        raise ProviderError(f"{runtime.provider}.conf has no protocol= of {known}.")
     if plugin is None:
         raise ProviderError(f"There is no provider {runtime.provider}; hs help lists them.")
     if plugin.is_ours:

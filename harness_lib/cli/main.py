@@ -17,6 +17,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
+from harness_lib.system.install import launcher
 from harness_lib.system.place import roots, session_notes
 from harness_lib.system.processes import environment, signals
 from harness_lib.terminal import render
@@ -81,6 +82,8 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signals.INTERRUPT)
+    except ImportError as error:
+        problem = _package_error(error) or _bug_error()
     except Exception:  # noqa: BLE001 - the outermost error handler: a bug is reported, not shown as a traceback
         problem = _bug_error()
     return render.error(problem, verb, screen, _list_warnings(ctx))
@@ -124,6 +127,16 @@ def _unsaid(verb: str, error: OSError) -> HarnessError:
     return EnvSetupError(
         f"harness {verb} was carried out; only its answer could not be printed. {os_errors.describe(error)}",
         f"{os_errors.cure(error)}, or print it elsewhere{look}",
+    )
+
+
+def _package_error(error: ImportError) -> HarnessError | None:
+    """Return the error about a package that harness needs, if it is the cause: it may be an older one."""
+    package = (error.name or "").partition(".")[0]
+    if package not in launcher.DEPENDENCIES:
+        return None
+    return EnvSetupError(
+        f"The package {package} does not fit: {error}.", "See what harness needs: harness doctor"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -29,9 +30,18 @@ def python(_ctx: Context) -> Diagnoses:
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
     versions = {name: _version(name) for name in launcher.DEPENDENCIES}
     lacking = [name for name, version in versions.items() if not version]
+    least = _least_versions()
+    old = [
+        f"{name} {version} (harness needs {least[name]})"
+        for name, version in versions.items()
+        if version and name in least and _numbers(version) < _numbers(least[name])
+    ]
     if lacking:
         cure = "where a package registry is in reach, type: harness --version"
         yield bad(f"not installed: {', '.join(lacking)}", cure)
+    elif old:
+        cure = "install harness again, best in an environment of its own (pipx, uv tool install)"
+        yield bad(f"too old: {', '.join(old)}", cure)
     else:
         yield ok(", ".join(f"{name} {version}" for name, version in versions.items()))
 
@@ -50,6 +60,23 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _least_versions() -> dict[str, str]:
+    """Return the oldest version of each package that an installed harness works with, by its name.
+
+    Empty for a checkout, which brings exact versions: nobody else puts an older one beside them.
+    """
+    try:
+        needed = metadata.requires("harness-skill") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    found = (re.match(r"([\w.-]+)>=([\d.]+)", each) for each in needed)
+    return {match[1]: match[2] for match in found if match}
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def ignored(ctx: Context) -> Diagnoses:

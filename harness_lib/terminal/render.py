@@ -151,9 +151,13 @@ def _is_on_path(path: str) -> bool:
 
 
 def _draw(stream: TextIO, text: str, style: str = "") -> None:
-    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
-
-    drawing.write(stream, text, style)
+    try:
+        from harness_lib.terminal.drawing import write  # noqa: PLC0415 (a pipe does not pay for rich)
+    except ImportError:
+        # Only for the looks: whoever has put another rich beside harness still reads what is said.
+        print(text, file=stream)
+        return
+    write(stream, text, style)
 
 
 def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dict[str, object]:

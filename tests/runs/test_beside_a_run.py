@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,12 +18,12 @@ from harness_lib.rules.run_state import Budget, Row, RunState, Spent
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.processes import process
 from harness_lib.terminal import drawing
 from harness_lib.verbs import status
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop, descendants
+from tests.state.clock import Sleeper
 from tests.verbs.project import Agent, Project
 
 
@@ -270,27 +268,20 @@ def test_the_estimate_is_never_cut(columns: int) -> None:
 # -- `harness status --watch` in a pipe: a line when something has changed, and an end
 
 
-@dataclass
-class Story(Clock):
-    """Nobody sleeps: each wait is the moment at which the next thing happens."""
+class Story(Sleeper):
+    """Each sleep is the moment at which the next thing happens."""
 
-    events: Iterator[Callable[[], object]]
-    seconds: float = field(default=0.0)
-
-    def now(self) -> datetime:
-        return SYSTEM.now()
-
-    def monotonic(self) -> float:
-        return self.seconds
+    def __init__(self, events: Iterable[Callable[[], object]]) -> None:
+        self.events = iter(events)
 
     def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+        super().sleep(seconds)
         next(self.events, lambda: None)()
 
 
 def lines_about(project: Project, *events: Callable[[], object]) -> list[str | None]:
     """Return what is said about each view until nothing is left to do."""
-    ctx = Context(env={}, cwd=project.top, clock=Story(iter(events)))
+    ctx = Context(env={}, cwd=project.top, clock=Story(events))
     views = list(status.follow(ctx, 20))
     return [status.difference(before, after) for before, after in pairwise(views)]
 

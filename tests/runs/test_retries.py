@@ -21,28 +21,17 @@ from harness_lib.runs import agent_process, agent_retries
 from harness_lib.runs.agent_process import AgentExit, How, Rules
 from harness_lib.runs.agent_retries import Tries
 from harness_lib.runs.worker_port import AgentOptions, HeldBackError, StuckError
-from harness_lib.system.clock import Clock
 from harness_lib.task import Task
+from tests.state.clock import Sleeper
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 NOW = datetime.now(timezone.utc)
 
 
-@dataclass
-class Still(Clock):
-    """Nobody sleeps: time passes when somebody would."""
-
-    slept: float = 0.0
-
+class Still(Sleeper):
     def now(self) -> datetime:
         return NOW + timedelta(seconds=self.slept)
-
-    def monotonic(self) -> float:
-        return self.slept
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A clock that stands still, for tests that read what was written with the time in it."""
+"""Clocks for tests that read what was written with the time in it, and for tests that would have to wait."""
 
 from __future__ import annotations
 
@@ -15,3 +15,15 @@ class Noon(Clock):
 
     def now(self) -> datetime:
         return datetime(2025, 7, 1, 12, tzinfo=timezone.utc)
+
+
+class Sleeper(Clock):
+    """Time passes while somebody sleeps, and nobody waits for it."""
+
+    slept = 0.0
+
+    def monotonic(self) -> float:
+        return self.slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds

@@ -17,23 +17,10 @@ import pytest
 from harness_lib.errors import HeldError
 from harness_lib.state.store import Store
 from harness_lib.system import mkdir_lock
-from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import Session, SessionConfig, State
-
-
-class Waits(Clock):
-    """Sleeps without losing time, and adds up how long."""
-
-    def __init__(self) -> None:
-        self.waited = 0.0
-
-    def monotonic(self) -> float:
-        return self.waited
-
-    def sleep(self, seconds: float) -> None:
-        self.waited += seconds
+from tests.state.clock import Sleeper
 
 
 def carried_pid(root: Root) -> int | None:
@@ -105,12 +92,12 @@ def test_who_follows_the_legacy_protocol_is_waited_for(
         root.state.unlink()
     before = root.state.read_bytes() if root.state.exists() else None
     left(directory, owner, "pid")
-    clock = Waits()
+    clock = Sleeper()
 
     with pytest.raises(HeldError, match=f"pid {owner.pid}"):
         ACTS[act](Store(root, timeout=6, clock=clock))
 
-    assert 5 < clock.waited < 7
+    assert 5 < clock.slept < 7
     assert before == (root.state.read_bytes() if root.state.exists() else None)
     assert carried_pid(root) == owner.pid
 

@@ -11,8 +11,8 @@ import pytest
 from harness_lib.errors import HeldError
 from harness_lib.state import api
 from harness_lib.state.pgstore.store import PgStore
-from harness_lib.system.clock import Clock
 from harness_lib.task import Task
+from tests.state.clock import Sleeper
 from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
 from tests.state.pgstore.machines import Shared
 
@@ -29,18 +29,6 @@ create constraint trigger give_up after insert on harness.event {when}
   for each row execute function harness.give_up();
 """
 AT_ONCE, AT_THE_END = "", "deferrable initially deferred"
-
-
-class Sleeper(Clock):
-    """A clock that moves while somebody sleeps, and is not waited for."""
-
-    slept = 0.0
-
-    def monotonic(self) -> float:
-        return self.slept
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
 
 
 def sql(shared: Shared, text: str) -> None:

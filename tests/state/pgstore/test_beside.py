@@ -15,8 +15,8 @@ import pytest
 from harness_lib.errors import HeldError
 from harness_lib.state import api
 from harness_lib.state.pgstore.store import PgStore
-from harness_lib.system.clock import Clock
 from harness_lib.task import Task
+from tests.state.clock import Sleeper
 from tests.state.pgstore.beside import claim, exact, finish
 from tests.state.pgstore.machines import Shared
 
@@ -124,26 +124,17 @@ def test_the_files_miss_no_line_of_a_change_that_ends_later_than_one_with_a_high
     assert three.stamp() != stamp
 
 
-class Hand(Clock):
-    """A clock that stands still until it is moved."""
-
-    seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-
 def test_machines_look_for_changes_every_two_seconds_and_not_all_at_once(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared.with_tasks()
-    clock = Hand()
+    clock = Sleeper()
     store = shared.machine("second", clock=clock)
     looks: list[float] = []
-    monkeypatch.setattr(store, "ask", lambda: looks.append(clock.seconds))
+    monkeypatch.setattr(store, "ask", lambda: looks.append(clock.slept))
     while len(looks) < 100:
         store.stamp()
-        clock.seconds += 0.01
+        clock.sleep(0.01)
     waits = [later - earlier for earlier, later in pairwise(looks)]
     assert 1 <= min(waits) < 1.5
     assert 2.5 < max(waits) <= 3.02

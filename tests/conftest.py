@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import os
 import shlex
 import signal
@@ -15,7 +14,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests import forked
+from tests.run_to_end import Said
 
 if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
@@ -85,22 +84,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What one harness process said: exit code, standard output, standard error."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The one object that `--json` prints; anything else on stdout fails the test here."""
-        answer = json.loads(self.out)
-        assert isinstance(answer, dict), self.out
-        return answer
-
-
 class Harness(Protocol):
     """Run `harness ARGS` in the test's repository (see `forked`); a non-zero exit is an answer too."""
 
@@ -110,7 +93,7 @@ class Harness(Protocol):
         cwd: Path | None = None,
         env: Mapping[str, str | None] | None = None,
         stdin: str | None = None,
-    ) -> Answer: ...
+    ) -> Said: ...
 
 
 class Git(Protocol):
@@ -273,10 +256,10 @@ def harness(repo: Path) -> Harness:
         cwd: Path | None = None,
         env: Mapping[str, str | None] | None = None,
         stdin: str | None = None,
-    ) -> Answer:
+    ) -> Said:
         variables = {**os.environ, **(env or {})}
         set_ones = {name: value for name, value in variables.items() if value is not None}
         done = forked.run("harness_lib", args, cwd or repo, set_ones, stdin or "")
-        return Answer(done.returncode, done.stdout, done.stderr)
+        return Said(done.returncode, done.stdout, done.stderr)
 
     return run

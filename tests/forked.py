@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tests import fork_relay
+from tests.run_to_end import run_to_end
 from tests.waiting import PATIENCE
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -116,21 +117,11 @@ def run(
     cwd: Path,
     env: Mapping[str, str],
     stdin: str = "",
-    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m MODULE ARGS` and return what it printed, both streams as UTF-8, and its exit code."""
     if _is_usual(env):
-        return run_hs(args, program=_module(module), cwd=cwd, env=env, stdin=stdin, timeout=timeout)
-    return subprocess.run(
-        [sys.executable, "-m", module, *args],
-        cwd=cwd,
-        env=env,
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=timeout,
-        check=False,
-    )
+        return run_hs(args, program=_module(module), cwd=cwd, env=env, stdin=stdin)
+    return run_to_end([sys.executable, "-m", module, *args], cwd=cwd, env=env, stdin=stdin)
 
 
 def start(
@@ -164,7 +155,6 @@ def run_hs(
     *,
     program: str = HS,
     stdin: str | int = "",
-    timeout: float = PATIENCE,
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Do as `subprocess.run` with captured output does; `stdin` is what it reads, or a descriptor."""
@@ -174,7 +164,7 @@ def run_hs(
         args, program=program, **{"stdin": given, "stdout": pipe, "stderr": pipe, **options}
     ) as process:
         try:
-            out, err = process.communicate(stdin if isinstance(stdin, str) else None, timeout)
+            out, err = process.communicate(stdin if isinstance(stdin, str) else None, PATIENCE)
         except BaseException:
             process.kill()
             raise

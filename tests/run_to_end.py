@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.waiting import PATIENCE
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one command said: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object that `--json` prints; anything else on stdout fails the test here."""
+        reply = json.loads(self.out)
+        assert isinstance(reply, dict), self.out
+        return reply
 
 
 def run_to_end(

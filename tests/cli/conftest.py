@@ -18,9 +18,10 @@ import pytest
 from harness_lib.cli import parser
 from harness_lib.state import schema
 from tests.conftest import FOREIGN_PREFIXES, GIT_CONFIG
+from tests.run_to_end import Said
 from tests.verbs import project as projects
 from tests.verbs.conftest import asked_once
-from tests.verbs.project import Project, Said
+from tests.verbs.project import Project
 
 __all__ = ["asked_once"]
 

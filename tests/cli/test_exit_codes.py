@@ -21,7 +21,8 @@ from harness_lib.task import RunStop, StopReason
 from harness_lib.verbs import status
 from tests.cli.conftest import keeps_the_contract
 from tests.conftest import Harness
-from tests.verbs.project import Project, Said
+from tests.run_to_end import Said
+from tests.verbs.project import Project
 from tests.waiting import number_in
 
 

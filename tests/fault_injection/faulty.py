@@ -9,8 +9,8 @@ import warnings
 
 from tests import forked
 from tests.conftest import CHECKOUT
-from tests.run_to_end import run_to_end
-from tests.verbs.project import Agent, Said
+from tests.run_to_end import Said, run_to_end
+from tests.verbs.project import Agent
 
 NOBODY = 65534
 

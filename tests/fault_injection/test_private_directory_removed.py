@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.fault_injection import faulty
-from tests.run_to_end import run_to_end
+from tests.run_to_end import Said, run_to_end
 from tests.runs.conftest import make_workshop, workshop
 from tests.runs.workshop import COMMAND, Workshop
-from tests.verbs.project import Agent, Project, Said
+from tests.verbs.project import Agent, Project
 
 __all__ = ["make_workshop", "workshop"]
 

@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,6 +25,7 @@ import pytest
 from harness_lib.hookio import entry
 from harness_lib.system.install import private_env
 from harness_lib.system.place.roots import Root
+from tests.run_to_end import Said
 from tests.verbs import project as projects
 from tests.verbs.project import Agent, Project
 
@@ -47,13 +47,8 @@ EVENTS = {
 }
 
 
-@dataclass(frozen=True)
-class Heard:
+class Heard(Said):
     """What a hook answered."""
-
-    code: int
-    out: str
-    err: str
 
     @property
     def silent(self) -> bool:

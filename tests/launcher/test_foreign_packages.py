@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MakeRepo
-from tests.launcher.launching import CHECKOUT, Run, run
+from tests.launcher.launching import CHECKOUT, run
+from tests.run_to_end import Said
 
 OLD_FILELOCK = """\
 __version__ = "3.0.12"
@@ -55,7 +56,7 @@ class World:
     command: Path
     env: dict[str, str]
 
-    def harness(self, *words: str, cwd: Path) -> Run:
+    def harness(self, *words: str, cwd: Path) -> Said:
         return run(self.command, *words, env=self.env, cwd=cwd)
 
 

@@ -20,9 +20,9 @@ class TestPassingThrough:
         words = ["a b", "", "two\nlines", "--flag=$HOME `id` *", "ünï", "'\"\\"]
         done = run(launcher, *words, env=shared, cwd=tmp_path, stdin="sent\n")
         assert done.code == 9
-        assert done.seen["argv"] == words
-        assert done.seen["stdin"] == "sent\n"
-        assert done.seen["cwd"] == str(tmp_path.resolve())
+        assert done.json["argv"] == words
+        assert done.json["stdin"] == "sent\n"
+        assert done.json["cwd"] == str(tmp_path.resolve())
         assert done.err.endswith("talk\n")
 
     def test_it_stays_one_process(self, launcher: Path, shared: dict[str, str]) -> None:
@@ -58,8 +58,8 @@ class TestPassingThrough:
         env = {**shared, "PYTHONPATH": f"{hostile}:", "PYTHONSTARTUP": str(hostile / "json/__init__.py")}
         done = run(launcher, env=env, cwd=hostile)
         assert done.code == 9, done.err
-        assert not [entry for entry in done.seen["path"] if entry in ("", ".") or "hostile" in entry]
-        private = [module for module in done.seen["modules"] if shared["HARNESS_HOME"] in module]
+        assert not [entry for entry in done.json["path"] if entry in ("", ".") or "hostile" in entry]
+        private = [module for module in done.json["modules"] if shared["HARNESS_HOME"] in module]
         assert len(private) == 2
 
     def test_a_link_of_links_finds_it(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ class TestPassingThrough:
         (tmp_path / "one" / "link").symlink_to(os.path.relpath(launcher, tmp_path / "one"))
         (tmp_path / "harness").symlink_to("one/link")
         done = run("harness", "x", env={**shared, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
-        assert done.seen["argv"] == ["x"]
+        assert done.json["argv"] == ["x"]
 
     def test_nothing_is_written_into_it(self, checkout: Path, launcher: Path, shared: dict[str, str]) -> None:
         before = listing(checkout)

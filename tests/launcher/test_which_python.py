@@ -59,7 +59,7 @@ class TestOldPython:
         env = {**shared, "PATH": f"{broken}:{good}:/usr/bin:/bin"}
         done = run(python, launcher, "a b", "--x", env=env)
         assert done.code == 9, done.err
-        assert done.seen["argv"] == ["a b", "--x"]
+        assert done.json["argv"] == ["a b", "--x"]
 
 
 def test_without_any_python_it_says_one_clear_line(launcher: Path, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_python_by_version_only_is_enough(launcher: Path, shared: dict[str, st
     # Made by the full PATH first: installers may need more of it.
     assert run(launcher, env=shared).code == 9
     done = run("/bin/sh", launcher, "x", env={**shared, "PATH": str(tools)})
-    assert done.seen["argv"] == ["x"], done.err
+    assert done.json["argv"] == ["x"], done.err
 
 
 class Pyenv:

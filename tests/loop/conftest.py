@@ -16,7 +16,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import exchange
 from tests import forked
-from tests.conftest import Answer, for_release
+from tests.conftest import for_release
 from tests.hs.person import Person, person
 from tests.loop import in_process as runs_in_process
 from tests.loop.environment import environment
@@ -24,11 +24,11 @@ from tests.loop.servers.anthropic import Messages
 from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step
-from tests.run_to_end import run_to_end
+from tests.run_to_end import Said, run_to_end
 
 # Runs `hs ARGS` in the test's project; a non-zero exit is an answer too. `session`: without a terminal.
 # `through` another command it is started, otherwise forked.
-Hs = Callable[..., Answer]
+Hs = Callable[..., Said]
 Serve = Callable[..., ModelServer]
 
 
@@ -77,18 +77,18 @@ def hs(project: Path) -> Hs:
         stdin: str = "",
         through: Sequence[str] = (),
         session: bool = False,
-    ) -> Answer:
+    ) -> Said:
         if not through:
             given = environment(env or {})
             done = forked.run_hs(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
-            return Answer(done.returncode, done.stdout, done.stderr)
+            return Said(done.returncode, done.stdout, done.stderr)
         done = run_to_end(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],
             cwd=cwd or project,
             env=environment(env or {}),
             stdin=stdin,
         )
-        return Answer(done.returncode, done.stdout, done.stderr)
+        return Said(done.returncode, done.stdout, done.stderr)
 
     return run
 
@@ -110,7 +110,7 @@ def serve() -> Iterator[Serve]:
         assert server.refusals == []
 
 
-Go = Callable[..., tuple[ModelServer, Answer]]
+Go = Callable[..., tuple[ModelServer, Said]]
 Done = Go
 
 
@@ -129,7 +129,7 @@ def go(hs: Hs, serve: Serve) -> Go:
 def done(go: Go) -> Done:
     """Return one whose model ends with "Done."."""
 
-    def work(*steps: Step, **options: Any) -> tuple[ModelServer, Answer]:
+    def work(*steps: Step, **options: Any) -> tuple[ModelServer, Said]:
         server, answer = go(*steps, **options)
         assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
         return server, answer

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CHECKOUT, Answer
+from tests.conftest import CHECKOUT
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Hs, Serve, bodies
 from tests.loop.servers.script import ModelServer, Step, say, use
+from tests.run_to_end import Said
 from tests.runs.workshop import Workshop
 
 
@@ -24,14 +25,14 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     workshop.close()
 
 
-Work = Callable[..., tuple[ModelServer, Answer]]
+Work = Callable[..., tuple[ModelServer, Said]]
 
 
 @pytest.fixture
 def work(hs: Hs, serve: Serve, workshop: Workshop) -> Work:
     """Return a callable that lets `hs` work through steps of a model in the workshop."""
 
-    def go(*steps: Step, words: Sequence[str] = ("go",), **env: str) -> tuple[ModelServer, Answer]:
+    def go(*steps: Step, words: Sequence[str] = ("go",), **env: str) -> tuple[ModelServer, Said]:
         server = serve(CHAT, *steps)
         given = {**CHAT.environment(server), "HARNESS_HOME": str(workshop.home), **env}
         answer = hs(*words, env=given, cwd=workshop.top)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import process
-from tests.conftest import Answer, for_release
+from tests.conftest import for_release
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
@@ -20,6 +20,7 @@ from tests.loop.in_process import results_of
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
 from tests.loop.source_files import write, write_models, write_program
+from tests.run_to_end import Said
 
 # Two calls that need each other: one after the other, the first would wait in vain.
 MEETS = """\
@@ -200,7 +201,7 @@ def priced(go: Go, home: Path) -> Go:
     """Return a callable in which a model with prices lets a subagent count, and takes the next steps."""
     write_models(home / ".harness", PRICES)
 
-    def work(*steps: Step, words: tuple[str, ...]) -> tuple[ModelServer, Answer]:
+    def work(*steps: Step, words: tuple[str, ...]) -> tuple[ModelServer, Said]:
         return go(use("agent", prompt="Count."), *steps, words=(*words, "ask"), env={"HARNESS_MODEL": "m"})
 
     return work

@@ -17,10 +17,9 @@ from harness_lib.attempts import remote, turn
 from harness_lib.core.context import Context, Merging
 from tests import forked, postgres
 from tests.conftest import CHECKOUT
-from tests.run_to_end import run_to_end
+from tests.run_to_end import Said, run_to_end
 from tests.runs.workshop import HARNESS, Workshop, descendants
 from tests.system.git.gitrepo import commit_all, put, sh
-from tests.verbs.project import Said
 from tests.waiting import until
 
 MAIN = "refs/heads/main"

@@ -23,11 +23,11 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import process
 from tests import forked
 from tests.conftest import CHECKOUT
-from tests.run_to_end import run_to_end
+from tests.run_to_end import Said, run_to_end
 from tests.runs import forking
 from tests.system.git.gitrepo import commit_all, put, sh
-from tests.verbs.project import Agent, Said, Time
-from tests.waiting import PATIENCE, until
+from tests.verbs.project import Agent, Time
+from tests.waiting import until
 
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(AGENT))}"
@@ -79,7 +79,7 @@ class Workshop:
 
     def harness(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Type `harness ARGV` in a process of its own."""
-        return forked.run(HARNESS, argv, self.top, {**self.env, **env}, timeout=PATIENCE)
+        return forked.run(HARNESS, argv, self.top, {**self.env, **env})
 
     def interpreted(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Type `harness ARGV` in an interpreter of its own, as the user does; it takes half a second more."""

@@ -30,6 +30,7 @@ from harness_lib.cli import main
 from harness_lib.core.context import Context
 from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
+from tests.run_to_end import Said
 from tests.system.git.gitrepo import disk, put, sh
 
 HARNESS_FILES = re.compile(
@@ -72,25 +73,6 @@ class Stepping(Time):
     def monotonic(self) -> float:
         self.seconds += 1
         return self.seconds
-
-
-@dataclass(frozen=True)
-class Said:
-    """What one command answered; `json` fails the test if stdout was not one object."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def text(self) -> str:
-        return self.out + self.err
-
-    @property
-    def json(self) -> dict[str, Any]:
-        reply = json.loads(self.out)
-        assert isinstance(reply, dict), self.out
-        return reply
 
 
 @dataclass

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Answer
 from tests.loop.conftest import Hs
 from tests.loop.servers.oauth import CLIENT, SCOPE, AuthServer
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say
+from tests.run_to_end import Said
 
 
 def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -> Path:
@@ -51,7 +51,7 @@ def browser(tmp_path: Path) -> dict[str, str]:
     return {"BROWSER": f"{program} %s"}
 
 
-def logged_in(hs: Hs, tmp_path: Path) -> Answer:
+def logged_in(hs: Hs, tmp_path: Path) -> Said:
     said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
     assert said.code == 0, said.err
     return said

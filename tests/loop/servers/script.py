@@ -181,9 +181,9 @@ class Handler(Quiet):
         if step.status != 200:
             # Some hosts repeat the key that they do not like.
             said = step.said.replace("{authorization}", self.headers.get("authorization") or "")
-            refused = self.error(said)
-            refused["error"] |= {"code": step.code} if step.code else {}
-            self.reply(step.status, refused, step.headers)
+            answer = self.error(said)
+            answer["error"] |= {"code": step.code} if step.code else {}
+            self.reply(step.status, answer, step.headers)
             return
         events = self.events(step, body)
         named = self.path != "/v1/chat/completions"

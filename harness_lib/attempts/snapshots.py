@@ -7,8 +7,8 @@ that waits for its merge. Both go when the attempt ends; what is kept then is in
 from __future__ import annotations
 
 import math
+import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -267,7 +267,7 @@ def _needed(questions: Questions) -> set[str]:
 
 def probe(ctx: Context) -> str:
     """Return a name for refs with which a join tries a remote."""
-    return f"probe-{ctx.store.ask().now.timestamp():.0f}-{uuid.uuid4().hex[:8]}"
+    return f"probe-{ctx.store.ask().now.timestamp():.0f}-{os.urandom(4).hex()}"
 
 
 def drop_probes(ctx: Context, there: There, *, only_look: bool = False) -> dict[str, int]:

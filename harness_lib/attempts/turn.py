@@ -10,8 +10,8 @@ turn, fetches, and asks whether the branch has that commit.
 
 from __future__ import annotations
 
+import os
 import random
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -221,7 +221,7 @@ def taken(
 
 def _name(ctx: Context) -> str:
     """Return a name for a holder of a turn, which begins with its machine."""
-    return f"{owner.machine(ctx.env)} {ctx.owner.worker} {uuid.uuid4().hex[:8]}"
+    return f"{owner.machine(ctx.env)} {ctx.owner.worker} {os.urandom(4).hex()}"
 
 
 FINAL = "final check of"

@@ -298,7 +298,7 @@ def test_an_agent_of_a_run_reads_the_files_and_loads_no_driver(world: World) -> 
 def test_the_driver_loads_openssl_only_where_it_is_needed(world: World) -> None:
     loaded = executed(world.machine("one").top, "status", **world.machines[0].env)
     assert "psycopg" in loaded
-    assert {"ssl", "_ssl", "asyncio.sslproto", "tokenize"}.isdisjoint(loaded)
+    assert {"ssl", "_ssl", "asyncio.sslproto", "tokenize", "uuid"}.isdisjoint(loaded)
 
 
 def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

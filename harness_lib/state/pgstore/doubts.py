@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from uuid import UUID
 
 from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
+
+# The bytes of the name of a change.
+LENGTH = 16
 
 
 class Doubt:
@@ -34,9 +36,12 @@ class Doubt:
     def op(self) -> str | None:
         """The change that is noted."""
         try:
-            return str(UUID(json.loads(self._file.read_text(encoding="utf-8"))["op"]))
+            text = json.loads(self._file.read_text(encoding="utf-8"))["op"]
+            # Earlier versions wrote hyphens, as the database does.
+            name = bytes.fromhex(text.replace("-", ""))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+        return name.hex() if len(name) == LENGTH else None
 
     def has_happened(self, conn: Connection) -> bool:
         """Return whether the noted change was made; the list is locked. Raises psycopg.Error."""

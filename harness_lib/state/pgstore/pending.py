@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
-from uuid import uuid4
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, reading
@@ -70,7 +70,8 @@ class Pending(RowsAnswers):
         super().__init__(now, warnings)
         self._open_sessions = rows.sessions_of(version.sessions)
         self.warnings = warnings
-        self.op = str(uuid4())
+        # Without `uuid`, as in `answers`.
+        self.op = os.urandom(16).hex()
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         # The name under which the list as it was is kept in a file.

@@ -9,11 +9,11 @@ Source: docs/many-machines.md.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NoReturn, TypeVar
-from uuid import uuid4
 
 import psycopg
 
@@ -394,7 +394,7 @@ class PgStore(Mirrored):
             rows.put_proposals(conn, first.key, (), state.proposals)
             for session in state.sessions or ():
                 rows.put_session(conn, first.key, session)
-            rows.log(conn, first.key, str(uuid4()), lines)
+            rows.log(conn, first.key, os.urandom(16).hex(), lines)
             made = versions.read(conn, self.link.name)
             assert made is not None
             conn.execute("commit")
@@ -422,7 +422,7 @@ class PgStore(Mirrored):
             text = f"the database was set back: it lacks event {number}, which was seen"
             text = f"{text}; the list that was seen is kept in {kept}"
             line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
-            rows.log(conn, old.key, str(uuid4()), [line])
+            rows.log(conn, old.key, os.urandom(16).hex(), [line])
             rows.reshape(conn, old.key)
             new = versions.read(conn, self.link.name)
             assert new is not None

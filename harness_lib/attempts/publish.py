@@ -208,7 +208,8 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
     look_at = (*outcome.with_command(ctx.git, task), *said)
     why = _halt(ctx, task, None)
     with ctx.store.transaction() as tx:
-        current = transitions.drop_intent(outcome.require_claim(tx, task))
+        # Its intent stays until the attempt is being ended: without one the task would be a dead worker's.
+        current = outcome.require_claim(tx, task)
         halted = transitions.halt(current._replace(look_at=look_at), why)
         tx.replace(halted)
         tx.log("WARN", why.words, session=session.number, task=task.id)

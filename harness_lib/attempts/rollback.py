@@ -35,7 +35,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             checked = task._replace(validation=verdict.validation) if verdict.validation else None
             mine = outcome.require_checked(tx, checked) if checked else outcome.require_claim(tx, task)
             task = transitions.begin_rollback(
-                mine._replace(started_at_commit=base),
+                transitions.uncommitted(mine)._replace(started_at_commit=base),
                 now=tx.now,
                 category=verdict.category,
                 message=verdict.message,

@@ -91,6 +91,35 @@ def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -
     assert sh(world.remote, "rev-parse", "harness/main^") == sh(world.remote, "rev-parse", "main")
 
 
+WATCHED = """\
+create table public.{name} (id text);
+create function public.{name}() returns trigger language plpgsql security definer as $$ begin
+  if new.worker like '%#0' and new.status = 'in_progress' and not new.ending then
+    insert into public.{name} values (new.id);
+  end if;
+  return new;
+end $$;
+create trigger {name} after update on harness.task for each row execute function public.{name}()"""
+
+
+def test_work_that_is_being_proposed_is_never_taken_for_that_of_a_dead_worker(world: World) -> None:
+    """A run recovers what its worker that merges has in progress without saying what it does with it."""
+    one, two = world.machine("one"), world.machine("two")
+    protect(world)
+    tasks = [one.file_task(name) for name in ("a", "b")]
+    world.trust()
+    name = "watched_" + world.name.replace("-", "_")
+    with psycopg.connect(world.url, autocommit=True) as conn:
+        conn.execute(WATCHED.format(name=name))
+        try:
+            two.ends(9, *proposing(world))
+            assert conn.execute(f"select * from public.{name}").fetchall() == []
+        finally:
+            conn.execute(f"drop trigger {name} on harness.task")
+            conn.execute(f"drop function public.{name}; drop table public.{name}")
+    assert halts(one) == ["MERGE"] * len(tasks)
+
+
 def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")
     protect(world)

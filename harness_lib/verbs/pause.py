@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import suppress
 
+from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.errors import HarnessError
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "switch the hooks off until the next start"
 EXAMPLE = "harness pause"
 HELP_ORDER = 530
+OFF = (
+    "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are. "
+    "harness start, or the next claim, switches them on again."
+)
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     """Remove the enable flag; idempotent."""
     was_on = ctx.store.hooks_are_on()
     ctx.store.switch_hooks(on=False)
-    message = (
-        "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are. "
-        "harness start switches them on again."
-        if was_on
-        else "The hooks were off already."
-    )
-    return Reply(message, next="harness status")
+    lines = [OFF if was_on else "The hooks were off already."]
+    # It works on a list that cannot be read, too.
+    with suppress(HarnessError):
+        runs = filter(sessions.is_live_run, ctx.store.ask().sessions() or ())
+        ends = [f"{run.pid} goes on; to end it: {sessions.how_to_end(run)}" for run in runs]
+        lines += [f"The run of process {end}" for end in ends]
+    return Reply("\n".join(lines), next="harness status")

@@ -63,7 +63,7 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
     current = red(ctx, done)
     rows = [f"{RED}{_red(task)}" for task in current]
     rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
-    others = [*_elsewhere(ctx, done), *_not_reproducible(done), *_not_run(done)]
+    others = [*_elsewhere(ctx, done), *_gone(ctx, done), *_not_reproducible(done), *_not_run(done)]
     return [*first(rows, SHOWN), *others, *unchecked(ctx, questions, done)]
 
 
@@ -139,6 +139,21 @@ def _elsewhere(ctx: Context, done: Iterable[Task]) -> list[str]:
         return [f"{line}: harness report" for line in elsewhere(ctx.main, done)]
     except EnvSetupError:
         return []
+
+
+def _gone(ctx: Context, done: Iterable[Task]) -> list[str]:
+    """Return the line about checks that have passed last on a commit which HEAD does not have."""
+    passed = [task.recheck for task in done if task.recheck and task.recheck.passed]
+    last = max(passed, key=lambda found: found.at or "").commit if passed else ""
+    try:
+        is_known = not last or not ctx.main.exists(last) or ctx.main.is_ancestor(last, "HEAD")
+        # What waits for the branch of the user is said elsewhere.
+        waiting = ("for-each-ref", "--count=1", "--contains", last, "refs/heads/harness/")
+        if is_known or ctx.main.text(*waiting):
+            return []
+    except EnvSetupError:
+        return []
+    return [f"checked at {last[: rechecks.SHORT]}, which HEAD does not have. Check what is here: {COMMAND}"]
 
 
 def _not_run(done: Iterable[Task]) -> list[str]:

@@ -382,10 +382,15 @@ def test_a_run_on_a_branch_without_the_work_says_so_and_where_it_is(workshop: Wo
 def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(workshop: Workshop) -> None:
     before = workshop.git.head()
     workshop.file_task("f")
-    workshop.ends(0)
+    workshop.ends(0, "--final-check", "all")
+    line = (
+        r"^checked at \w+, which HEAD does not have. Check what is here: harness validate --all --committed$"
+    )
+    assert not re.search(line, workshop("status").out, re.MULTILINE)
     sh(workshop.top, "reset", "--quiet", "--hard", str(before))
 
-    (missing, _) = workshop.ok("report")["report"]["decisions"]
+    assert re.search(line, workshop("status").out, re.MULTILINE)
+    (missing,) = workshop.ok("report")["report"]["decisions"]
 
     assert missing["what"] == "its commit is not on main, nor on another branch"
     sh(workshop.top, *shlex.split(missing["commands"][0])[1:])

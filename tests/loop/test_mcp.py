@@ -115,6 +115,25 @@ def test_a_file_that_names_no_servers_is_named_and_left_out(done: Done, home: Pa
     assert "left out" in answer.err
 
 
+def test_why_a_server_over_http_refuses_is_named(go: Go, serve: Serve, home: Path) -> None:
+    """Its status tells a wrong key from a wrong address; the package says only that there was an error."""
+    refusing = serve(CHAT, say("never"))
+    write_servers(
+        home / ".harness",
+        refused={"url": f"{refusing.address}/v1/chat/completions"},
+        old={"type": "sse", "url": "http://127.0.0.1:9/sse"},
+        nowhere={"url": "nonsense://x"},
+    )
+
+    _, answer = go(say("Done."))
+
+    assert "the MCP server refused is left out: Server returned an error response (HTTP 400).\n" in answer.err
+    assert "the MCP server old in " in answer.err
+    assert "is left out: the transport sse is not supported" in answer.err
+    assert "protocol 'nonsense://'.\n" in answer.err
+    refusing.refusals.clear()
+
+
 def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, home: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -27,6 +27,7 @@ from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server, expanded
 from harness_lib.loop.piped import Json
 from harness_lib.loop.tools import builtin
+from harness_lib.text import sentence
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -67,6 +68,8 @@ class Connections:
         # The task that holds each connection, and the client when it is ready.
         self._open: dict[str, tuple[asyncio.Task[None], asyncio.Future[mcp.Client]]] = {}
         self._calls: set[Future[tuple[str, bool]]] = set()
+        # The last status with which a server over HTTP has refused a request.
+        self._refused: dict[str, int] = {}
         # On standard error, messages of the package would disturb the prompt.
         self._heard = _ToLog(self._log)
         _PACKAGE.addHandler(self._heard)
@@ -79,9 +82,10 @@ class Connections:
         deadline = time.monotonic() + START_SECONDS
         answered = False
         for server, future in asked:
-            problem = self._problem(future, max(0.0, deadline - time.monotonic()), START_SECONDS)
+            left = max(0.0, deadline - time.monotonic())
+            problem = self._problem(server, future, left, START_SECONDS)
             if problem:
-                self._runtime.notice(f"the MCP server {server.name} is left out: {problem}.")
+                self._runtime.notice(sentence(f"the MCP server {server.name} is left out: {problem}"))
             answered |= not problem
         return answered
 
@@ -96,7 +100,7 @@ class Connections:
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
         seconds = builtin.usual_seconds(self._runtime.env)
-        problem = self._problem(future, seconds + START_SECONDS, seconds)
+        problem = self._problem(server, future, seconds + START_SECONDS, seconds)
         return (
             (f"error: the MCP server {server.name} failed: {problem}", True) if problem else future.result()
         )
@@ -119,7 +123,7 @@ class Connections:
     def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def _problem(self, future: Future[T], seconds: float, limit: float) -> str:
+    def _problem(self, server: Server, future: Future[T], seconds: float, limit: float) -> str:
         """Wait so many `seconds` for `future`, which has a `limit`; return "" or why nothing came."""
         late = f"no answer within {limit:.0f} s"
         try:
@@ -131,7 +135,10 @@ class Connections:
             future.cancel()
         if error is None:
             return ""
-        return late if isinstance(error, asyncio.TimeoutError) else _said(error)
+        if isinstance(error, asyncio.TimeoutError):
+            return late
+        status = self._refused.pop(server.name, 0)
+        return f"{_said(error)} (HTTP {status})" if status else _said(error)
 
     async def _list(self, server: Server) -> list[Json]:
         client = await self._client(server)
@@ -195,6 +202,12 @@ class Connections:
         if "url" in config:
             headers = {name: expanded(run, value) for name, value in config.get("headers", {}).items()}
             client = create_mcp_http_client(headers=headers)
+
+            async def look(response: Any) -> None:
+                if response.is_error:
+                    self._refused[server.name] = response.status_code
+
+            client.event_hooks["response"].append(look)
             return streamable_http_client(expanded(run, config["url"]), http_client=client)
         parameters = mcp.StdioServerParameters(
             command=expanded(run, config["command"]),

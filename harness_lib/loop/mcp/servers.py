@@ -65,10 +65,16 @@ def read(path: Path) -> tuple[dict[str, Json], list[str]]:
         return {}, [f'{path} is left out: it is no {{"mcpServers": {{...}}}}.']
     usable = {name: entry for name, entry in entries.items() if _is_server(entry)}
     problems = [
-        f"the MCP server {name} in {path} is left out: it has neither command nor url."
+        f"the MCP server {name} in {path} is left out: {_problem(entries[name])}."
         for name in entries.keys() - usable.keys()
     ]
     return {name: each for name, each in usable.items() if each.get("disabled") is not True}, sorted(problems)
+
+
+def _problem(entry: object) -> str:
+    if isinstance(entry, dict) and entry.get("type") == "sse":
+        return "the transport sse is not supported"
+    return "it has neither command nor url"
 
 
 def _is_server(entry: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -296,6 +296,14 @@ def logs(ctx: Context) -> Iterator[Old]:
             info = path.lstat()
             if stat.S_ISREG(info.st_mode) and name.parts[0] not in busy:
                 yield Old(str(name), info.st_mtime, info.st_size)
+
+
+def needed(tasks: Iterable[Task]) -> dict[str, Task]:
+    """Return the tasks that are still to be done, by the ref with the work that they go on with.
+
+    Some of it is finished, and waits for the user's answer.
+    """
+    return {task.handback.rescue or "": task for task in tasks if task.handback and not task.is_done}
 
 
 def rescues(ctx: Context, now: float, days: float) -> list[Rescue]:

@@ -305,7 +305,7 @@ def outlived(ctx: Context) -> dict[str, str]:
     # After that: what was handed back meanwhile is needed.
     questions = ctx.store.ask()
     now, tasks = questions.now.timestamp(), questions.search()
-    needed = {task.handback.rescue for task in tasks if task.handback and not task.is_done}
+    needed = rescue_refs.needed(tasks)
     young = {check.safe_name(task.id) for task in tasks if _has_ended_since(task, now)}
     old = {
         _shared(there, each.ref)

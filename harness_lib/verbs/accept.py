@@ -23,7 +23,7 @@ from harness_lib.attempts import (
 from harness_lib.core import ownership, quoting, rights, sessions, trust
 from harness_lib.core.context import Context, Merging
 from harness_lib.core.reply import Reply
-from harness_lib.errors import Exit, HarnessError, UsageError
+from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.runs import ending
 from harness_lib.state.api import Tx
@@ -69,6 +69,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     rights.require_user(ctx, f"What becomes of {task.id}", command)
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
+    _require_kept(ctx, task)
     # Before anything is noted: what is accepted and cannot be checked would wait for nobody any more.
     trust.require(ctx, ctx.store.ask())
     trust.require_own(ctx, task)
@@ -91,6 +92,19 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
     return _merged(ctx, current, merge)
+
+
+def _require_kept(ctx: Context, task: Task) -> None:
+    """Raise RefusedError if the work of `task` is kept in a ref, and that is gone; others may have it yet."""
+    ref = task.handback.rescue if task.handback and task.status != "in_progress" else None
+    if ref is None or ctx.store.shared is not None or ctx.git.ref(ref):
+        return
+    raise RefusedError(
+        f"The work of {task.id} that waits is gone: there is no {ref}. Nothing was changed.",
+        f"If the log names its commit ({typed.harness('log', '--task', task.id)}), bring it back: "
+        f"{typed.git('update-ref', ref, rest='COMMIT')}. To have it done again: "
+        f"{complete.return_command(task)}",
+    )
 
 
 def _merged(ctx: Context, task: Task, merge: Merge | None) -> Reply:

@@ -234,7 +234,7 @@ def _refuse_own_attempt(ctx: Context) -> None:
 def drop(ctx: Context, ref: str) -> Reply:
     """Delete one rescue ref, named in full or as `ID/N`; git keeps its content until the next gc.
 
-    Raises UsageError (no such ref, or only an id), RefusedError (inside an agent).
+    Raises UsageError (no such ref, or only an id), RefusedError (inside an agent, or its task needs it).
     """
     rights.require_user(ctx, "Whether rescued work is dropped", typed.harness("rescue", "drop", ref))
     rescue = _by_ref(ctx, ref)
@@ -242,6 +242,14 @@ def drop(ctx: Context, ref: str) -> Reply:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
     # The hash can bring the work back, so it is logged before the ref is deleted.
     with rights.change(ctx) as tx:
+        if task := rescue_refs.needed(tx.search()).get(rescue.ref):
+            answers = attempts.takes_an_answer(task.halt_kind)
+            how = "waits for your answer with" if answers else "goes on with"
+            raise RefusedError(
+                f"{task.id} {how} {rescue.ref}.",
+                f"Look at it: {typed.harness('show', task.id)}. To start the task over without that work: "
+                f"{typed.harness('retry', task.id)}",
+            )
         rights.log(tx, ctx, f"dropped {rescue.ref} {rescue.oid}")
     ctx.git.delete_ref(rescue.ref, rescue.oid)
     shared = _dropped_there(ctx, rescue.ref)

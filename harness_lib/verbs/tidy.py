@@ -59,6 +59,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     now = ctx.clock.now().timestamp()
     logs = stats.outdated(rescue_refs.logs(ctx), now, args.days, args.megabytes * rescue_refs.MEGABYTE)
     works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []
+    needed = rescue_refs.needed(ctx.store.ask().search())
+    works = [each for each in works if each.ref not in needed]
     if args.yes:
         rescue_refs.remove(ctx, logs, works)
     size = sum(each.size for each in logs) / rescue_refs.MEGABYTE

@@ -165,6 +165,36 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
     assert failed.git("rev-parse", REF) == oid
 
 
+def test_work_that_its_task_goes_on_with_is_not_dropped(failed: Project, agent: Agent) -> None:
+    """Nor is what waits for an answer: it could not be accepted any more. `tidy` passes over it, too."""
+    back = {"reason": "later", "rescue": REF, "base": failed.head}
+    failed.edit_task(status="pending", handback=back, halt="REVIEW: look", halt_kind="REVIEW")
+    assert "waits for your answer with" in agent.fails(8, "rescue", "drop", REF)["error"]["message"]
+    failed.edit_task(halt=None, halt_kind=None)
+    error = agent.fails(8, "rescue", "drop", REF)["error"]
+    assert error["message"] == f"task-001 goes on with {REF}."
+    failed.clock.pass_(days=2)
+    assert agent.ok("tidy", "--rescues", "1")["rescues"] == 0
+
+    agent.ok("retry", "task-001")
+
+    assert agent.ok("tidy", "--rescues", "1")["rescues"] == 1
+    agent.ok("rescue", "drop", REF)
+
+
+def test_work_that_waits_and_is_gone_is_not_accepted(failed: Project, agent: Agent) -> None:
+    back = {"reason": "later", "rescue": REF, "base": failed.head}
+    failed.edit_task(status="pending", handback=back, halt="REVIEW: look", halt_kind="REVIEW")
+    failed.git("update-ref", "-d", REF)
+
+    error = agent.fails(8, "accept", "task-001")["error"]
+
+    assert error["message"].startswith(f"The work of task-001 that waits is gone: there is no {REF}.")
+    assert failed.task()["halt_kind"] == "REVIEW"
+    agent.ok("return", "task-001", "do it again")
+    assert "halt" not in failed.task()
+
+
 # -- save
 
 

@@ -10,7 +10,6 @@ import itertools
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests import forked
 from tests.run_to_end import Said
+from tests.system.git.gitrepo import World
 
 if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
@@ -94,15 +94,6 @@ class Harness(Protocol):
         env: Mapping[str, str | None] | None = None,
         stdin: str | None = None,
     ) -> Said: ...
-
-
-class Git(Protocol):
-    """Run git in `cwd` (default: the working directory); return stdout without the last line break.
-
-    `env` is added to the environment. A git that fails fails the test with its stderr.
-    """
-
-    def __call__(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str: ...
 
 
 class MakeRepo(Protocol):
@@ -208,35 +199,11 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
 
 
 @pytest.fixture
-def git() -> Git:
-    """Return a callable that runs the real git."""
-
-    def run(*args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-        done = subprocess.run(
-            ["git", *args],
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        assert done.returncode == 0, f"git {' '.join(args)} exited {done.returncode}: {done.stderr}"
-        return done.stdout.rstrip("\n")
-
-    return run
-
-
-@pytest.fixture
-def make_repo(tmp_path: Path, git: Git) -> MakeRepo:
+def make_repo(tmp_path: Path) -> MakeRepo:
     """Return a callable that makes as many repositories as a test needs."""
 
     def make(name: str = "repo") -> Path:
-        path = tmp_path / name
-        git("init", "-q", str(path))
-        (path / "README.md").write_text("# Project\n", encoding="utf-8")
-        git("add", "README.md", cwd=path)
-        git("commit", "-q", "-m", "Begin", cwd=path)
-        return path
+        return World.make(tmp_path / name, {"README.md": "# Project\n"}).top
 
     return make
 

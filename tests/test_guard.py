@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Git, Harness, MakeRepo
+from tests.conftest import Harness, MakeRepo
+from tests.system.git.gitrepo import sh
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -25,12 +26,12 @@ def test_the_working_directory_is_the_tests_own_and_no_repository(tmp_path: Path
     assert asked.returncode != 0
 
 
-def test_a_repository_above_the_tests_directory_is_not_found(tmp_path: Path, git: Git) -> None:
+def test_a_repository_above_the_tests_directory_is_not_found(tmp_path: Path) -> None:
     """As happens when the temporary directory lies in somebody's checkout."""
     above = tmp_path.parent / "above"
     inside = above / "inside"
     inside.mkdir(parents=True)
-    git("init", "-q", str(above))
+    sh(tmp_path, "init", "-q", str(above))
     asked = subprocess.run(
         ["git", "rev-parse", "--git-dir"],
         cwd=inside,
@@ -43,8 +44,8 @@ def test_a_repository_above_the_tests_directory_is_not_found(tmp_path: Path, git
     assert ceiling in tmp_path.resolve().parents
 
 
-def test_git_reads_only_the_tests_own_configuration(git: Git, home: Path) -> None:
-    origins = {line.split("\t")[0] for line in git("config", "--list", "--show-origin").splitlines()}
+def test_git_reads_only_the_tests_own_configuration(tmp_path: Path, home: Path) -> None:
+    origins = {line.split("\t")[0] for line in sh(tmp_path, "config", "--list", "--show-origin").splitlines()}
     assert origins == {f"file:{home / '.gitconfig'}"}
 
 
@@ -114,9 +115,9 @@ def test_what_is_marked_release_runs_only_where_it_is_asked_for(
     assert f"{ran} in" in done.stdout, done.stdout + done.stderr
 
 
-def test_repositories_have_one_commit_on_main_by_the_test_person(repo: Path, git: Git) -> None:
-    assert git("log", "--format=%an %s", "main", cwd=repo) == "Test Person Begin"
-    assert git("status", "--porcelain", cwd=repo) == ""
+def test_repositories_have_one_commit_on_main_by_the_test_person(repo: Path) -> None:
+    assert sh(repo, "log", "--format=%an %s", "main") == "Test Person Begin"
+    assert sh(repo, "status", "--porcelain") == ""
 
 
 def test_a_test_may_have_several_repositories(make_repo: MakeRepo) -> None:

@@ -6,7 +6,6 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.conftest import Git
 from tests.system.git.gitrepo import put as put_at
 from tests.verbs.plans import PLAN, SCRIPT, put, tasks
 from tests.verbs.project import Agent, Project
@@ -94,15 +93,12 @@ def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Pr
     assert agent.ok("import", file, "--yes", **SCRIPT)["added"] == 0
 
 
-def test_a_plan_that_was_ticked_is_committed_by_the_next_command(
-    project: Project, agent: Agent, git: Git
-) -> None:
+def test_a_plan_that_was_ticked_is_committed_by_the_next_command(project: Project, agent: Agent) -> None:
     """A claim refuses while a tracked file is changed; the commit waits while a task is in progress."""
     link = project.top / "link.md"
     link.symlink_to("docs/it's plan.md")
     file = put(project, "docs/it's plan.md", PLAN)
-    git("add", "-A", cwd=project.top)
-    git("commit", "-qm", "plan", cwd=project.top)
+    project.commit("plan")
     agent.ok("import", file, "--yes", **SCRIPT)
     agent.ok("edit", "task-002", "--validate", "test -f why.md")
     agent.works({"a.txt": "hello\n"})

@@ -13,7 +13,8 @@ import pytest
 
 from harness_lib.system.files import atomic
 from harness_lib.system.place import find_root, roots, session_notes
-from tests.conftest import Git, MakeRepo
+from tests.conftest import MakeRepo
+from tests.system.git.gitrepo import sh
 
 
 def make_root(path: Path) -> Path:
@@ -147,8 +148,8 @@ class TestLinkedWorktree:
         return make_root(repo)
 
     @pytest.fixture
-    def linked(self, main: Path, git: Git, tmp_path: Path) -> Path:
-        git("worktree", "add", "-q", str(tmp_path / "linked"), cwd=main)
+    def linked(self, main: Path, tmp_path: Path) -> Path:
+        sh(main, "worktree", "add", "-q", str(tmp_path / "linked"))
         (tmp_path / "linked" / "sub").mkdir()
         return tmp_path / "linked"
 

@@ -19,7 +19,7 @@ from harness_lib.rules import attempts, rechecks, recovery, stats
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Store, Tx
 from harness_lib.system.place import session_notes
-from harness_lib.system.processes import owner
+from harness_lib.system.processes import owner, process
 from harness_lib.task import Category, Session, StopReason
 
 # The next command if another session holds the list.
@@ -144,7 +144,7 @@ def _has_ended(session: Session, questions: Questions, ctx: Context) -> bool:
 def show(ctx: Context) -> None:
     """Note that the caller is alive, if its process is invisible outside of its sandbox."""
     me = ctx.owner
-    if me.agent_session_id and ctx.root.private.is_dir() and owner.is_hidden(me):
+    if me.agent_session_id and (not me.pid or process.in_own_namespace()) and ctx.root.private.is_dir():
         owner.show_alive(os.fspath(ctx.root.path), me.agent_session_id)
 
 

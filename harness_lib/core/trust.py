@@ -90,7 +90,7 @@ def _write(file: Path, root: Path, change: Callable[[Note], Note | None]) -> Non
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
         notes = _notes(file)
-        entry = change(_of(notes, root) or {})
+        entry = change(notes.get(os.fspath(root), {}))
         if entry is None:
             return
         text = json.dumps({**notes, os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
@@ -98,12 +98,7 @@ def _write(file: Path, root: Path, change: Callable[[Note], Note | None]) -> Non
 
 
 def _noted(git_common_dir: Path, root: Path) -> Note | None:
-    return _of(_notes(git_common_dir / _FILE), root)
-
-
-def _of(notes: Mapping[str, object], root: Path) -> Note | None:
-    entry = notes.get(os.fspath(root))
-    return entry if isinstance(entry, Mapping) else None
+    return _notes(git_common_dir / _FILE).get(os.fspath(root))
 
 
 def trusted_at(git_common_dir: Path, root: Path, runs: Runs, *, is_tracked: Callable[[], bool]) -> bool:
@@ -134,7 +129,7 @@ def changed_since(git_common_dir: Path, root: Path, runs: Runs) -> frozenset[str
     return frozenset(name for name, value in runs.parts.items() if name in entry and entry[name] != value)
 
 
-def _notes(file: Path) -> dict[str, object]:
+def _notes(file: Path) -> dict[str, Note]:
     """Return the notes of this user; a file of another user (a shared machine) is ignored."""
     try:
         with file.open("rb") as stream:
@@ -144,7 +139,9 @@ def _notes(file: Path) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         # Torn or edited by hand: asking again is the safe answer.
         return {}
-    return notes if isinstance(notes, dict) else {}
+    # What harness has not written says nothing.
+    found = notes.items() if isinstance(notes, dict) else ()
+    return {place: entry for place, entry in found if isinstance(entry, Mapping)}
 
 
 def _hint(ctx: Context) -> str:

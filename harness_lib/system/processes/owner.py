@@ -183,11 +183,6 @@ def _is_terminal(ancestor: Process) -> bool:
     return _is_transient(ancestor) or name in _TERMINALS or name.startswith(_WSL)
 
 
-def is_hidden(me: Owner) -> bool:
-    """Return whether the owner process is invisible outside: it is in a pid namespace of its own."""
-    return not me.pid or process.in_own_namespace()
-
-
 def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
     line = _ancestors(os.getpid())
     for key in (signs.process for signs in _signs()):

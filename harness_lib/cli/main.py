@@ -71,7 +71,10 @@ def main(argv: Sequence[str]) -> int:
             reply = rights.without_refused(args.command.answer(ctx, args, screen))
         else:
             reply = args.command.answer(ctx, args, screen)
-        return render.reply(_complete(reply, verb, ctx), screen)
+        if "store" in ctx.__dict__:
+            sessions.show(ctx)
+        warnings = dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))
+        return render.reply(reply._replace(verb=verb, warnings=tuple(warnings)), screen)
     except HarnessError as error:
         problem = error
     except BrokenPipeError:
@@ -99,14 +102,6 @@ def _context(screen: Screen) -> Context:
     return Context(
         env=dict(os.environ), cwd=cwd, say=screen.talk, busy=screen.busy, at_terminal=screen.is_answerable
     )
-
-
-def _complete(reply: Reply, verb: str, ctx: Context) -> Reply:
-    """Add the name of the verb and the warnings of the list's transactions to `reply`."""
-    if "store" in ctx.__dict__:
-        sessions.show(ctx)
-    warnings = dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))
-    return reply._replace(verb=verb, warnings=tuple(warnings))
 
 
 def _list_warnings(ctx: Context | None) -> tuple[str, ...]:

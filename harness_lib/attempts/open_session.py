@@ -29,7 +29,7 @@ class Opened(NamedTuple):
 
 
 class GitFacts(NamedTuple):
-    """What the protocol reads from git at a session's start: the last commits, changed files, stashes."""
+    """What the protocol reads from git at a session's start: the last commits, files not staged, stashes."""
 
     log: list[str]
     diff_stat: str
@@ -49,7 +49,8 @@ def reply(ctx: Context) -> Reply:
     # A database then uses its connection for what follows.
     del questions
     history = ctx.store.log_tail(LOG_LINES)
-    facts = GitFacts(ctx.git.recent(COMMITS), ctx.git.diff_stat(), ctx.git.stash_list())
+    changed = ctx.git.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
+    facts = GitFacts(ctx.git.recent(COMMITS), changed, ctx.git.lines("stash", "list"))
     if goes_on:
         merged = tuple(chat.look(ctx)) if has_proposed else ()
         opened = prove(ctx, go_on(ctx))

@@ -246,14 +246,6 @@ class Git(NamedTuple):
         args = ("log", "--oneline", "--no-decorate", "--encoding=UTF-8", f"--max-count={count}")
         return self.lines(*args, check=False)
 
-    def diff_stat(self) -> str:
-        """Return `git diff --stat`: what is not staged."""
-        return self.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
-
-    def stash_list(self) -> list[str]:
-        """Return what is stashed, one line each."""
-        return self.lines("stash", "list")
-
     def message(self, commit: str) -> str:
         """Return the whole message of `commit`."""
         return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")

@@ -133,7 +133,7 @@ def test_only_a_line_feed_ends_a_line_of_git(world: World) -> None:
     put(world.top / "tracked.txt", "two\n")
     sh(world.top, "stash", "push", "-m", "set\x0caside")
     assert len(world.git.recent(9)) == 2
-    assert len(world.git.stash_list()) == 1
+    assert len(world.git.lines("stash", "list")) == 1
 
 
 def test_is_tracked_takes_names_literally(world: World) -> None:
@@ -332,7 +332,7 @@ def test_a_ref_and_what_is_stashed_are_the_same_loose_and_packed(world: World) -
         assert [world.git.ref(name) for name in names] == [head, head, head, None, None]
         assert world.git.refs("refs/harness/rescue/") == [(names[2], head)]
         assert world.git.refs("refs/harness/resc") == []
-        assert len(world.git.stash_list()) == 1
+        assert len(world.git.lines("stash", "list")) == 1
         sh(world.top, "pack-refs", "--all", "--prune")
 
 

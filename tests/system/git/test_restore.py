@@ -257,7 +257,7 @@ def test_a_stash_that_git_made_for_a_rebase_is_kept(world: World) -> None:
     put(world.top / "dir/inner.txt", "in progress\n")
     sh(world.top, "rebase", "--autostash", "theirs", check=False)
     assert world.go_back() == []
-    assert len(world.git.stash_list()) == 1
+    assert len(world.git.lines("stash", "list")) == 1
     stands_at_base(world)
 
 

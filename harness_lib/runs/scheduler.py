@@ -104,7 +104,15 @@ class Scheduler:
     def work(self, place: worker_worktrees.Place, lock: int, *, has_session: bool) -> None:
         """See the run through; what cuts it short is raised by `reply`, with the report."""
         try:
-            self._prepare()
+            # Earlier runs are cleaned up, and the user hears what there is to know, before the first agent.
+            self.orphans.of_earlier_sessions()
+            if offer := project.offer_ignored(self._ctx.git):
+                self.warn(f"{offer} {project.CURE_IGNORED}")
+            ending.tidy(self._ctx, self.warn)
+            for doubt in project.in_common(self._ctx, self._ctx.store.ask().search(*project.OPEN)):
+                self.warn(doubt)
+            run_snapshot.forget(self._ctx)
+            self.recorder.begin()
             # What was broken, or not checked, when the last run ended is not done.
             if has_session or self.something_broke(place):
                 self.run_workers(WorkerPool(self._ctx, lock), place)
@@ -114,17 +122,6 @@ class Scheduler:
             self._kind = error.kind if isinstance(error, HarnessError) else EnvSetupError.kind
             self._message, self._hint = waiting.why(error), getattr(error, "hint", None) or ""
         self.record()
-
-    def _prepare(self) -> None:
-        """Clean up after earlier runs, and report what the user should know before the first agent."""
-        self.orphans.of_earlier_sessions()
-        if offer := project.offer_ignored(self._ctx.git):
-            self.warn(f"{offer} {project.CURE_IGNORED}")
-        ending.tidy(self._ctx, self.warn)
-        for doubt in project.in_common(self._ctx, self._ctx.store.ask().search(*project.OPEN)):
-            self.warn(doubt)
-        run_snapshot.forget(self._ctx)
-        self.recorder.begin()
 
     def run_workers(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
         """Start the workers, and serve them until the run ends."""

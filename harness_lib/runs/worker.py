@@ -164,7 +164,10 @@ class Worker:
             return False
         # A look that is kept would hold a connection of a pooler while the agent works.
         del questions
-        return not self._is_admitted() or self._take(session, task)
+        # The run admits us to a task: only it knows what all workers have spent.
+        self.tell(Ready())
+        self.allowed.acquire()
+        return self.draining.is_set() or self._take(session, task)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Requeue the task of the previous worker, if the run could not do that when it was killed."""
@@ -216,12 +219,6 @@ class Worker:
             return taken.stop is None
         self._attempt(context, session, taken.task)
         return True
-
-    def _is_admitted(self) -> bool:
-        """Ask the run to admit us to a task: only the run knows what all workers have spent."""
-        self.tell(Ready())
-        self.allowed.acquire()
-        return not self.draining.is_set()
 
     def _clean(self, commit: str | None = None) -> tuple[Context, clones.Settings | None]:
         """Return the context of a clean work tree at `commit`, by default with all that was merged so far.

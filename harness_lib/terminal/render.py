@@ -91,8 +91,11 @@ def reply(outcome: Reply, screen: Screen) -> int:
 def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str, ...] = ()) -> int:
     """Show why `verb` failed, what it had to warn about before, and what to do; return the exit code."""
     if screen.json:
+        said = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
+        extra = {"error": said, **problem.extra}
+        failed = Reply(problem.message, problem.exit_code, warnings=warnings, extra=extra, verb=verb)
         try:
-            screen.data(_dump(_failure(problem, verb, warnings)))
+            screen.data(_dump(failed.document()))
         except BrokenPipeError:
             return int(problem.exit_code)
         except OSError:
@@ -158,13 +161,6 @@ def _draw(stream: TextIO, text: str, style: str = "") -> None:
         print(text, file=stream)
         return
     write(stream, text, style)
-
-
-def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dict[str, object]:
-    said = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
-    extra = {"error": said, **problem.extra}
-    failed = Reply(problem.message, problem.exit_code, warnings=warnings, extra=extra, verb=verb)
-    return failed.document()
 
 
 def _dump(document: object) -> str:

@@ -169,6 +169,23 @@ def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home
     assert "parent=" not in hs("session", "show", listed).out
 
 
+def test_why_a_subagent_has_failed_is_told(done: Done, home: Path) -> None:
+    """The model can name another provider, or give up; with an exit code alone it can only try again."""
+    server, answer = done(
+        Step(uses=(Use("agent", {"prompt": "x", "provider": "nobody"}), Use("agent", {"prompt": "y"}))),
+        Step(status=401, said="not you"),
+        say("Done."),
+    )
+    nobody, refused = [each["content"] for each in server.requests[-1]["messages"] if each["role"] == "tool"]
+    assert nobody == (
+        "[the subagent failed with exit code 7: There is no provider nobody; hs help lists them.]"
+    )
+    assert refused.startswith("[the subagent failed with exit code 1: The provider answered 401: not you.")
+    assert "There is no provider nobody" in answer.err
+    (log,) = (home / ".harness" / "sessions").glob("*/subagents.log")
+    assert "answered 401" in log.read_text(encoding="utf-8")
+
+
 def test_subagents_go_no_deeper_than_they_may(done: Done) -> None:
     server, _ = done(
         use("agent", prompt="deeper"), use("agent", prompt="deeper"), say("Done."), env={"HARNESS_DEPTH": "1"}

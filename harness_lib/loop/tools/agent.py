@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 _DEFAULT_DEPTH = 3
+_LAST_BYTES = 4096
+# What the last line of an hs that has failed begins with.
+_COMPLAINTS = ("error: ", "hs: ")
 
 
 def _execute(runtime: Runtime, tool_input: Json) -> Result:
@@ -31,25 +35,42 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     # "Always" also covers the calls of a subagent.
     asker = (lambda question: asking.put(runtime, question)) if runtime.asker is not None else None
     with asking.served(asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
-        account_file = Path(directory, "account.json")
+        account_file, log = Path(directory, "account.json"), Path(directory, "log")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
-        done = processes.run(
-            [*launcher.hs(), "agent"],
-            env=env,
-            cwd=runtime.work_directory,
-            # Not an argument: every user can read those, and they are limited to 128 KiB.
-            stdin=prompt.encode("utf-8", "replace"),
-            log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
-            notes=runtime.session.directory if runtime.session else None,
-        )
+        try:
+            done = processes.run(
+                [*launcher.hs(), "agent"],
+                env=env,
+                cwd=runtime.work_directory,
+                # Not an argument: every user can read those, and they are limited to 128 KiB.
+                stdin=prompt.encode("utf-8", "replace"),
+                # One of its own: several may run at once.
+                log=str(log),
+                notes=runtime.session.directory if runtime.session else None,
+            )
+        finally:
+            why = _kept(runtime, log)
         # Unknown if it was killed before it could tell.
         unknown = context.account_fields(Account(cost=None)) if done.code < 0 else {}
         spent: dict[str, str] = disk.read_object(account_file) or unknown
     text = builtin.read_clipped(runtime, done.output).rstrip("\n")
     if done.code != 0:
-        failure = f"{text}\n[the subagent failed with exit code {done.code}]".strip()
+        failure = f"{text}\n[the subagent failed with exit code {done.code}{why}]".strip()
         return Result(failure, error=True, spent=spent)
     return Result(text or "subagent completed with no output", spent=spent)
+
+
+def _kept(runtime: Runtime, log: Path) -> str:
+    """Append the `log` of a subagent to that of the session; return the error in its last line, or ""."""
+    with suppress(OSError), log.open("rb") as written:
+        if runtime.session is not None:
+            with disk.appending(runtime.session.directory / "subagents.log") as kept:
+                shutil.copyfileobj(written, kept)
+        written.seek(max(0, log.stat().st_size - _LAST_BYTES))
+        last = written.read().decode("utf-8", "replace").rstrip().rpartition("\n")[2]
+        if last.startswith(_COMPLAINTS):
+            return f": {last.partition(': ')[2]}"
+    return ""
 
 
 def _left(runtime: Runtime) -> dict[str, str]:

@@ -6,7 +6,6 @@ Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuratio
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -169,9 +168,7 @@ def _exit_code(args: list[str]) -> int:
         text, code = _unforeseen(error)
     else:
         return done
-    # If the message cannot be written, the exit code still says which kind of error it is.
-    with contextlib.suppress(OSError):
-        complain(f"hs: {text}")
+    complain(f"hs: {text}")
     return code
 
 

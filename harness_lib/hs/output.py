@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.loop import disk
@@ -128,8 +129,9 @@ def show(text: object = "", end: str = "\n") -> None:
 
 
 def complain(text: object) -> None:
-    """Print `text` on standard error."""
-    sys.stderr.write(f"{harmless(str(text), keep=_KEPT)}\n")
+    """Print `text` on standard error; continue if it cannot be written."""
+    with suppress(OSError):
+        sys.stderr.write(f"{harmless(str(text), keep=_KEPT)}\n")
 
 
 def bug_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -209,8 +209,9 @@ class Runtime:
         """Append a line to HARNESS_LOG; continue if it cannot be written."""
         target = self.env["HARNESS_LOG"]
         if target == "/dev/stderr":
-            # The output of a tool must not move the cursor of the terminal.
-            sys.stderr.write(f"{harmless(line, keep=_KEPT)}\n")
+            with suppress(OSError):
+                # The output of a tool must not move the cursor of the terminal.
+                sys.stderr.write(f"{harmless(line, keep=_KEPT)}\n")
             return
         try:
             with disk.appending(target) as stream:

@@ -44,6 +44,8 @@ _OF_OTHERS = (
     """),
 )
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
+# Sources that are named in one line.
+_SHOWN = 3
 # More links than any system follows.
 _MOST_LINKS = 40
 
@@ -55,14 +57,21 @@ def usable(runtime: Runtime, *sources: str) -> list[str]:
     A project's are used when it has nothing to trust, or is trusted as it is now.
     """
     found = []
+    told: set[str] = runtime.kept.setdefault("not used", set())
+    new = []
     for source in sources or runtime.sources:
         asks = project_of_source(runtime, source) and _files(Path(source))
         if not asks or is_trusted(runtime, source):
             found.append(source)
-        else:
-            runtime.notice_once(
-                f"the plugins and settings in {source} are not used; look at them, then run: hs trust"
-            )
+        elif source not in told:
+            new.append(source)
+    if new:
+        told.update(new)
+        more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
+        runtime.notice(
+            f"the plugins and settings in {', '.join(new[:_SHOWN])}{more} are not used; "
+            "look at them, then run: hs trust"
+        )
     return found
 
 

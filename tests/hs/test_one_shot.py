@@ -127,6 +127,24 @@ def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve,
     assert "nothing came on standard input" in done.stderr
 
 
+def test_a_log_that_nobody_reads_and_a_full_disk_end_no_task(serve: Serve, project: Path) -> None:
+    """Such as of `hs "…" 2> >(head -1)`; the answer goes elsewhere."""
+    server = serve(
+        CHAT, use("bash", command="echo 1"), say("Done."), use("bash", command="echo 1"), say("Done.")
+    )
+    reading, unread = os.pipe()
+    os.close(reading)
+    for log in (unread, os.open("/dev/full", os.O_WRONLY)):
+        with forked.Forked(
+            ["go"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+            cwd=project, env=environment(CHAT.environment(server)),
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            assert process.stdout.read() == "Done.\n"
+        os.close(log)
+        assert process.returncode == 0
+
+
 def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Because."))
     with forked.Forked(

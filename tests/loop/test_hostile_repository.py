@@ -132,6 +132,17 @@ def test_no_text_of_it_is_a_link_to_something_of_the_person(
     assert "root:" not in sent
 
 
+def test_all_that_is_not_used_is_said_in_one_line(hs: Hs, project: Path) -> None:
+    for pack in "abcde":
+        write_program(project / ".harness" / "plugins" / pack / "tools" / "x", "#!/bin/sh\n")
+    write_program(project / ".harness" / "tools" / "x", "#!/bin/sh\n")
+
+    (line,) = [line for line in hs("tools").err.splitlines() if "hs trust" in line]
+
+    assert f"{project / '.harness' / 'plugins' / 'a'}, " in line
+    assert " and 3 more are not used" in line
+
+
 def test_a_link_inside_of_the_project_is_text_of_the_project(done: Done, project: Path) -> None:
     write(project / "docs" / "tone.md", "Speak like a sailor.\n")
     write(project / "AGENTS.md", "And be brief.\n")

@@ -307,4 +307,7 @@ def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) ->
         return [f"next task: {found.task.id} {quoting.title(found.task)}"], "harness claim"
     if found.untrusted:
         return [found.words(ctx)], "harness check"
+    if questions.no_work() == "recheck_failed":
+        # The lines above say which checks fail.
+        return [], rechecked.next_command(ctx, questions)
     return ["no task can be claimed right now; others hold the rest"], rechecked.answer("waiting").next

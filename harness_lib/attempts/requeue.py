@@ -129,7 +129,7 @@ def because_it_is_elsewhere(ctx: Context, session: Session, task: Task, why: str
 
 
 def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
-    """Requeue the work in the work tree, because the user wants it changed as `text` says."""
+    """Requeue the work in the work tree as it is, with `text` for the next agent."""
     handback = Handback(text, _rounds(task), _without_users_files(ctx, task), task.started_at_commit)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
 

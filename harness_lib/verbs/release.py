@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import commit, outcome, rescue_refs, rollback
+from harness_lib.attempts import commit, outcome, requeue, rescue_refs, rollback
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.rules import attempts
 from harness_lib.rules.attempts import Ending
 from harness_lib.terminal.render import Screen
 
@@ -17,21 +18,33 @@ EXAMPLE = "harness release task-001"
 HELP_ORDER = 170
 
 
+WAITS = "It was handed back while it waited for the user's answer."
+
+
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Make the held task pending and go back to its base; its work is kept in a rescue ref."""
+    """Make the held task pending and go back to its base; its work is kept in a rescue ref.
+
+    Finished work that waits for the user's answer waits on.
+    """
     held = ownership.require_settled(ctx, args.id)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         commit.require_none_of_user(ctx.git, held.task, typed.harness("release", held.task.id))
         rollback.require_trust(ctx, held.task)
-        ended = rollback.roll_back(ctx, held.session, held.task, verdict)
+        waits = attempts.takes_an_answer(held.task.halt_kind)
+        if waits:
+            ended = requeue.because_user_said(ctx, held.session, held.task, WAITS)
+        else:
+            ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
+    if waits:
+        lines.append(f"the work still waits for the user: {typed.harness('show', ended.task.id)}")
     return Reply(
         "\n".join(lines),
         session=held.session.number,

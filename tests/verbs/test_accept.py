@@ -116,6 +116,18 @@ def test_accepted_work_that_fails_its_check_goes_on(project: Project, held: Agen
     assert ".env" in project.in_commit()
 
 
+def test_it_waits_on_after_its_agent_has_handed_it_back(project: Project, held: Agent, person: Agent) -> None:
+    """Without the work an answer would be about nothing, and its check would fail."""
+    said = held.ok("release")
+
+    assert "the work still waits for the user" in said["message"]
+    assert project.files.keys() == {"tracked.txt"}
+    assert project.task()["halt_kind"] == "SECRET"
+    held.ok("stop")
+    person.ok(*SECRET)
+    assert project.in_commit() == [".env", "done", "tracked.txt"]
+
+
 def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent, person: Agent) -> None:
     held.die()
 

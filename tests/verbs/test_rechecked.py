@@ -46,6 +46,22 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(agent: Agent, red: str
     agent.ok("check")
 
 
+def test_an_open_session_is_told_to_retry_it_and_not_to_wait_for_others(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f f")
+    agent.ok("add", "Two", "--validate", "test ! -f f")
+    agent.ok("start")
+    agent.works({"f": "x\n"})
+    agent.ok("claim")
+    (agent.cwd / "f").unlink()
+    agent.ok("finish")
+    agent.fails(1, "validate", "--all", "--committed")
+
+    said = agent.ok("start")
+
+    assert said["next"] == "harness retry task-001"
+    assert "others hold" not in said["message"]
+
+
 @pytest.mark.usefixtures("red")
 def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_its_own(agent: Agent) -> None:
     agent.ok("add", "Two", "--validate", "true")

@@ -95,15 +95,22 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def _require_kept(ctx: Context, task: Task) -> None:
-    """Raise RefusedError if the work of `task` is kept in a ref, and that is gone; others may have it yet."""
-    ref = task.handback.rescue if task.handback and task.status != "in_progress" else None
-    if ref is None or ctx.store.shared is not None or ctx.git.ref(ref):
+    """Raise RefusedError if the work of `task`, which nobody has in progress, is gone.
+
+    Of machines that share a list, another one may have it yet.
+    """
+    if task.status == "in_progress" or ctx.store.shared is not None:
         return
+    ref = task.handback.rescue if task.handback else None
+    if ref and ctx.git.ref(ref):
+        return
+    again = f"To have it done again: {complete.return_command(task)}"
+    if not ref:
+        raise RefusedError(f"The work of {task.id} that waits is gone: its attempt was given up.", again)
     raise RefusedError(
         f"The work of {task.id} that waits is gone: there is no {ref}. Nothing was changed.",
         f"If the log names its commit ({typed.harness('log', '--task', task.id)}), bring it back: "
-        f"{typed.git('update-ref', ref, rest='COMMIT')}. To have it done again: "
-        f"{complete.return_command(task)}",
+        f"{typed.git('update-ref', ref, rest='COMMIT')}. {again}",
     )
 
 

@@ -10,7 +10,7 @@ from harness_lib.core import ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
-from harness_lib.errors import Exit, UsageError
+from harness_lib.errors import Exit, RefusedError, UsageError
 from harness_lib.rules import attempts, selection, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.task import CATEGORIES, Category, Task
@@ -40,6 +40,12 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
     held = ownership.require_settled(ctx, args.id)
+    if attempts.takes_an_answer(held.task.halt_kind):
+        raise RefusedError(
+            f"The work of {held.task.id} has passed its check and waits for the user's answer.",
+            "Ask the user, and end your turn. To hand the task back, so that it waits on: "
+            f"{typed.harness('release', held.task.id)}",
+        )
     strategy = selection.STRATEGIES[args.category]
     verdict = outcome.Verdict(
         args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending

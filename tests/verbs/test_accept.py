@@ -116,6 +116,16 @@ def test_accepted_work_that_fails_its_check_goes_on(project: Project, held: Agen
     assert ".env" in project.in_commit()
 
 
+def test_its_agent_does_not_give_it_up(project: Project, held: Agent, person: Agent) -> None:
+    """The user would be asked about work that is not there."""
+    error = held.fails(8, "fail", "--message", "never mind")["error"]
+
+    assert "waits for the user's answer" in error["message"]
+    assert "harness release task-001" in error["hint"]
+    assert project.task()["attempts"] == 0
+    person.ok(*SECRET)
+
+
 def test_it_waits_on_after_its_agent_has_handed_it_back(project: Project, held: Agent, person: Agent) -> None:
     """Without the work an answer would be about nothing, and its check would fail."""
     said = held.ok("release")

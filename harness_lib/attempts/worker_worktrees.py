@@ -167,7 +167,8 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
     except GitError:
         # Its index may be broken: everything in it is kept, and it is made again.
         rescue_refs.whole(ctx, path, None)
-    clones.remove(ctx.git, path)
+    if os.path.lexists(path) or os.path.lexists(clones.link(path)):
+        clones.remove(ctx.git, path)
     git = clones.add(ctx.git, path, commit)
     _give_repositories(git, commit)
     copy_ignored(ctx, git)
@@ -273,7 +274,7 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
 
 def copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
-    main = Git.open(ctx.root.path)
+    main = ctx.main
     for source in _to_copy(main.top, ctx.root.path):
         name = str(source.relative_to(main.top))
         ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import worker_worktrees
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Project
@@ -77,6 +78,21 @@ def test_a_run_asks_git_and_changes_the_list_no_more_often_than_it_has_to_for_a_
     assert (asked[1] - asked[0]) / (MANY - FEW) <= bar
     # The claim, that its work is to be merged, that the branch moves, and the outcome.
     assert (changed[1] - changed[0]) / (MANY - FEW) == 4
+
+
+def test_a_new_work_tree_of_a_worker_asks_git_four_times_beside_making_it(tmp_path: Path, log: Path) -> None:
+    ctx = Workshop.make(tmp_path).context()
+    commit = ctx.main.head()
+    assert commit is not None
+    assert ctx.git.head() == commit
+    log.unlink(missing_ok=True)
+    worker_worktrees.checkout_clean(ctx, tmp_path / "run" / "1", commit)
+    asked = log.read_text(encoding="utf-8")
+
+    # What is gone is forgotten; settings and refs are those of the clone; submodules would be filled.
+    words = ("worktree prune", "worktree add", "config --list", "for-each-ref", "ls-tree")
+    assert [sum(word in line for line in asked.splitlines()) for word in words] == [1] * len(words)
+    assert asked.count("\n") == len(words)
 
 
 def _changes(workshop: Workshop) -> int:

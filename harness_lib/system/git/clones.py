@@ -80,11 +80,12 @@ def add(main: Git, path: Path, commit: str) -> Git:
                 f"This clone is partial, and files that are missing here cannot be fetched: {error.stderr}",
                 "Fetch them once while the remote can be reached (git checkout does), then: harness run",
             ) from error
-        linked = Git.open(path)
+        own = find_root.git_dir(str(path))
+        assert own is not None, "BUG: git has made a work tree without a git directory."
         # So that git never prunes it, whatever an agent does with `.git`.
-        atomic.write(linked.git_dir / "locked", f"{LOCKED}\n".encode(), durable=False)
+        atomic.write(Path(own) / "locked", f"{LOCKED}\n".encode(), durable=False)
         (path / ".git").rename(link(path))
-    return linked
+    return Git(path.resolve(), Path(own), main.common_dir)
 
 
 def _unlock_lost(main: Git, workers: Path) -> None:

@@ -229,7 +229,8 @@ def unknown(ctx: Context, questions: Questions) -> tuple[str, ...]:
 
 def waiting(ctx: Context, questions: Questions) -> tuple[str, ...]:
     """Return the ids of the tasks that are to be done, and whose commands are not known here."""
-    return tuple(task.id for task in questions.tasks(unknown(ctx, questions)) if not task.is_done)
+    ids = unknown(ctx, questions)
+    return tuple(task.id for task in questions.tasks(ids) if not task.is_done) if ids else ()
 
 
 def told(ctx: Context, task_ids: Sequence[str]) -> str:

@@ -22,8 +22,8 @@ from harness_lib.attempts import (
     committed,
     outcome,
     pending_merges,
-    precheck,
     publish,
+    recheck,
     remote,
     requeue,
     rescue_refs,
@@ -366,14 +366,14 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
     """Run a short check once more before a single task is blamed; if it passes, record that it is flaky."""
     (member,) = batch.members
     # Once per attempt, and never for a check that is known to be flaky.
-    if member.task.outcome == "flaky" or not precheck.is_worth_repeating(failed):
+    if member.task.outcome == "flaky" or not recheck.is_worth_repeating(failed):
         return False
     _stand_at(ctx, member.task, outcome.commit_of(member.task), batch.tip)
     if not _check_merged(ctx, member.task, member.task, suffix="-merged-again").passed:
         return False
     with ctx.store.transaction("tasks") as tx:
         mine = outcome.require_claim(tx, member.task)
-        look_at = (*mine.look_at, f"{mine.id} {precheck.FLAKY}")
+        look_at = (*mine.look_at, f"{mine.id} {recheck.FLAKY}")
         tx.replace(mine._replace(outcome="flaky", look_at=look_at))
     return True
 

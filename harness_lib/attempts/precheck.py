@@ -17,12 +17,9 @@ from harness_lib.system.git import snapshot
 from harness_lib.task import DoneAs, Task
 from harness_lib.text import counted, some
 
-# A check that takes longer, in seconds, is not repeated to find out whether it is flaky.
-SHORT_SECONDS = 120.0
 PASSED_BEFORE = "had passed its check before any work"
 ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
 SAID_TO_BE_DONE = "was done already, as its agent says: its check passes, and nothing was changed"
-FLAKY = "is flaky: its check failed and passed on the same content"
 RED_NAMED = 3
 # An agent's shell ends a command after two minutes, so a longer check does not run again at its finish.
 RED_SECONDS = 30
@@ -47,11 +44,6 @@ def before_work(ctx: Context, task: Task, known: check.Known) -> Checked | None:
         finally:
             recheck.put_back(ctx.git, began)
     return known[key]
-
-
-def is_worth_repeating(checked: Checked) -> bool:
-    """Return whether a failed check, which passed before any work, is short enough to run once more."""
-    return checked.verdict == "TEST_FAIL" and not checked.held_out and checked.seconds < SHORT_SECONDS
 
 
 def red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) -> str:

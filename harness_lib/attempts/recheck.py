@@ -29,6 +29,9 @@ TAIL_LENGTH = 1500
 TICK = 1.0
 SHOWN = 400
 NAMED = 3
+# A check that takes longer, in seconds, is not repeated to find out whether it is flaky.
+SHORT_SECONDS = 120.0
+FLAKY = "is flaky: its check failed and passed on the same content"
 
 GoesOn = Callable[[], bool]
 
@@ -122,7 +125,7 @@ def run(
             return
         key = rechecks.whole_key(task)
         if key not in known:
-            found = _check(clean, commit, task, in_place, during)
+            found = _check(clean, commit, task, in_place, during, began)
             if found is None:
                 return
             known[key] = found
@@ -139,14 +142,24 @@ def put_back(git: Git, began: str) -> None:
         git.run("read-tree", "HEAD")
 
 
+def is_worth_repeating(checked: Checked) -> bool:
+    """Return whether a failed check, which has passed before, is short enough to run once more."""
+    return checked.verdict == "TEST_FAIL" and not checked.held_out and checked.seconds < SHORT_SECONDS
+
+
 def _check(
-    clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn
+    clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn, began: str
 ) -> Recheck | None:
     """Return the result of the check of `task`; None if `during` has ended it."""
-    checked = _checked(clean, task, during)
+    checked, failure = _checked(clean, task, during), ""
+    at = timestamps.render(clean.clock.now())
+    if not checked.passed and during():
+        # Recorded before it runs again: the shell of an agent may end this command meanwhile.
+        failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
+        _keep(clean, task, _excused(clean.git, task, failed))
+        checked, failure = _again(clean, task, during, checked, began), failed.tail
     if not checked.passed and not during():
         return None
-    at = timestamps.render(clean.clock.now())
     if checked.passed and task.validation.hidden is not None:
         try:
             checked = check.run_in(clean, task, "-final", Watch(during, TICK))
@@ -156,12 +169,19 @@ def _check(
         if not checked.passed:
             return Recheck(commit, passed=False, tail=checked.message, at=at) if during() else None
     if checked.passed:
-        return Recheck(commit, passed=True, at=at)
-    failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
-    # Recorded before it runs again elsewhere: the shell of an agent may end this command meanwhile.
-    _keep(clean, task, _excused(clean.git, task, failed))
+        return Recheck(commit, passed=True, tail=failure, at=at)
+    failed = Recheck(commit, passed=False, tail=failure, at=at)
     explained = _explained(clean, task, failed, in_place, during)
     return explained if during() else None
+
+
+def _again(clean: Context, task: Task, during: GoesOn, failed: Checked, began: str) -> Checked:
+    """Return the check of `task`, which has `failed`; a short one runs once more on the tree `began`."""
+    if rechecks.is_red(task) or not is_worth_repeating(failed):
+        return failed
+    put_back(clean.git, began)
+    again = _checked(clean, task, during)
+    return again if again.passed else failed
 
 
 def _explained(
@@ -244,6 +264,14 @@ def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
         yield Found(checked, found, gist)
 
 
+def _named(task: Task) -> Task:
+    """Return `task`; if its check passed only the second time, with that to look at."""
+    line = f"{task.id} {FLAKY}"
+    if not rechecks.is_flaky(task) or line in task.look_at:
+        return task
+    return task._replace(look_at=(*task.look_at, line))
+
+
 def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> Task | None:
     """Record `found` and return the task; None if it has changed meanwhile. A `gist` is logged."""
     with ctx.store.transaction() as tx:
@@ -252,7 +280,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
             return None
         if (current.validation, current.completed_commit) != (task.validation, task.completed_commit):
             return None
-        checked = transitions.recheck(current, found)
+        checked = _named(transitions.recheck(current, found))
         held = tx.holds_agents()
         tx.replace(checked)
         if gist is not None and not found.passed:

@@ -84,6 +84,11 @@ def is_elsewhere(task: Task) -> bool:
     return task.is_done and task.recheck is not None and task.recheck.excuse == "elsewhere"
 
 
+def is_flaky(task: Task) -> bool:
+    """Return whether the check of the completed `task` failed, and passed when it ran once more."""
+    return task.is_done and task.recheck is not None and task.recheck.passed and bool(task.recheck.tail)
+
+
 def red(tasks: Iterable[Task]) -> list[Task]:
     """Return the red ones of `tasks`."""
     return [task for task in tasks if task.recheck is not None and is_red(task)]

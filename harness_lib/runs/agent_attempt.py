@@ -14,6 +14,7 @@ from harness_lib.attempts import (
     inbox,
     outcome,
     precheck,
+    recheck,
     requeue,
     rollback,
     task_brief,
@@ -182,13 +183,13 @@ def _evaluate(
         return evaluation._replace(said=said, done_as="already_done")
     if evaluation.checked.passed:
         return evaluation._replace(said=(*evaluation.said, precheck.PASSED_BEFORE))
-    if not evaluation.tree or not precheck.is_worth_repeating(evaluation.checked):
+    if not evaluation.tree or not recheck.is_worth_repeating(evaluation.checked):
         return evaluation
     again = evaluate.evaluate(ctx, questions, task, suffix="-again", known=known)
     if not again.checked.passed:
         return evaluation
     precheck.note(ctx, task, "flaky")
-    return again._replace(said=(*again.said, precheck.FLAKY))
+    return again._replace(said=(*again.said, recheck.FLAKY))
 
 
 def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:

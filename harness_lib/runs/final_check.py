@@ -97,7 +97,7 @@ def _run(
         with recheck.clean_checkout(ctx, place.worktree(NUMBER), tip) as clean:
             for each in recheck.run(clean, tip, tasks, in_place, goes_on=goes_on, during=goes_on):
                 found.append(each)
-                if not each.recheck.passed:
+                if not each.recheck.passed or rechecks.is_flaky(each.task):
                     tell(_said(ctx, each))
     if not goes_on():
         count = len(tasks) - len(found)
@@ -148,6 +148,8 @@ def _untrusted(ctx: Context, tip: str) -> str:
 def _said(ctx: Context, found: recheck.Found) -> str:
     """Return the message about a failed check."""
     task = found.task
+    if found.recheck.passed:
+        return f"{task.id} is flaky: its check failed on the final tree and passed when it ran once more"
     if found.recheck.excuse == "elsewhere":
         commit, branch = (task.completed_commit or "")[:12], target_branch.short(ctx.target or "")
         return (

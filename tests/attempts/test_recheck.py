@@ -94,6 +94,26 @@ def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: 
     assert again.recheck.excuse == "not_reproducible"
 
 
+def test_what_fails_once_and_passes_then_is_flaky_and_nothing_else(
+    project: Project, agent: Agent, ctx: Context, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    check = f"echo x >> {runs}; test -f a && test $(wc -l < {runs}) -ne 2"
+    done(project, agent, check, "a")
+    project.commit("nothing new")
+
+    (each,) = found(ctx)
+
+    assert (each.recheck.passed, each.recheck.excuse) == (True, None)
+    assert len(runs.read_text().splitlines()) == 3
+    line = "task-001 is flaky: its check failed and passed on the same content"
+    assert project.task()["look_at"] == [line]
+    status = agent("status").out
+    assert f"look at: {line}" in status
+    assert "red" not in status
+    assert "not reproducible" not in status
+
+
 def test_what_git_keeps_otherwise_than_it_stands_in_place_is_red(
     project: Project, agent: Agent, ctx: Context
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import precheck
+from harness_lib.attempts import recheck
 from harness_lib.checks.protocol import Checked
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
@@ -295,8 +295,8 @@ def test_what_passed_before_any_work_is_told_from_what_was_done(workshop: Worksh
 def test_only_a_check_of_less_than_two_minutes_runs_again() -> None:
     failed = Checked("TEST_FAIL", "", "", Path(), seconds=119.9)
 
-    assert precheck.is_worth_repeating(failed)
-    assert not precheck.is_worth_repeating(failed._replace(seconds=120.0))
+    assert recheck.is_worth_repeating(failed)
+    assert not recheck.is_worth_repeating(failed._replace(seconds=120.0))
 
 
 def test_a_task_whose_check_passes_already_needs_no_agent(workshop: Workshop) -> None:

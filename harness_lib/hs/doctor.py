@@ -167,7 +167,7 @@ def _servers(runtime: Runtime) -> Iterator[Finding]:
 
 def _json_error(path: Path) -> str:
     try:
-        json.loads(path.read_text(encoding="utf-8"))
+        json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         return str(error)
     return ""

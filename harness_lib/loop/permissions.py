@@ -167,7 +167,7 @@ def allow(runtime: Runtime, text: str) -> None:
         read = _read(path) if path.exists() else None
         if isinstance(read, RulesError):
             raise read
-        settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        settings = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
         allowed = settings.setdefault("permissions", {}).setdefault("allow", [])
         if text not in allowed:
             allowed.append(text)
@@ -184,7 +184,7 @@ def readable(runtime: Runtime) -> Callable[[str], bool]:
 def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
     """Return decision, tool, specifier and text of each rule in `path`, or the error in the file."""
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         return RulesError(f"{path} is not readable JSON: {error}")
     permissions = settings.get("permissions", {}) if isinstance(settings, dict) else None

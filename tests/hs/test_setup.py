@@ -69,9 +69,16 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Pa
     """With a byte order mark before its first key."""
     write(home / ".harness" / "settings.conf", "\ufeffmodel=one\r\n")
     write(home / ".harness" / "mcp.json", '\ufeff{"mcpServers": {}}')
-    server, answer = go(say("Done."))
+    write(home / ".harness" / "settings.json", '\ufeff{"permissions": {"deny": ["Bash(true)"]}}\r\n')
+    server, answer = go(use("bash", command="true"), say("Done."))
     assert server.requests[0]["model"] == "one"
     assert "left out" not in answer.err
+    assert "the rule deny Bash(true)" in server.requests[1]["messages"][-1]["content"]
+    # A message that was edited there, too.
+    path = session_of(home) / "messages" / "0001-user.md"
+    path.write_text(f"\ufeff{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    again, _ = go(say("Again."), words=(session_of(home).name, "and?"))
+    assert again.requests[0]["messages"][1]["content"] == "go"
 
 
 @pytest.mark.parametrize(

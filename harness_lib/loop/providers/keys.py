@@ -95,7 +95,7 @@ def where(runtime: Runtime, provider: str) -> Path:
 def stored(path: Path) -> Json:
     """Return the credentials in `path`. Raises ConfigError for a broken file: it would be overwritten."""
     try:
-        credentials = as_object(path.read_text(encoding="utf-8", errors="replace"))
+        credentials = as_object(path.read_text(encoding="utf-8-sig", errors="replace"))
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -120,7 +120,7 @@ class Session:
                 stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
                 known = self._parsed.get(name)
                 if known is None or known[0] != stamp:
-                    text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
+                    text = Path(entry.path).read_text(encoding="utf-8-sig", errors="replace")
                     known = stamp, parse(number, name.removesuffix(".md").partition("-")[2], text)
                     self._parsed[name] = known
                 yield known[1]

@@ -126,6 +126,8 @@ def waiting(ctx: Context, there: There, session: Session, task: Task) -> list[Ta
         and each.validation.hidden is None
     ]
     tasks = trust.known(ctx, tasks) if trust.is_trusted(ctx, questions) else []
+    # A database then uses its connection for what follows.
+    del questions
     if not tasks:
         return []
     names = [("ready", check.safe_name(each.id)) for each in tasks if not git.exists(_checked(each))]

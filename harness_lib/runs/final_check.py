@@ -68,11 +68,15 @@ def run(
             merge_queue.refresh(ctx)
         if not mine.has:
             return Passed(left="another machine makes the final check")
-        questions = ctx.store.ask()
-        if mine.waited and (here.next_task(ctx, questions).task or questions.in_progress()):
+        if mine.waited and _has_work(ctx):
             # The other machine has added repairs.
             return Passed(goes_on=_session_is_open(ctx))
         return _run(ctx, place, scope, tell, mine.goes_on, repairs=repairs, again=not mine.waited)
+
+
+def _has_work(ctx: Context) -> bool:
+    questions = ctx.store.ask()
+    return here.next_task(ctx, questions).task is not None or bool(questions.in_progress())
 
 
 def _run(

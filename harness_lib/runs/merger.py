@@ -54,6 +54,8 @@ class Merger(Worker):
         questions = self.ctx.store.ask()
         session = sessions.mine(questions, self.ctx)
         waiting = merge_queue.queued(questions, self.ctx.owner.worker)
+        # A look that is kept would hold a connection of a pooler until it is this machine's turn.
+        del questions
         if session is None or not waiting:
             self.tell(Idle("waiting"))
             return False

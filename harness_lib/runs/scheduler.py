@@ -33,7 +33,6 @@ from harness_lib.runs import ending, final_check, recorder, run_snapshot, waitin
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
-from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import signals
@@ -300,14 +299,11 @@ class Scheduler:
             self.tell("recovered", f"the session of this run was closed elsewhere; it is {opened.number} now")
         if set(rows) != {*self._pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
             return
-        questions = self._ctx.store.ask()
-        if self.orphans.is_merging(questions):
-            return
-        why = self._why_idle(questions, {row.idle or "" for row in rows.values()})
+        why = self._why_idle({row.idle or "" for row in rows.values()})
         if why == "waiting" and self._was_merged():
             return
         if why is not None and not (why in NO_TASK and self._goes_on(why)):
-            self._drain(why, here.next_task(self._ctx, questions).words(self._ctx))
+            self._drain(why, here.next_task(self._ctx, self._ctx.store.ask()).words(self._ctx))
 
     def _goes_on(self, why: StopReason) -> bool:
         """Return whether the final check has added tasks, or the user has ended it or changed the list."""
@@ -355,19 +351,24 @@ class Scheduler:
             self.state = run_state.fold(self.state, Event(number, at, Stepped("takes")))
             self._pool.admit(number)
 
-    def _why_idle(self, questions: Questions, said: set[str]) -> StopReason | None:
+    def _why_idle(self, said: set[str]) -> StopReason | None:
         """Return why no worker has anything to do; None if one will have, or others must finish first.
 
         Tasks that are in progress although all workers are idle are requeued.
         """
+        questions = self._ctx.store.ask()
+        if self.orphans.is_merging(questions):
+            return None
         if "max_sessions" in said:
             return "max_sessions"
         why = questions.no_work()
         if why in NO_TASK:
             return why
-        if questions.in_progress():
-            self.orphans.left(questions)
-            self.orphans.of_others(questions)
+        if working := questions.in_progress():
+            # A database then uses its connection for what follows.
+            del questions
+            self.orphans.left(working)
+            self.orphans.of_others()
             return None
         leaves_rest = why is None and here.next_task(self._ctx, questions).leaves_some
         return "waiting" if leaves_rest and not trust.known(self._ctx, questions.unproven()) else why

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from harness_lib.system.git import clones
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
 from harness_lib.system.processes.child import Child
+from harness_lib.task import Task
 
 ENDING_SECONDS = 60.0
 REHEARSAL_SECONDS = 60.0
@@ -214,10 +215,12 @@ class Orphans:
     def of(self, worker: str) -> None:
         """Requeue what `worker`, whose process is dead, has in progress."""
         questions = self._ctx.store.ask()
-        session = sessions.mine(questions, self._ctx)
+        session, working = sessions.mine(questions, self._ctx), questions.in_progress()
+        # A database then uses its connection for what follows.
+        del questions
         if session is None:
             return
-        for held in questions.in_progress():
+        for held in working:
             # Of machines that share the list, checked work that waits for its merge is in no work tree.
             if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
                 tried = self._reclaims.reclaim(session, held)
@@ -233,8 +236,8 @@ class Orphans:
         if self.merger:
             self.of(self.merger)
 
-    def left(self, questions: Questions) -> None:
-        """Requeue tasks that could not be requeued when their workers died; every worker is idle now.
+    def left(self, tasks: Sequence[Task]) -> None:
+        """Requeue those of `tasks`, in progress, whose workers had died; every worker is idle now.
 
         Tell once for each task of another session that they wait for it, unless machines share the list.
         """
@@ -242,17 +245,20 @@ class Orphans:
         if now < self._next_try:
             return
         self._next_try = now + RETRY_SECONDS
-        for task in questions.in_progress():
+        for task in tasks:
             if task.claimed_by and recovery.works_for(task.claimed_by, me):
                 self.of(task.claimed_by)
             elif self._ctx.store.shared is None and (task.id, task.fence) not in self._awaited:
                 self._awaited.add((task.id, task.fence))
                 self._tell("warning", f"every worker waits: {task.claimed_by} works on {task.id}")
 
-    def of_others(self, questions: Questions) -> None:
+    def of_others(self) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""
-        session = sessions.mine(questions, self._ctx)
-        if session and any(not recovery.works_for(t.claimed_by, session.worker) for t in questions.expired()):
+        questions = self._ctx.store.ask()
+        session, expired = sessions.mine(questions, self._ctx), questions.expired()
+        # A database then uses its connection for what follows.
+        del questions
+        if session and any(not recovery.works_for(task.claimed_by, session.worker) for task in expired):
             reconcile.reclaim_interrupted(self._ctx, session, fresh=False, of_others=True)
 
     def is_merging(self, questions: Questions) -> bool:
@@ -279,4 +285,4 @@ class Orphans:
         if self._ctx.store.shared is not None and now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             snapshots.send(self._ctx)
-            self.of_others(self._ctx.store.ask())
+            self.of_others()

@@ -13,16 +13,21 @@ import psycopg
 import pytest
 
 from harness_lib import __version__
-from harness_lib.attempts import check, remote, turn
+from harness_lib.attempts import check, merge_queue, remote, turn
+from harness_lib.attempts.worker_worktrees import Place
 from harness_lib.errors import AwayError
+from harness_lib.runs.merger import Merger
+from harness_lib.runs.options import Options
+from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker import Worker
+from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.pgstore.moments import Looking
 from harness_lib.task import Task
 from tests import postgres
 from tests.cli.loading import executed
 from tests.conftest import CHECKOUT, Harness
-from tests.machines.world import MAIN, Machine, World, hook
+from tests.machines.world import MAIN, Machine, World, at, hook
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
@@ -373,13 +378,51 @@ def test_no_look_is_kept_while_an_agent_works(world: World, monkeypatch: pytest.
     worker.allowed.release()
     kept: list[object] = []
 
-    def take(*given: object) -> bool:
-        looks = (each for each in (*given, *gc.get_objects()) if isinstance(each, Looking))
-        kept.extend(each for each in looks if each._moments.link.name == world.name)
-        return False
-
-    monkeypatch.setattr(Worker, "_take", take)
+    monkeypatch.setattr(Worker, "_take", lambda *_: kept.extend(looks(world)))
     assert not worker._one()
+    assert kept == []
+
+
+def looks(world: World) -> list[Looking]:
+    """Return the looks at the list that this process keeps."""
+    found = (each for each in gc.get_objects() if isinstance(each, Looking))
+    return [each for each in found if each._moments.link.name == world.name]
+
+
+def test_no_look_is_kept_while_work_waits_for_its_merge(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may take as long as another machine has the turn."""
+    one = world.machine("one")
+    task = one.file_task("a")
+    one.ok("start", HARNESS_WORKER_ID="run-1")
+    orders = WorkerConfig(worker="run-1#0", number=0, place="", target=MAIN, agent_command="true")
+    merger = Merger(one.context(orders.worker), orders, lambda _event: None)
+    merger._is_prepared = True
+    kept: list[object] = []
+
+    monkeypatch.setattr(merge_queue, "queued", lambda questions, _: [questions.task(task)])
+    monkeypatch.setattr(Merger, "_merge", lambda *_: kept.extend(looks(world)))
+    monkeypatch.setattr(Merger, "_keep_claims", lambda _: None)
+    assert not merger._one()
+    assert kept == []
+
+
+def test_no_look_is_kept_while_the_final_check_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = world.machine("one")
+    ctx = at(one)
+    merge_queue.refresh(ctx)
+    run = Scheduler(ctx, Options(agent_command="true"), lambda *_: None)
+    run._pool, run._place = WorkerPool(ctx, 0), Place(one.home)
+    kept: list[object] = []
+
+    def check(*_: object) -> bool:
+        kept.extend(looks(world))
+        return True
+
+    monkeypatch.setattr(Scheduler, "_goes_on", check)
+    monkeypatch.setattr(Orphans, "of_machines", lambda _: None)
+    run._decide()
     assert kept == []
 
 

@@ -268,6 +268,6 @@ def test_a_run_tells_once_whose_task_all_its_workers_wait_for(crew: Crew) -> Non
 
     for _ in range(2):
         run._next_try = 0.0
-        run.left(crew.context().store.ask())
+        run.left(crew.context().store.ask().in_progress())
 
     assert crew.messages == ["every worker waits: a chat works on task-001"]

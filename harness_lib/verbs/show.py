@@ -117,7 +117,8 @@ def waiting(ctx: Context) -> Reply:
     may = {task.id for task in trust.known(ctx, questions.claimable())}
     unfinished = [task for task in questions.interesting() if not task.is_done]
     kept = [task for task in unfinished if task is following or task.id not in may]
-    lines = [f"next: {overview.one_line(following)}"] if following else []
+    # Not `next: …`, which is a command at the end of a reply.
+    lines = [f"goes next: {overview.one_line(following)}"] if following else []
     facts = []
     for task in kept[:SHOWN]:
         why = questions.why(task.id)

@@ -227,7 +227,7 @@ def test_without_an_id_it_explains_what_comes_next_and_what_waits(project: Proje
 
     said = agent.ok("show")
 
-    assert said["message"].splitlines()[0] == "next: [pending] first: Begin (0/3)"
+    assert said["message"].splitlines()[0] == "goes next: [pending] first: Begin (0/3)"
     assert said["message"].count("first: Begin") == 1
     assert [each["id"] for each in said["tasks"]] == ["spent", "first", "behind", "waiting"]
     assert "waits for first (pending)" in said["message"]

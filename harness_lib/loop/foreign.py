@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # A tool may deploy or test something large, but a hanging one must not hold a run for ever.
 LONGEST_SECONDS = 3600
+# Bytes of what a provider says of its failure: the end.
+_COMPLAINT = 4000
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,9 @@ class ForeignProvider(Program):
                 stdin=dumps(payload).encode(),
                 log=str(errors),
             )
-            complaint = errors.read_text(encoding="utf-8", errors="replace").strip()
+            with errors.open("rb") as stream:
+                stream.seek(max(0, errors.stat().st_size - _COMPLAINT))
+                complaint = stream.read().decode("utf-8", "replace").strip()
         except OSError as error:
             raise ProviderError(f"{self.path} cannot be started: {self.fault or error.strerror}") from error
         finally:

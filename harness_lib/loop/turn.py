@@ -91,6 +91,9 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         state = str(context.pop("next_state", None) or "")
         idle = 0 if runtime.requests > asked else idle + 1
         asked = runtime.requests
+    if state:
+        said = f"{idle} states have followed each other without a request, the last is {last}"
+        return Ending(f"{said}; see hs hooks {last}.", failed=True)
     output = context.get("output")
     if output is None and last != "error":
         # As the protocol has it, but a hook that forgets to pass on what it reads shall be found.

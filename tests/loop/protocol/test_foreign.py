@@ -93,6 +93,18 @@ def test_a_provider_pack_a_command_and_a_hook_of_sources(
     assert "  ship         Says it\n" in shown
 
 
+def test_of_a_provider_that_floods_its_standard_error_the_end_is_told(go: Go, home: Path) -> None:
+    write_echo_pack(home / ".harness")
+    flood = "#!/bin/sh\n[ $# = 0 ] || exit 0\nyes err | head -c 9000000 >&2\necho The reason. >&2\nexit 1\n"
+    write_program(home / ".harness/plugins/echo/providers/echo", flood)
+
+    _, answer = go(say("never"), env={"HARNESS_PROVIDER": "echo", "HARNESS_MODEL": "m"})
+
+    assert answer.code == 1
+    assert answer.err.endswith("The reason.\n")
+    assert len(answer.err) < 20_000
+
+
 def test_a_tool_takes_the_place_of_ours(done: Done, home: Path) -> None:
     program = PROGRAMS["bash"].replace("greet", "bash")
     write_program(home / ".harness" / "tools" / "bash", program)

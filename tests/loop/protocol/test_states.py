@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, plugins, runtime
+from harness_lib.loop import discovery, plugins, runtime, turn
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
 from tests.loop.conftest import ANTHROPIC, CHAT, Go, Hs, Serve, session_of
+from tests.loop.in_process import started
 from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
@@ -91,6 +92,21 @@ def test_the_stage_error_reads_what_the_failing_hook_printed(go: Go, home: Path)
     assert (answer.code, answer.out) == (1, "")
     assert "error: not now" in answer.err
     assert json.loads((home / "given").read_text(encoding="utf-8")) == {"error": "not now", "more": 1}
+
+
+@pytest.mark.usefixtures("in_process")
+def test_states_that_go_round_without_a_request_end_with_an_error(
+    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "_STATES_WITHOUT_A_REQUEST", 20)
+    hook(home, "round/50-again", prints(next_state="round"))
+    hook(home, "start/95-off", prints(next_state="round"))
+    run = started(home, project, CHAT, serve(CHAT, say("never")))
+
+    ending = turn.follow(run)
+
+    assert ending.failed
+    assert ending.output.startswith("20 states have followed each other without a request, the last is round")
 
 
 def test_an_error_hook_that_fails_ends_the_run(go: Go, home: Path) -> None:

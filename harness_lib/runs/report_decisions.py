@@ -184,6 +184,9 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
         what = halt.partition(". Nothing was committed.")[0].partition(": the check ")[2] or halt
         kept = task.handback.rescue if task.handback else None
         see = (rescue_refs.show_command(kept),) if kept else ()
+        if see:
+            # What shows the work has a place of its own.
+            what = what.removesuffix(f": {typed.harness('rescue', 'show', task.id)}")
         return what, (complete.asked_command(task), complete.return_command(task), *see)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry

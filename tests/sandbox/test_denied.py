@@ -64,6 +64,8 @@ def test_what_the_sandbox_is_not_the_cause_of_is_not_named(
         f"cat: {home}/nothing: No such file or directory",
         "cat: /proc/1/environ: Permission denied",
         f"wrote {home}/fine",
+        # What is harness's own is nobody's to allow.
+        f"[Errno 13] Permission denied: '{home}/.local/share/harness/lock'",
         # A path below where that script was: nobody knows where.
         f"{home}/build.sh: line 3: out/made: Permission denied",
         "git@example.com: Permission denied (publickey).",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
+from harness_lib.system.place import data_home
 from harness_lib.system.processes import sandbox
 from harness_lib.system.processes.engines import is_within
 from harness_lib.system.processes.sandbox import Sandbox
@@ -97,7 +98,10 @@ def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
 def found(text: str, box: Sandbox, tree: str, env: Mapping[str, str]) -> list[Denied]:
     """Return the accesses that `box` has denied a command with `env` which may write `tree`."""
     judged = (_judged(path, box, tree, is_refused=refused) for path, refused in _named(text, env))
-    return list(dict.fromkeys(each for each in judged if each))[:MOST]
+    # Nobody is to allow an agent what is harness's own: records, work trees of others, held-out checks.
+    own = os.path.realpath(data_home.directory(env))
+    named = dict.fromkeys(each for each in judged if each and not is_within(os.path.realpath(each.path), own))
+    return list(named)[:MOST]
 
 
 def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:

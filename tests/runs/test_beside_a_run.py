@@ -111,6 +111,21 @@ def test_limits_that_are_set_meanwhile_end_the_attempt_and_the_run(workshop: Wor
     assert not go.exists()
 
 
+def test_a_check_that_is_edited_while_it_runs_does_not_decide(workshop: Workshop, tmp_path: Path) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    wrong = f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; test -f other"
+    workshop.add("One", wrong, do="write right done")
+    run = workshop.start("--no-precheck")
+    workshop.wait_for("its check runs", begun.exists)
+
+    said = workshop.ok("edit", "task-001", "--validate", "test -f right")["message"]
+    go.touch()
+
+    assert "the new check decides on its attempt in progress" in said
+    assert run.wait() == 0, workshop.printed
+    assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
+
+
 def test_what_is_no_amount_is_refused_before_anything_begins(workshop: Workshop) -> None:
     workshop.file_task("one")
     for amount in ("-1", "nan", "inf"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 
 from harness_lib import typed
 from harness_lib.attempts import (
@@ -35,6 +36,8 @@ EXAMPLE = "harness finish task-001"
 HELP_ORDER = 130
 
 NAMED = 5
+# So often the check may be edited while it runs.
+EDITS = 3
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -63,12 +66,11 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
     the like is under way); then no attempt is counted and the session is halted.
     """
-    while True:
-        try:
+    for _ in range(EDITS):
+        # Once the user has edited the check while it ran, the new one decides.
+        with suppress(CheckEditedError):
             return _end(ctx, args)
-        except CheckEditedError:
-            # The new check decides.
-            continue
+    return _end(ctx, args)
 
 
 def _end(ctx: Context, args: Namespace) -> Reply:

@@ -49,6 +49,9 @@ def next_task(ctx: Context, questions: Questions, known: Here | None = None) -> 
     while True:
         task = questions.next_ready([*(each.id for each in elsewhere), *untrusted])
         if task is None:
+            # Nor does the check of these run here, which others have marked as completed.
+            unproven = (each for each in questions.unproven() if not trust.knows(ctx, each))
+            untrusted.update(dict.fromkeys(each.id for each in unproven))
             return Here(None, tuple(elsewhere), tuple(untrusted))
         if not trust.knows(ctx, task):
             if known is None and not untrusted:

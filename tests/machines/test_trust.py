@@ -251,3 +251,23 @@ def test_what_waits_for_a_user_is_accepted_only_with_a_check_that_is_trusted_her
     assert f"The commands of {task} have not been trusted" in refused(one, "accept", task, "--path", ".env")
     assert now(one, task).halt_kind == "SECRET"
     assert foreign.ran_on(one) == []
+
+
+def test_work_marked_as_completed_whose_check_is_not_trusted_here_holds_up_nobody(world: World) -> None:
+    """Whoever can write other commands into the database can write that, too."""
+    one, foreign, task = world.machine("one"), Foreign(world), world.machine("two").file_task("a")
+    world.trust()
+    rewrite(world, task, foreign.check())
+    with psycopg.connect(world.url) as conn:
+        conn.execute(
+            "update harness.task set open = false, doubted = true, unproven = true, status = 'completed', "
+            "document = replace(document, '\"pending\"', '\"completed\"') "
+            "where id = %s and list = (select key from harness.list where name = %s)",
+            (task, world.name),
+        )
+
+    said = one("claim", "--json")
+
+    assert (said.code, said.json["untrusted"]) == (8, [task])
+    assert task in " ".join(one.ends(8).stdout.split())
+    assert foreign.ran_on(one) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.agents.adapter import Report
@@ -147,9 +149,12 @@ def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
 def _refuse_known(ctx: Context, task: Task, checked: Checked | None) -> None:
     """Raise StuckError if the check cannot run for the reason that stopped another task after its work.
 
-    An agent could change nothing about that, and each would cost as much as the first.
+    An agent could change nothing about that, and each would cost as much as the first. What belongs in the
+    work tree, such as node_modules/.bin/jest, it can make.
     """
-    if checked is None:
+    lacked = confinement.missing_program(checked.message) if checked else ""
+    place = Path(os.path.normpath(ctx.git.top / (task.validation.cwd or "") / lacked))
+    if checked is None or ("/" in lacked and place.is_relative_to(ctx.git.top)):
         return
     reason, halted = f"{sentence(checked.message)} ", ctx.store.ask().halted()
     if any(reason in f"{other.halt} " for other in halted if other.halt_kind == "ENV_SETUP"):

@@ -26,7 +26,7 @@ from harness_lib.text import some
 
 NAMED = 3
 # What `shell_run` says of a program that is missing.
-NOT_FOUND = re.compile(r"ommand (?:was )?not found: ([^\s/]+?)(?: \(|\.(?:\s|$))")
+_NOT_FOUND = re.compile(r"ommand (?:was )?not found: (\S+?)(?: \(|\.(?:\s|$))")
 # A script names its interpreter in its first line.
 SHEBANG = b"#!"
 FIRST_LINE = 4096
@@ -114,10 +114,16 @@ def _answer(task: Task, env: Mapping[str, str]) -> str:
     found = denied.told(task.halt or "")
     if found is not None:
         return "this run allows what the sandbox denied its check" if denied.is_allowed(found[1], env) else ""
-    lacked = NOT_FOUND.search(task.halt or "")
-    if lacked is None or not environment.find(lacked[1], env.get("PATH", os.defpath)):
+    lacked = missing_program(task.halt or "")
+    if "/" in lacked or not environment.find(lacked, env.get("PATH", os.defpath)):
         return ""
-    return f"{lacked[1]}, which its check needs, is there now"
+    return f"{lacked}, which its check needs, is there now"
+
+
+def missing_program(reason: str) -> str:
+    """Return the program that is missing, as `reason` says of a check that cannot run; "" for another one."""
+    found = _NOT_FOUND.search(reason)
+    return found[1] if found else ""
 
 
 def way_out(env: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib.state import schema
 from tests.runs.workshop import HURRIED, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 DEAR = json.dumps({"cost_usd": 1.5})
 LIMIT = "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)"
@@ -211,6 +211,19 @@ def test_a_program_that_all_checks_lack_costs_one_agent_and_is_one_entry_until_i
     said = workshop.ends(0, PATH=search)
     assert "task-004 goes on: my-tool, which its check needs, is there now" in said.stdout
     assert {task["attempts"] for task in workshop.state["tasks"]} == {0}
+
+
+def test_a_program_that_belongs_in_the_work_tree_is_left_for_an_agent_to_make(workshop: Workshop) -> None:
+    """Git ignores it, so another agent's work did not bring it."""
+    put(workshop.top / ".gitignore", ".tools\n")
+    commit_all(workshop.top, "Ignore tools")
+    workshop.add("Needs it", ".tools/test one", do="write one 1")
+    made = "sh mkdir .tools ;; sh echo 'test -f two' > .tools/test ;; sh chmod +x .tools/test ;; write two 2"
+    workshop.add("Makes it", ".tools/test two", do=made)
+
+    workshop.run()
+
+    assert [task["status"] for task in workshop.state["tasks"]] == ["pending", "completed"]
 
 
 # -- agents that do nothing or end as they like, and tasks that nothing judges: said plainly, nothing lost

@@ -24,6 +24,7 @@ from harness_lib.rules import attempts, recovery, selection, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones
+from harness_lib.system.processes import owner
 from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
@@ -133,6 +134,12 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
             f"{task.id} has passed its check, and its work is being committed or merged.",
             f"Let that end first: {typed.harness('show', task.id)}. "
             f"To have it done again with another check: {typed.harness('retry', task.id)}",
+        )
+    if ctx.store.shared is not None and task.machine not in (None, owner.machine(ctx.env)):
+        # What the attempt may not weaken is taken from its work tree, and a copy of it is kept there.
+        raise RefusedError(
+            f"{task.id} is in progress on {task.machine}, where its check can be changed.",
+            f"Type it there, or here once that attempt has ended: {typed.harness('show', task.id)}",
         )
     agent = rights.acting_agent(ctx)
     if agent or (recovery.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):

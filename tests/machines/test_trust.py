@@ -155,14 +155,14 @@ def test_a_run_waits_for_work_elsewhere_that_may_free_what_is_trusted_here(world
 
 def test_a_task_whose_check_is_changed_while_a_run_works_on_it_costs_no_attempt(world: World) -> None:
     """Its work is kept for whoever trusts the new check, and the run goes on with the others."""
-    one, two = world.machine("one"), world.machine("two")
+    one = world.machine("one")
     foreign, works, go = Foreign(world), world.place / "works", world.place / "go"
     task = one.add("Work", "grep -q done done", do=f"touch {works} ;; write done done ;; wait {go}")
     other = one.file_task("b")
     world.trust()
     one.start("-j", "1")
     until("the agent works", works.exists)
-    two.ok("edit", task, "--validate", foreign.check("grep -q done done"))
+    rewrite(world, task, foreign.check("grep -q done done"))
     go.touch()
 
     assert one.runs[-1].wait(timeout=PATIENCE) == 8, one.printed
@@ -271,3 +271,24 @@ def test_work_marked_as_completed_whose_check_is_not_trusted_here_holds_up_nobod
     assert (said.code, said.json["untrusted"]) == (8, [task])
     assert task in " ".join(one.ends(8).stdout.split())
     assert foreign.ran_on(one) == []
+
+
+def test_the_check_of_an_attempt_is_changed_on_its_own_machine_only(world: World) -> None:
+    """What the attempt may not weaken is taken from its work tree; elsewhere it would be another one."""
+    one, two = world.machine("one"), world.machine("two")
+    works, go = world.place / "works", world.place / "go"
+    task = one.add("Work", "grep -q done a", do=f"touch {works} ;; write a done ;; wait {go}")
+    other = one.add("Other", "test -f a", "--depends-on", task)
+    world.trust()
+    one.start("-j", "1")
+    until("the agent works", works.exists)
+    said = refused(two, "edit", task, "--validate", "test -f a")
+    assert f"{task} is in progress on one, where its check can be changed" in said
+    assert refused(two, "edit", task, "--protect", "*.md")
+    two.ok("edit", task, "--title", "Work as before")
+    one.ok("edit", task, "--validate", "test -f a")
+    go.touch()
+
+    assert one.runs[-1].wait(timeout=PATIENCE) == 0, one.printed
+    assert one.statuses_now == {task: "completed", other: "completed"}
+    assert now(one, task).attempts == 0

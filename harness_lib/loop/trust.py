@@ -11,7 +11,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from harness_lib.errors import ConfigError
@@ -213,15 +214,35 @@ def has_text(project: Path | None, path: Path) -> bool:
 
 def is_secret(path: Path) -> bool:
     """Return whether `path` is or leads through a file that no tool may read; links are followed."""
+    return any(map(_closed(), way(path)))
+
+
+def secrets() -> Callable[[str], bool]:
+    """Return what `is_secret` tells, for many files that are no links: each directory is looked at once."""
+    is_closed = _closed()
+
+    @cache
+    def real(directory: str) -> str:
+        return "" if is_secret(Path(directory)) else os.path.realpath(directory)
+
+    def is_one(path: str) -> bool:
+        directory, name = os.path.split(path)
+        return not real(directory) or is_closed(os.path.join(real(directory), name))  # noqa: PTH118 (many)
+
+    return is_one
+
+
+def _closed() -> Callable[[str], bool]:
+    """Return a function that tells whether no tool may go to a place, without looking at what is there."""
     home = os.path.realpath(Path.home())
     closed = tuple(f"{home}{os.sep}{name}" for name in _OF_OTHERS)
-    return any(
-        step.rpartition(os.sep)[2].casefold() in _OURS
-        or _OF_A_PROCESS.match(step)
-        or step in closed
-        or step.startswith(tuple(f"{each}{os.sep}" for each in closed))
-        for step in way(path)
-    )
+    below = tuple(f"{each}{os.sep}" for each in closed)
+
+    def is_closed(step: str) -> bool:
+        ours = step.rpartition(os.sep)[2].casefold() in _OURS
+        return ours or bool(_OF_A_PROCESS.match(step)) or step in closed or step.startswith(below)
+
+    return is_closed
 
 
 def way(path: Path) -> Iterator[str]:

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import disk, permissions
+from harness_lib.loop import disk, permissions, trust
 from harness_lib.loop.piped import dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
-from harness_lib.loop.trust import is_secret
 from harness_lib.system.git import calls
 from harness_lib.system.install import launcher
 from harness_lib.text import escape
@@ -83,14 +82,14 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         raise ToolError("a pattern names no directory above; use path for another directory")
     matches = disk.matcher(*_without_braces(pattern)) if pattern else None
-    may_read = permissions.readable(runtime)
+    may_read, is_secret = permissions.readable(runtime), trust.secrets()
     here = f"{os.path.normpath(runtime.work_directory)}/"
     for name in names:
         path = os.path.normpath(directory / name)
         if matches is not None and not matches(name):
             continue
         is_file = os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114 (there may be many)
-        if is_file and not is_secret(Path(path)) and may_read(path):
+        if is_file and not is_secret(path) and may_read(path):
             yield path.removeprefix(here)
 
 

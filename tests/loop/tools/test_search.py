@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -101,6 +102,23 @@ def test_no_secret_is_found_and_no_link_followed(do: Do, home: Path, tree: Path)
         assert not {".harness/.auth.json", "secrets/key", "link", "way/other"} & set(shown.split())
     assert "nothing was found" in do("grep", pattern="add", path="secrets").text
     assert do("grep", pattern="x", path="~/.ssh").error
+
+
+def test_a_directory_that_has_become_a_link_shows_no_secret(do: Do, home: Path, project: Path) -> None:
+    """Git lists what it tracks there; the file behind the link is a regular one."""
+    write(home / ".ssh" / "id", "here\n")
+    write(home / "elsewhere" / "id", "here\n")
+    for name in ("open", "closed", "linked"):
+        write(project / name / "id", "here\n")
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@y")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run([*git, *words], cwd=project, check=True)
+    for name, target in (("closed", home / ".ssh"), ("linked", home / "elsewhere")):
+        shutil.rmtree(project / name)
+        (project / name).symlink_to(target)
+
+    assert "closed" not in do("grep", pattern="here").text
+    assert "open/id" in do("glob", pattern="id").text
 
 
 def test_what_a_repository_says_to_git_runs_nothing(do: Do, tree: Path) -> None:

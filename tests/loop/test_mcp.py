@@ -277,6 +277,16 @@ def test_the_newest_protocol_that_a_server_knows_is_spoken_over_http_and_over_pi
     assert results == [f"{protocol} Bearer of mine\n"] * 2 + [f"{protocol} None\n"]
 
 
+def test_a_status_from_before_a_call_is_no_part_of_its_failure(go: Go, home: Path, project: Path) -> None:
+    """A server of the older protocol refuses the first request of the newer one, and has no GET."""
+    with listening("old_mcp_server.py", project) as address:
+        write_servers(home / ".harness", far={"url": address})
+        go(use("mcp__far__spoken"), use("mcp__far__spoken", fail=True), say("Done."))
+
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results[1] == "error: the MCP server far failed: There is no such page\n"
+
+
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path, project: Path) -> None:
     write_servers(
         home / ".harness",

@@ -68,7 +68,7 @@ class Connections:
         # The task that holds each connection, and the client when it is ready.
         self._open: dict[str, tuple[asyncio.Task[None], asyncio.Future[mcp.Client]]] = {}
         self._calls: set[Future[tuple[str, bool]]] = set()
-        # The last status with which a server over HTTP has refused a request.
+        # The status with which a server over HTTP has refused the last request; 0 if it has not.
         self._refused: dict[str, int] = {}
         # On standard error, messages of the package would disturb the prompt.
         self._heard = _ToLog(self._log)
@@ -204,8 +204,9 @@ class Connections:
             client = create_mcp_http_client(headers=headers)
 
             async def look(response: Any) -> None:
-                if response.is_error:
-                    self._refused[server.name] = response.status_code
+                # A server need not know GET and DELETE, and no call fails for them.
+                if response.request.method == "POST":
+                    self._refused[server.name] = response.status_code if response.is_error else 0
 
             client.event_hooks["response"].append(look)
             return streamable_http_client(expanded(run, config["url"]), http_client=client)

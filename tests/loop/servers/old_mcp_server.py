@@ -31,6 +31,8 @@ def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]
         result: Any = {"protocolVersion": PROTOCOL, "capabilities": capabilities, "serverInfo": about}
     elif method == "tools/list":
         result = {"tools": [TOOL]}
+    elif method == "tools/call" and message["params"].get("arguments", {}).get("fail"):
+        return {**head, "error": {"code": -32602, "message": "There is no such page"}}
     elif method == "tools/call":
         result = {"content": [{"type": "text", "text": f"{PROTOCOL} {authorization}"}]}
     else:

@@ -188,9 +188,12 @@ def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shar
         ("postgresql://me:[secret@db.example.org/agents", "shop"),
     ],
 )
-def test_no_password_and_no_odd_name_gets_into_a_link(url: str, name: str) -> None:
+def test_no_password_and_no_odd_name_gets_into_a_link_and_the_answer_says_what_to_type(
+    url: str, name: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         connecting.checked(url, name)
+    assert caught.value.hint
     assert "secret" not in f"{caught.value} {caught.value.hint}"
 
 

@@ -266,10 +266,11 @@ def _outlived(ctx: Context, task: Task) -> str | None:
     That is what its last checkpoint has seen, or what is committed on its branch since.
     """
     git, base = ctx.git, ctx.git.commit_called(task.started_at_commit)
-    tip = rescue_refs.branch_tip(git, task)
-    if base is None or tip is None:
+    if base is None:
         return None
-    tip = tip if git.is_ancestor(base, tip) else base
+    # Claims of the legacy protocol do not record their branch.
+    tip = rescue_refs.branch_tip(git, task) if task.gate else None
+    tip = tip if tip and git.is_ancestor(base, tip) else base
     point = task.checkpoints[-1] if task.checkpoints else None
     tree = git.tree_of(tip)
     if point and point.tree and git.object_exists(point.tree) and (tip == base or _is_after(git, point, tip)):

@@ -268,6 +268,28 @@ def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, how: s
     other.finishes({"more.txt": "x\n"})
 
 
+def test_commits_of_others_are_no_work_of_a_legacy_claim_whose_work_tree_is_not_known(
+    make_project: Make,
+) -> None:
+    """It does not record its branch, so what is on the branch here since then tells nothing."""
+    project = make_project(mode="concurrent")
+    project.agent("one").ok("add", "One", "--validate", "test -f one.txt")
+    claimed, base = "2020-01-01T00:00:00Z", project.head[:7]
+    project.edit_task(
+        status="in_progress",
+        claimed_by="old",
+        claimed_at=claimed,
+        lease_expires_at="2020-01-01T01:00:00Z",
+        started_at_commit=base,
+    )
+    project.commit(files={"of-somebody-else.txt": "x\n"})
+
+    (line,) = project.agent("two").ok("start")["recovered"]
+
+    assert "mark failed" in line
+    assert (project.task()["attempts"], project.refs()) == (1, [])
+
+
 def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_project: Make) -> None:
     """The dead worker's linked worktree was removed: what stands in ours is not its attempt."""
     project = make_project(mode="concurrent")

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import discovery, disk, permission_hooks, permissions, processes, trust
+from harness_lib.loop import discovery, disk, foreign, permission_hooks, permissions, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
@@ -60,7 +60,8 @@ class Finding:
 def examine(runtime: Runtime) -> Iterator[Finding]:
     """Look at everything, without network and without writing."""
     yield from _provider(runtime)
-    broken = [*_sources(runtime), *_tools(runtime), *_stages(runtime), *_permission_hooks(runtime)]
+    looks = (_sources, _tools, _first_lines, _stages, _permission_hooks)
+    broken = [finding for look in looks for finding in look(runtime)]
     broken += [*_servers(runtime), *_skills(runtime)]
     yield from broken or [
         Finding("plugins", f"{len(runtime.sources)} sources of plugins, none of them broken")
@@ -107,6 +108,15 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
             yield Finding("plugins", what, f'add "input_schema" to what {plugin.origin} --schema prints')
 
 
+def _first_lines(runtime: Runtime) -> Iterator[Finding]:
+    """Find programs that cannot be started; tools and permission hooks are started anyway."""
+    for plugin in runtime.table.all:
+        fault = getattr(plugin.target, "fault", "")
+        if fault and plugin.kind != "tools" and plugin.stage != permission_hooks.STAGE:
+            what = f"the plugin {plugin.origin} cannot be started: {fault}"
+            yield Finding("plugins", what, "correct its first line")
+
+
 def _stages(runtime: Runtime) -> Iterator[Finding]:
     """Find hooks of stages that nothing goes to: neither hs, nor a hook or command that names the stage."""
     known = discovery.stages()
@@ -139,9 +149,11 @@ def _answer(runtime: Runtime, path: str, call: Json) -> str:
     env = runtime.variables()
     limit = processes.FLAG_SECONDS
     try:
-        done = processes.run([path], env=env, cwd=runtime.cwd, stdin=stdin, log=os.devnull, timeout=limit)
+        done = processes.run(
+            processes.command_of(path), env=env, cwd=runtime.cwd, stdin=stdin, log=os.devnull, timeout=limit
+        )
     except OSError as error:
-        return f"cannot be started: {error.strerror}"
+        return f"cannot be started: {foreign.Program(path).fault or error.strerror}"
     if done.reason != "ended":
         return f"does not answer within {limit:.0f} seconds"
     if done.code:

@@ -280,6 +280,10 @@ TROUBLES = [
         "hooks.d/tool_gate/10-no", "#!/bin/sh\ncat >/dev/null\n",
         "tool_gate/10-no prints no JSON object, which denies", "| ",
     ),
+    (
+        "hooks.d/done/50-windows", "#!/bin/sh\r\ncat\r\n",
+        "done/50-windows cannot be started: its first line ends in a carriage return", "correct its first",
+    ),
     ("mcp.json", '{"mcpServers": {"files": {}},}', "mcp.json is not JSON: ", "repair "),
     ("plugins/a/mcp.json", '{"servers": {}}', 'mcp.json is left out: it is no {"mcpServers"', "repair "),
     (
@@ -300,6 +304,11 @@ def findings(hs: Hs) -> list[tuple[str, str]]:
     found = [(each["what"], each["cure"]) for each in json.loads(answer.out) if each["cure"]]
     assert answer.code == bool(found)
     return found
+
+
+def test_a_permission_hook_without_a_first_line_is_asked_as_in_a_run(hs: Hs, home: Path) -> None:
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-look", "cat\n")
+    assert findings(hs) == []
 
 
 def test_each_trouble_is_found_once_with_its_cure(hs: Hs, home: Path, project: Path) -> None:

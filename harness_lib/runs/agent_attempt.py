@@ -47,6 +47,9 @@ from harness_lib.task import Category, Session, Task
 from harness_lib.text import sentence
 
 SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
+# What libraries of all languages say of a port that another process has.
+TAKEN = "address already in use"
+OWN_PORTS = "Each worker has ports of its own, from HARNESS_PORT_FIRST to HARNESS_PORT_LAST."
 BLAME: dict[str, Category] = {
     "silent": "TIMEOUT",
     "circling": "TIMEOUT",
@@ -114,8 +117,9 @@ def _explained(
 ) -> outcome.Verdict:
     """Return `verdict` with what the run knows of its cause beside what the check said."""
     crashed = f"{agent_exit.why[:1].upper()}{agent_exit.why[1:]}" if agent_exit.how == "crashed" else ""
+    ports = OWN_PORTS if TAKEN in failed.tail.lower() else ""
     # How it crashed ends with what was denied.
-    for more in (crashed, agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail)):
+    for more in (crashed, agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail), ports):
         if more not in verdict.message:
             verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
     return verdict

@@ -28,6 +28,10 @@ def run(runtime: Runtime, args: list[str]) -> int:
     """Keep, list or forget credentials."""
     local = "--local" in args
     words = [word for word in args if word != "--local"]
+    if runtime.provider:
+        # A credential may be of any provider; the packs of those that are not in use are left out.
+        runtime.provider = ""
+        discovery.refresh(runtime)
     match words:
         case [] | ["list"] | ["list", _] if not local:
             return _list(runtime, words[1:])

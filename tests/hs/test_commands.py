@@ -71,6 +71,16 @@ def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path) -> None:
     assert not (home / ".harness" / ".auth.json").exists()
 
 
+@pytest.mark.parametrize("verb", ["set", "login"])
+def test_a_credential_may_be_of_another_provider_than_the_one_in_use(hs: Hs, verb: str) -> None:
+    """The packs of the others are left out of a run."""
+    done = hs("auth", verb, "groq", env={"HARNESS_PROVIDER": "anthropic"}, session=True)
+
+    assert done.code == 7
+    assert "There is no provider" not in done.err
+    assert "no terminal" in done.err
+
+
 def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
     write_program(
         home / ".harness" / "hooks.d" / "auth-set" / "10-vault",

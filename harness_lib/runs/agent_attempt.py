@@ -61,7 +61,8 @@ BLAME: dict[str, Category] = {
 def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outcome.Ended:
     """Take the claimed `task` to its end, and return it.
 
-    Raises StuckError (the user must act; the claim stays), LeaseLostError.
+    Raises StuckError (the user must act; the claim stays), LeaseLostError, and CheckEditedError where no
+    agent was needed.
     """
     _require_check(ctx, task)
     if complete.is_accepted(task):
@@ -172,7 +173,7 @@ def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         if not evaluation.checked.passed:
             return rollback.roll_back(ctx, session, task, evaluation.verdict())
         return complete.complete(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), evaluation)
-    except (CheckEditedError, ConfigError, EnvSetupError, RefusedError) as error:
+    except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 
 
@@ -204,7 +205,7 @@ def _evaluate(
 def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     try:
         return complete.finish(ctx, session, task)
-    except (CheckEditedError, ConfigError, EnvSetupError, RefusedError) as error:
+    except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 
 

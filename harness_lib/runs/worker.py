@@ -28,6 +28,7 @@ from harness_lib.core import here, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
+    CheckEditedError,
     ConfigError,
     EnvSetupError,
     HarnessError,
@@ -247,7 +248,7 @@ class Worker:
         except KeyboardInterrupt:
             self._give_back(context, session, task, "the run was stopped")
             raise
-        except (HeldBackError, UntrustedTaskError) as error:
+        except (CheckEditedError, HeldBackError, UntrustedTaskError) as error:
             self._is_given_back(context, session, task, str(error))
         except StuckError as stuck:
             if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:

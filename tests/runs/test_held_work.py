@@ -109,6 +109,29 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     assert not (tmp_path / "worked").exists()
 
 
+def test_accepted_work_whose_check_is_edited_while_it_runs_is_decided_by_the_new_one(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    go, begun, end = (tmp_path / name for name in ("go", "begun", "end"))
+    workshop.add("Secret", "grep -q done f", do=f"{SECRET}\ntouch {tmp_path}/worked")
+    workshop.add("Slow", "grep -q done g", do=f"wait {go}\nwrite g done")
+    run = workshop.start("-j", "1")
+    workshop.wait_for("it is held", lambda: "goes back: SECRET" in workshop.printed)
+    (tmp_path / "worked").unlink()
+    waits = f"touch {begun}; until [ -e {end} ]; do sleep 0.05; done; grep -q done f"
+    workshop.ok("edit", "task-001", "--validate", waits)
+    workshop.ok("accept", "task-001", "--path", ".env")
+    go.touch()
+    workshop.wait_for("its check runs", begun.exists)
+
+    workshop.ok("edit", "task-001", "--validate", "grep -q done f")
+    end.touch()
+
+    assert run.wait() == 0, workshop.printed
+    assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
+    assert not (tmp_path / "worked").exists()
+
+
 # -- a run believes no work that fails what is held out, and its agents see nothing of that
 
 

@@ -110,7 +110,7 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
         cost(checkpoint, step="1/2", text="half", id=None),
         # Its check fails.
         cost(finish, id=None, already_done=False, merge=None, merge_command=None),
-    ] == [(66, 1), (13, 1), (35, 1), (23, 1), (43, 1)]
+    ] == [(65, 1), (12, 1), (35, 1), (23, 1), (43, 1)]
 
 
 def test_a_turn_takes_no_connection_of_its_own(world: World, counted: Counted) -> None:

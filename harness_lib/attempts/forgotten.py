@@ -86,7 +86,7 @@ def _lost(there: There, task: Task) -> str:
     where = (
         ""
         if there.git.exists(commit)
-        else f"; store check on {task.machine} tells whether its change is there"
+        else f"; harness store check on {task.machine} tells whether its change is there"
     )
     return said + where
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from harness_lib import typed
 from harness_lib.attempts import check, publish, remote, target_branch
 from harness_lib.attempts.remote import Landed, There
 from harness_lib.core.context import Context
@@ -83,12 +84,9 @@ def _lost(there: There, task: Task) -> str:
         "rewritten, or this is the remote of a fork"
     )
     # A commit that was squashed at once has never been on another machine.
-    where = (
-        ""
-        if there.git.exists(commit)
-        else f"; harness store check on {task.machine} tells whether its change is there"
-    )
-    return said + where
+    if there.git.exists(commit):
+        return said
+    return f"{said}; {typed.harness('store', 'check')} on {task.machine} tells whether its change is there"
 
 
 def _is_told(git: Git, task: Task, told: Collection[tuple[str, int]]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 PORT = ".s.PGSQL.5432"
+GOODBYE = b"X\0\0\0\4"
 
 
 class Line:
@@ -30,7 +31,7 @@ class Line:
         self.then_cut = False
         self.lost = 0
         self.trips = 0
-        self._was_asked = False
+        self._asking: set[socket.socket] = set()
         self._swallows = False
         self._open: list[socket.socket] = []
         self._door: socket.socket | None = None
@@ -74,8 +75,12 @@ class Line:
     def _carry(self, one: socket.socket, other: socket.socket, asks: bool) -> None:
         with suppress(OSError):
             while data := one.recv(65536):
-                self.trips += asks and not self._was_asked
-                self._was_asked = asks
+                if not asks:
+                    self._asking.discard(other)
+                # A goodbye has no answer; the thread of a connection that was closed may come late with it.
+                elif data != GOODBYE and one not in self._asking:
+                    self.trips += 1
+                    self._asking.add(one)
                 is_commit = asks and self.lose and b"commit\0" in data
                 if is_commit:
                     self._swallows, self.lose = self.lose == "after", ""

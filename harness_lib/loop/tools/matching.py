@@ -6,6 +6,7 @@ only, because it starts for every search.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -18,6 +19,9 @@ _LOOKED_AT = 8192
 def main() -> int:
     """Search; return 0, or 2 for an invalid pattern."""
     asked = json.load(sys.stdin)
+    # The name of a file may be any bytes.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
     except (re.error, RecursionError, OverflowError) as error:

@@ -5,6 +5,7 @@ They skip files that git ignores, files that no tool may read, and symbolic link
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.loop import disk, permissions, trust
-from harness_lib.loop.piped import dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
@@ -53,7 +53,7 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
         runtime,
         launcher.python(code, ()),
         keys.without(runtime, runtime.harness_environment()),
-        stdin=dumps(asked).encode("utf-8", "surrogateescape"),
+        stdin=json.dumps(asked).encode(),
         timeout=seconds,
     )
     if done.reason == "timeout":

@@ -60,9 +60,10 @@ def _of_the_list(world: SmallWorld, git: Git) -> Iterator[str]:
 def _is_its_own(world: SmallWorld, error: str) -> bool:
     """Return whether an attempt may fail with `error`, also one that the weather has interrupted.
 
-    The third interruption in a row without any progress is a failed attempt (docs/design.md).
+    The third interruption in a row without any progress is a failed attempt (docs/design.md), and so is the
+    first of one whose agent had not changed anything yet (docs/protocol.md, the matrix of the recovery).
     """
-    if "interrupted 3 times in a row without progress" in error:
+    if "interrupted 3 times in a row without progress" in error or "No progress detected" in error:
         return True
     if "but conflicts with what was merged meanwhile" in error or "Conflict marks still stand" in error:
         return True

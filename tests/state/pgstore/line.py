@@ -11,8 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 
 PORT = ".s.PGSQL.5432"
 GOODBYE = b"X\0\0\0\4"
-# What ends an answer, before a byte that says whether a transaction is open.
-READY = b"Z\0\0\0\5"
 
 
 class Line:
@@ -78,9 +76,7 @@ class Line:
         with suppress(OSError):
             while data := one.recv(65536):
                 if not asks:
-                    # Of what is sent in a row, the server may answer a part before the rest has come.
-                    if data[-6:-1] == READY:
-                        self._asking.discard(other)
+                    self._asking.discard(other)
                 # A goodbye has no answer; the thread of a connection that was closed may come late with it.
                 elif data != GOODBYE and one not in self._asking:
                     self.trips += 1

@@ -13,36 +13,41 @@ from tests.state.pgstore.beside import claim, finish
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
 
+PLAYS = 5
 
-def beat(tx: api.Tx) -> None:
-    task = tx.task("task-002")
+
+def beat(tx: api.Tx, task_id: str) -> None:
+    task = tx.task(task_id)
     assert task is not None
     tx.replace(transitions.renew(task, now=tx.now, lease_seconds=90))
 
 
 @pytest.mark.parametrize(
-    "act",
-    [lambda tx: claim(tx, "two"), beat, lambda tx: finish(tx, "task-002")],
-    ids=["claim", "beat", "finish"],
+    "act", [lambda tx, _: claim(tx, "two"), beat, finish], ids=["claim", "beat", "finish"]
 )
 def test_a_change_of_a_task_takes_three_round_trips(
-    shared: Shared, line: Line, monkeypatch: pytest.MonkeyPatch, act: Callable[[api.Tx], object]
+    shared: Shared, line: Line, monkeypatch: pytest.MonkeyPatch, act: Callable[[api.Tx, str], object]
 ) -> None:
-    """Begin, ask, write with the commit; then the files follow, in one more."""
-    found: list[int] = []
-    store = shared.with_tasks(3, line=line)
-    for task_id in ("task-001", "task-002"):
-        with store.transaction("tasks") as tx:
-            assert claim(tx, task_id).id == task_id
+    """Begin, ask, write with the commit; then the files follow, in one more.
 
-    before = line.trips
-    with store.transaction("tasks") as tx:
-        act(tx)
-        tx.log("WARN", "done", session=0)
-        monkeypatch.setattr(
-            store, "_follow", follow(store._follow, lambda: found.append(line.trips - before))
-        )
-    assert [*found, line.trips - before] == [3, 4]
+    On a busy machine a part of an answer can come before all is sent, and count as a trip more; never less.
+    """
+    before_files: list[int] = []
+    store = shared.with_tasks(2 * PLAYS, line=line)
+    monkeypatch.setattr(store, "_follow", follow(store._follow, lambda: before_files.append(line.trips)))
+    names = [f"task-{number:03}" for number in range(1, PLAYS + 1)]
+    for name in names:
+        with store.transaction("tasks") as tx:
+            assert claim(tx, name).id == name
+
+    counts = []
+    for name in names:
+        began = line.trips
+        with store.transaction("tasks") as tx:
+            act(tx, name)
+            tx.log("WARN", "done", session=0)
+        counts.append([before_files[-1] - began, line.trips - began])
+    assert min(counts) == [3, 4]
 
 
 def follow(then: Callable[..., list[str]], note: Callable[[], None]) -> Callable[..., list[str]]:

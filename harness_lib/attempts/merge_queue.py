@@ -348,8 +348,10 @@ def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], object
     for member in batch.members:
         asked = check_of(member.task)
         checks.setdefault((asked.text, asked.cwd), member.task)
-    for task in checks.values():
+    for number, task in enumerate(checks.values()):
         keep()
+        if number and clones.has_clone(git) and any(ctx.changes()):
+            _stand_at(ctx, first, oid, batch.tip)
         checked = _check_merged(ctx, task, first)
         if not checked.passed:
             return checked
@@ -405,6 +407,9 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
                 rescue_refs.keep(git, name, left, oid, f"left by the check of {task.id}")
         git.run("checkout", "--quiet", "--force", "--detach", merged)
         if clones.has_clone(git):
+            # The branch has no new files of an earlier check or of a checkout that was killed. In a chat they
+            # may be the user's. A repository in there stays: no ref would have its content.
+            git.run("clean", "-d", "--force", "--quiet")
             clones.renew(git)
 
 

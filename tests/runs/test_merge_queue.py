@@ -13,7 +13,7 @@ import pytest
 from harness_lib.attempts import publish
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import sh
+from tests.system.git.gitrepo import put, sh
 
 
 @contextmanager
@@ -38,6 +38,11 @@ def _leases(workshop: Workshop) -> set[str]:
 
 def _checks_of_the_queue(workshop: Workshop) -> list[Path]:
     return list((workshop.top / ".harness" / "logs").glob("*/*-merged*.log"))
+
+
+def _merges(workshop: Workshop) -> int:
+    moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
+    return len([move for move in moves if "merge" in move])
 
 
 def _fill(workshop: Workshop, names: list[str], check: str) -> None:
@@ -69,8 +74,7 @@ def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     assert run.wait() == 0, workshop.printed
     assert [task["fence"] for task in workshop.state["tasks"]] == [1, 1, 1]
     assert len(_checks_of_the_queue(workshop)) == 1
-    moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
-    assert len([move for move in moves if "merge" in move]) == 1
+    assert _merges(workshop) == 1
     workshop.all_is_well()
 
 
@@ -128,3 +132,32 @@ def test_a_short_check_runs_again_before_blame(workshop: Workshop, tmp_path: Pat
     assert any("is flaky" in each for each in task.get("look_at", ())) is is_flaky
     # What really fails goes back to an agent once it has failed twice, and passes alone again.
     assert len(runs.read_text().splitlines()) == (3 if is_flaky else 4)
+
+
+def test_what_a_check_has_left_is_not_there_when_it_runs_on_the_merged_content(workshop: Workshop) -> None:
+    """The branch has no such file: what passes only with it would be red there."""
+    put(workshop.top / "shared", "text\n")
+    sh(workshop.top, "add", "shared")
+    sh(workshop.top, "commit", "-qm", "Shared")
+    mine = f"sh git -C {workshop.top} rm -q shared && git -C {workshop.top} commit -q -m Mine"
+    check = "grep -q done f && { test -e shared || test -e made; } && touch made"
+    workshop.add("Work", check, "--max-attempts", "1", do=f"write f done\nonce {mine}")
+
+    said = workshop.ends(9)
+
+    assert "with what was merged meanwhile it does not" in said.stdout
+    assert not (workshop.top / "f").exists()
+
+
+def test_each_check_of_a_batch_runs_on_the_merged_content_alone(workshop: Workshop) -> None:
+    for name in ("a", "b"):
+        workshop.add(
+            f"Make {name}", f"grep -q done {name} && ! test -e new && touch new", do=f"write {name} done"
+        )
+    with _queue_held(workshop):
+        run = workshop.start("-j", "2")
+        workshop.wait_for("both wait", _waiting(workshop, 2))
+
+    assert run.wait() == 0, workshop.printed
+    assert _merges(workshop) == 1
+    workshop.nothing_is_left_over()

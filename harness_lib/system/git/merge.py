@@ -55,7 +55,8 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     commits = missing(git, commit, tip, base)
     if not commits:
         return Picked(tip)
-    if git.is_ancestor(tip, commit):
+    # Otherwise what it began with would come along, such as the rest of a batch that was not pushed.
+    if git.is_ancestor(tip, commit) and (base == tip or git.is_ancestor(base, tip)):
         return Picked(commit)
     if _is_a_line(git, commits):
         done = _one_by_one(git, commits, tip)

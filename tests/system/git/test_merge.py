@@ -45,6 +45,17 @@ def test_each_commit_is_put_on_top_with_its_author_and_message(world: World) -> 
     assert world.git.is_ancestor(theirs, picked.tip)
 
 
+def test_work_that_began_on_what_never_arrived_comes_without_that(world: World) -> None:
+    """As where a batch could not be pushed: its last commit stands on those of others."""
+    others = _commit(world, world.base, "others", a="1")
+    ours = _commit(world, others, "ours", b="1")
+
+    picked = merge.pick(world.git, ours, world.base, "m", others)
+
+    assert sh(world.top, "ls-tree", "--name-only", picked.tip, "a", "b") == "b"
+    assert sh(world.top, "log", "--format=%s", f"{world.base}..{picked.tip}") == "ours"
+
+
 def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> None:
     theirs = _commit(world, world.base, "theirs", a="same")
     ours = _commit(world, world.base, "ours", a="same")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from itertools import pairwise
 
 # Programs that end with 0 whatever their arguments are.
 _ALWAYS = frozenset(["true", ":", "echo", "printf"])
 _PAGERS = frozenset(["cat", "tee", "tail", "head", "sed", "tr", "cut", "sort", "uniq", "wc", "column"])
 OPERATORS = frozenset("();<>|&\n")
+# Words that may end a check before its last command.
+_ENDS_EARLY = frozenset(["exit", "return", "exec", "errexit"])
 _GREP = 3
 
 
@@ -23,8 +26,8 @@ def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: Fal
     except ValueError:
         # An unclosed quote: the shell will report it.
         return None
-    last, operator = _last(words)
-    if not last:
+    before, operator, last = _split(words)
+    if not last or _may_end_early(before):
         return None
     name = last[0].rpartition("/")[2]
     if last[:2] == ["exit", "0"] or name in _ALWAYS:
@@ -47,20 +50,25 @@ def shell_words(command: str) -> list[str]:
     return list(lexer)
 
 
-def _last(words: list[str]) -> tuple[list[str], str | None]:
-    """Return the last simple command, and the operator before it unless a failure before it still counts.
+def _split(words: list[str]) -> tuple[list[str], str | None, list[str]]:
+    """Return the words before the last simple command, the operator between them if any, and the command.
 
-    A command after `&&` does not decide alone: the one before may fail.
+    The command is [] if a failure before it still counts, as before `&&`.
     """
     while words and set(words[-1]) <= frozenset(";\n"):
         words = words[:-1]
     places = [n for n, word in enumerate(words) if set(word) <= OPERATORS]
     if not places:
-        return words, None
-    operator, last = words[places[-1]], words[places[-1] + 1 :]
-    if operator in {"||", "|"} or set(operator) <= frozenset(";\n"):
-        return last, operator
-    return [], None
+        return [], None, words
+    before, operator, last = words[: places[-1]], words[places[-1]], words[places[-1] + 1 :]
+    decides = operator in {"||", "|"} or set(operator) <= frozenset(";\n")
+    return before, operator, last if decides else []
+
+
+def _may_end_early(words: list[str]) -> bool:
+    """Return whether one of `words` may end the check before its last command, as `exit` or `set -e` does."""
+    set_e = (word == "set" and re.match(r"-\w*e", flag) for word, flag in pairwise(words))
+    return not _ENDS_EARLY.isdisjoint(words) or any(set_e)
 
 
 def _searched(words: list[str]) -> tuple[str, str] | None:

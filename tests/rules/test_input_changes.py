@@ -274,6 +274,7 @@ def _has(text: str, file: str) -> bool:
         ("pytest -q || echo failed", "ends with `echo failed`"),
         ("pytest; exit 0", "ends with `exit 0`"),
         ("pytest -q\ntrue\n", "ends with `true`"),
+        ("set -x; pytest -q; true", "ends with `true`"),
         ("pytest -q | tee log", "`tee` does not fail"),
         ("grep -q 'def login' auth.py", "auth.py has 'def login' already"),
     ],
@@ -298,6 +299,12 @@ def test_a_check_that_cannot_fail_is_named_with_its_reason(command: str, words: 
         "ls 'unclosed",
         "(true; pytest)",
         "! true",
+        "exit 1; true",
+        "pytest -q || exit 1; echo ok",
+        "pytest || { echo red; exit 1; }; echo ok",
+        "set -e; pytest; true",
+        "set -eu\npytest\necho ok",
+        "set -o errexit\npytest\necho ok",
     ],
 )
 def test_one_that_can_fail_is_not(command: str) -> None:

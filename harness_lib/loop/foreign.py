@@ -47,12 +47,12 @@ class Program:
     def fault(self) -> str:
         """What is wrong with its first line, so that it cannot be started; "" for nothing."""
         first = processes.first_line(self.path)
-        program = first.removeprefix("#!").split(" ")[0].strip()
-        if not first.startswith("#!"):
+        words = first.removeprefix("#!").split()
+        if not first.startswith("#!") or not words:
             return ""
         if first.endswith("\r"):
             return "its first line ends in a carriage return (CRLF); save it with LF"
-        return "" if Path(program).exists() else f"its first line names {program}, which is not there"
+        return "" if Path(words[0]).exists() else f"its first line names {words[0]}, which is not there"
 
     def describe(self, runtime: Runtime) -> str:
         """Return the first line of `--describe`."""

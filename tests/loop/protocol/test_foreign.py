@@ -156,6 +156,7 @@ def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, 
     [
         ("#!/bin/sh\r", "its first line ends in a carriage return (CRLF)"),
         ("#!/no/such/program", "its first line names /no/such/program, which is not there"),
+        ("#! /no/such/program -x", "its first line names /no/such/program, which is not there"),
         ("\x7fELF\0\0", "Exec format error"),
     ],
 )

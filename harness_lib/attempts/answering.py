@@ -39,6 +39,17 @@ def require_waiting(task: Task) -> Task:
     return task
 
 
+def is_kept(ctx: Context, task: Task) -> bool:
+    """Return whether the work of `task` that waits is still there.
+
+    Of machines that share a list, another one may have it.
+    """
+    if task.status == "in_progress" or ctx.store.shared is not None:
+        return True
+    ref = task.handback.rescue if task.handback else None
+    return ref is not None and ctx.git.ref(ref) is not None
+
+
 def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
     """Return the files in the work of `task` that the user still has to accept.
 

@@ -95,15 +95,10 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def _require_kept(ctx: Context, task: Task) -> None:
-    """Raise RefusedError if the work of `task`, which nobody has in progress, is gone.
-
-    Of machines that share a list, another one may have it yet.
-    """
-    if task.status == "in_progress" or ctx.store.shared is not None:
+    """Raise RefusedError if the work of `task` is gone."""
+    if answering.is_kept(ctx, task):
         return
     ref = task.handback.rescue if task.handback else None
-    if ref and ctx.git.ref(ref):
-        return
     again = f"To have it done again: {complete.return_command(task)}"
     if not ref:
         raise RefusedError(f"The work of {task.id} that waits is gone: its attempt was given up.", again)

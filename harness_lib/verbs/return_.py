@@ -46,8 +46,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         answering.let_go_on(tx, task)
         rights.log(tx, ctx, f"returned {said}", task.id)
         then = ownership.next_command(ctx, tx)
+    how = "with its work kept" if answering.is_kept(ctx, task) else "and begins anew, as its work is gone"
     return Reply(
-        f"{returned.id} is pending again with its work kept; no attempt was counted.",
+        f"{returned.id} is pending again {how}; no attempt was counted.",
         task=current,
         next=then,
         warnings=warnings,

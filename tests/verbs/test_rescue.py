@@ -191,7 +191,8 @@ def test_work_that_waits_and_is_gone_is_not_accepted(failed: Project, agent: Age
 
     assert error["message"].startswith(f"The work of task-001 that waits is gone: there is no {REF}.")
     assert failed.task()["halt_kind"] == "REVIEW"
-    agent.ok("return", "task-001", "do it again")
+    said = agent.ok("return", "task-001", "do it again")["message"]
+    assert said == "task-001 is pending again and begins anew, as its work is gone; no attempt was counted."
     assert "halt" not in failed.task()
 
 

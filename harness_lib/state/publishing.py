@@ -173,7 +173,7 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
     size = counted(len(loaded.state.tasks), "task")
     text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({size})"
     if loaded.data is None:
-        text += "; what was written after that is lost"
+        text += "; if anything was written after that, it is lost"
         if not os.path.lexists(root.log):
             text += _rest_too(root, loaded.state)
     else:

@@ -84,7 +84,7 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
     assert warnings == [
         (
             f"harness-tasks.json is missing: restored from {copy} (1 task); "
-            "what was written after that is lost; harness-progress.txt was put back, too"
+            "if anything was written after that, it is lost; harness-progress.txt was put back, too"
         )
     ]
     assert journal.tail(root.log) == [
@@ -109,7 +109,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
 
     assert warning == (
         "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (1 task); "
-        "what was written after that is lost"
+        "if anything was written after that, it is lost"
     )
     assert len(journal.tail(root.log)) == 3
 
@@ -126,7 +126,7 @@ def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: boo
 
     (warning,) = change(store, "Newer")
 
-    assert warning.endswith("is lost; harness-progress.txt was lost with it and begins anew")
+    assert warning.endswith("it is lost; harness-progress.txt was lost with it and begins anew")
     assert len(journal.tail(root.log)) == 2
 
 

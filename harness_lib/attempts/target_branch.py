@@ -253,44 +253,61 @@ def _is_free(checkout: Context, old: str, new: str) -> bool:
     return not fast_forward.obstacles(checkout.git, old, new, checkout.excluded_paths)
 
 
+class Lost(NamedTuple):
+    """Why an attempt has no base, what to do about it, and the command for that."""
+
+    message: str
+    hint: str
+    command: str
+
+
 def error(git: Git, branch: str | None) -> EnvSetupError:
     """Return the error for an attempt without a base: `branch` (full name) has no commit."""
+    lost = why_lost(git, branch)
+    return EnvSetupError(lost.message, f"{lost.hint}: {lost.command}")
+
+
+def why_lost(git: Git, branch: str | None) -> Lost:
+    """Return why `branch` (full name) has no commit."""
     branches = [name for name, _ in git.refs(HEADS)]
     name = short(branch or "HEAD")
     renamed = next((each for each in branches if branch and history.was_renamed(git, branch, each)), None)
     if branch and renamed:
-        back = typed.git("branch", "-m", short(renamed), name)
-        return EnvSetupError(
+        return Lost(
             f"The branch {name} is called {short(renamed)} now, and there is work for {name}.",
-            f"Give it its name back until the work is merged: {back}",
+            "Give it its name back until the work is merged",
+            typed.git("branch", "-m", short(renamed), name),
         )
     stood = last_place(git, branch) if branch else None
     if branch and stood:
-        return EnvSetupError(
+        return Lost(
             f"The branch {name} is gone; it stood at {stood[:12]}.",
-            f"Make it again: {typed.git('branch', name, stood)}",
+            "Make it again",
+            typed.git("branch", name, stood),
         )
     if branch and branches and branch != git.branch():
-        return EnvSetupError(
+        return Lost(
             f"The branch {name} is gone, and there is work for it.",
-            "Make it again at the commit of the last task that `harness log` says was completed: "
-            f"{typed.git('branch', name, rest='COMMIT')}",
+            "Make it again at the commit of the last task that `harness log` says was completed",
+            typed.git("branch", name, rest="COMMIT"),
         )
     if branches:
         other = short(branches[0])
-        return EnvSetupError(
+        return Lost(
             f"The branch {name} of {git.top} has no commit; there are others, {other} for one.",
-            f"Go to one of them: {typed.git('switch', other)}",
+            "Go to one of them",
+            typed.git("switch", other),
         )
     if git.has_commits():
-        return EnvSetupError(
+        return Lost(
             f"{git.top} has no branch any more, but it has commits.",
-            "Look for the last one (git log --all --reflog, or git fsck --lost-found), "
-            f"then: {typed.git('branch', name, rest='COMMIT')}",
+            "Look for the last one (git log --all --reflog, or git fsck --lost-found), then",
+            typed.git("branch", name, rest="COMMIT"),
         )
-    return EnvSetupError(
+    return Lost(
         f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
-        f"Make a first commit (an empty one will do): {_first_commit(git)}",
+        "Make a first commit (an empty one will do)",
+        _first_commit(git),
     )
 
 

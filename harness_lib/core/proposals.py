@@ -16,7 +16,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, ownership, quoting, rights
+from harness_lib.core import add_tasks, ownership, quoting, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
@@ -109,7 +109,9 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     rights.require_user(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
     spent = add_tasks.spent_ids(ctx)
     added: list[Task] = []
-    with rights.change(ctx, added) as tx:
+    trust.prepare(ctx)
+    with ctx.store.transaction() as tx:
+        mine = add_tasks.may_trust(ctx, tx)
         for each in numbers:
             chosen = _find(tx, each)
             task = chosen._replace(id=add_tasks.next_id(tx, spent))
@@ -117,6 +119,8 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
             add_tasks.append(tx, ctx, (task,))
             rights.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
+        if mine:
+            trust.know(ctx, tx, added)
         then = ownership.next_command(ctx, tx)
     warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
     return Reply(

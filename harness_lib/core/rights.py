@@ -7,7 +7,7 @@ both is not stopped, and the log shows what it did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -86,11 +86,11 @@ def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
 
 
 @contextmanager
-def change(ctx: Context, commands_of: list[Task] | None = None) -> Iterator[Tx]:
-    """Open a transaction for a change by a user.
+def change(ctx: Context, commands_of: Sequence[Task] = ()) -> Iterator[Tx]:
+    """Open a transaction for a change by a user, who gives the tasks `commands_of` their commands.
 
-    A trusted list stays trusted with its new commands; the caller puts the tasks that they belong to into
-    `commands_of`. The hooks are enabled if there was no work before; if there was, the list is paused.
+    A trusted list stays trusted with them. The hooks are enabled if there was no work before; if there was,
+    the list is paused.
     """
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
@@ -98,7 +98,7 @@ def change(ctx: Context, commands_of: list[Task] | None = None) -> Iterator[Tx]:
         had_work = tx.holds_agents()
         yield tx
         if mine and tx.changed:
-            trust.know(ctx, tx, commands_of or ())
+            trust.know(ctx, tx, commands_of)
         if not had_work and tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 

@@ -352,21 +352,19 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
             sessions.how_to_end(session),
         )
     if gone := _gone(ctx, questions):
-        return f"{remedies.RUN} is refused: {gone.message.rstrip('.')}", (
-            (gone.hint or "").rpartition(": ")[2],
-        )
+        return f"{remedies.RUN} is refused: {gone.message.rstrip('.')}", (gone.command,)
     does, then = report_decisions.next_run(
         questions, known.red, here.next_task(ctx, questions), waits=bool(known.merge)
     )
     return f"{remedies.RUN} {does}", then
 
 
-def _gone(ctx: Context, questions: Questions) -> HarnessError | None:
-    """Return the error for a branch that unfinished work is for, and that is gone or has another name."""
+def _gone(ctx: Context, questions: Questions) -> target_branch.Lost | None:
+    """Return why a branch that unfinished work is for is gone or has another name."""
     targets = {task.gate.target for task in questions.in_progress() if task.gate and task.gate.target}
     with suppress(HarnessError):
         gone = next((each for each in sorted(targets) if ctx.main.ref(each) is None), None)
-        return target_branch.error(ctx.main, gone) if gone else None
+        return target_branch.why_lost(ctx.main, gone) if gone else None
     return None
 
 

@@ -99,7 +99,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
             add_tasks.require_inside(ctx, new)
         # The gate needs git, and git must not run under the lock: prepare it, then look again.
         regated = _with_new_gate(ctx, old, new)
-        with rights.change(ctx, [regated] if _has_seen(ctx, old, regated) else []) as tx:
+        with rights.change(ctx, [regated] if _has_seen(ctx, old, regated) else ()) as tx:
             if tx.task(old.id) != old:
                 continue
             baseline.keep(ctx, regated)

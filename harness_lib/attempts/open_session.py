@@ -259,6 +259,8 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     if sessions.must_check(questions, ctx):
         return rechecked.final_check(questions, opened.session, opened.recovered, extra)
     held = questions.held_by(ctx.owner.worker)
+    if held is None and (spent := questions.session_spent(opened.session)):
+        return rechecked.reply(questions, spent, opened.recovered, extra)
     found = Here(held) if held else here.next_task(ctx, questions)
     upcoming, untrusted = found.task, trust.waiting(ctx, questions)
     if found.leaves_some and opened.session.halt is None:
@@ -304,7 +306,7 @@ def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) ->
         lines = ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
         return lines, ownership.finish_command(ctx, held, questions=questions)
     if found.task:
-        return [f"next task: {found.task.id} {quoting.title(found.task)}"], "harness claim"
+        return [f"next task: {found.task.id} {quoting.title(found.task)}"], sessions.CLAIM
     if found.untrusted:
         return [found.words(ctx)], "harness check"
     if questions.no_work() == "recheck_failed":

@@ -25,6 +25,8 @@ from harness_lib.task import Category, Session, StopReason
 # The next command if another session holds the list.
 WATCH = "harness status --watch"
 START = "harness start"
+CLAIM = "harness claim"
+STOP = "harness stop"
 STATUS = "harness status"
 NAME_LENGTH = 40
 # Reasons why no worker can claim a task any more.
@@ -203,16 +205,24 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     """Return `command`, which needs the list; if another session holds it, the command that watches that.
 
     Where the limit allows no further session, `harness start` would do nothing: then it is `harness status`,
-    which says so.
+    which says so. Where it allows no further task in this session, `harness claim` becomes `harness stop`.
     """
     if holder(questions, ctx) is not None:
         return watching(ctx)
+    if command == CLAIM and is_spent(questions, ctx):
+        return STOP
     return STATUS if command == START and are_used_up(questions, ctx) else command
 
 
 def are_used_up(questions: Questions, ctx: Context) -> bool:
     """Return whether this worker has no session, and the limit allows no new one."""
     return mine(questions, ctx) is None and questions.sessions_spent() is not None
+
+
+def is_spent(questions: Questions, ctx: Context) -> bool:
+    """Return whether this worker's session has finished as many attempts as the limit allows by now."""
+    session = mine(questions, ctx)
+    return session is not None and questions.session_spent(session) is not None
 
 
 def _whereabouts(session: Session) -> str:

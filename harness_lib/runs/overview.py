@@ -282,7 +282,7 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
         return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
-    return sessions.unless_held(questions, ctx, "harness claim" if sessions.mine(questions, ctx) else begin)
+    return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
 
 
 def _next_here(ctx: Context, questions: Questions) -> Here:

@@ -40,12 +40,14 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     else:
         report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
         recovered, warnings = report.recovered, report.warnings
-    held = ctx.store.ask().held_by(ctx.owner.worker)
+    questions = ctx.store.ask()
+    held = questions.held_by(ctx.owner.worker)
+    claim = sessions.unless_held(questions, ctx, sessions.CLAIM)
     return Reply(
         "\n".join(recovered) or "Nothing was interrupted.",
         session=session.number,
         task=held,
-        next=ownership.finish_command(ctx, held) if held else "harness claim",
+        next=ownership.finish_command(ctx, held) if held else claim,
         warnings=warnings,
         extra={"recovered": list(recovered)},
     )

@@ -49,7 +49,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         "\n".join(lines),
         session=held.session.number,
         task=ended.task,
-        next="harness claim",
+        next=sessions.unless_held(ctx.store.ask(), ctx, sessions.CLAIM),
         warnings=ended.warnings,
         extra={"rescue": ended.rescue},
     )

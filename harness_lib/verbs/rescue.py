@@ -187,7 +187,7 @@ def save(ctx: Context, task_id: str) -> Reply:
         staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.excluded_paths)
         if head is None or (staged is None and (untracked_stays or tree == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
-            then = sessions.unless_held(ctx.store.ask(), ctx, "harness claim")
+            then = sessions.unless_held(ctx.store.ask(), ctx, sessions.CLAIM)
             return Reply(message, next=then)
         place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
         ref = rescue_refs.keep(git, place, tree, head, f"saved work of {task_id}")
@@ -196,7 +196,7 @@ def save(ctx: Context, task_id: str) -> Reply:
         left = _reset_work_tree(ctx, git, head, tree)
     with rights.change(ctx) as tx:
         rights.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
-        then = sessions.unless_held(tx, ctx, "harness claim")
+        then = sessions.unless_held(tx, ctx, sessions.CLAIM)
     lines = [f"saved in {ref}; to look at it: {rescue_refs.show_command(ref)}"]
     if staged_ref:
         lines.append(f"what was staged and then changed further: {rescue_refs.show_command(staged_ref)}")

@@ -185,6 +185,26 @@ def test_a_session_ends_after_so_many_attempts_failed_ones_count(project: Projec
     assert agent.ok("claim")["task"]["id"] == "task-003"
 
 
+def test_a_limit_that_was_lowered_meanwhile_counts_for_what_is_named_next(
+    project: Project, agent: Agent
+) -> None:
+    """`claim` would do nothing: after `harness stop` the next session goes on."""
+    for check in ("true", "true"):
+        agent.ok("add", "One", "--validate", check)
+    agent.ok("claim")
+    agent.ok("finish")
+    project.configure(max_tasks_per_session=1)
+
+    reply = agent.fails(9, "start")
+
+    assert (reply["stop"], reply["next"]) == ({"reason": "max_tasks_per_session"}, "harness stop")
+    for verb in ("status", "recover"):
+        assert agent.ok(verb)["next"] == "harness stop"
+    assert agent.fails(9, "claim")["next"] == "harness stop"
+    agent.ok("stop")
+    assert agent.ok("start")["next"] == "harness claim"
+
+
 # -- when only the user could go on
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
-# A tool may deploy or test something large, but a hanging one must not hold a run for ever.
+# A tool may deploy or test something large, but a hanging plugin must not hold a run for ever.
 LONGEST_SECONDS = 3600
 # Bytes of what a provider says of its failure: the end.
 _COMPLAINT = 4000
@@ -71,10 +71,13 @@ class ForeignHook(Program):
                 cwd=runtime.cwd,
                 stdin=stdin,
                 log=runtime.env["HARNESS_LOG"],
+                timeout=(seconds := _longest(runtime)),
             )
         except OSError as error:
             raise HookError(f"cannot be started: {self.fault or error.strerror}", "") from error
         text = done.text().rstrip("\n")
+        if done.reason == "timeout":
+            raise HookError(f"did not end within {seconds} seconds", "")
         if done.reason == "loud":
             raise HookError(f"printed more than {processes.OUTPUT_LIMIT} bytes", "")
         if done.code != 0:
@@ -145,6 +148,7 @@ class ForeignProvider(Program):
                 cwd=runtime.cwd,
                 stdin=dumps(payload).encode(),
                 log=str(errors),
+                timeout=(seconds := _longest(runtime)),
             )
             with errors.open("rb") as stream:
                 stream.seek(max(0, errors.stat().st_size - _COMPLAINT))
@@ -154,6 +158,8 @@ class ForeignProvider(Program):
         finally:
             errors.unlink(missing_ok=True)
         answer = as_object(done.text())
+        if done.reason == "timeout":
+            raise ProviderError(f"{self.path} did not end within {seconds} seconds.")
         if done.code != 0 or answer is None:
             raise ProviderError(complaint or f"{self.path} exited {done.code} without an answer.")
         return answer
@@ -174,6 +180,11 @@ KINDS: dict[str, type[Program]] = {
     "providers": ForeignProvider,
     "hooks.d": ForeignHook,
 }
+
+
+def _longest(runtime: Runtime) -> int:
+    """Return the seconds for a hook or a provider: no fewer than a tool has, which a hook may run."""
+    return max(LONGEST_SECONDS, builtin.usual_seconds(runtime.env))
 
 
 def _is_schema(schema: Json) -> bool:

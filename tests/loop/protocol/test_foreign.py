@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import foreign
+from harness_lib.loop import foreign, turn
 from harness_lib.loop.tools import builtin
 from tests.conftest import for_release
-from tests.loop.conftest import ANTHROPIC, Done, Go, Hs, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
+from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_program
 
@@ -103,6 +104,27 @@ def test_of_a_provider_that_floods_its_standard_error_the_end_is_told(go: Go, ho
     assert answer.code == 1
     assert answer.err.endswith("The reason.\n")
     assert len(answer.err) < 20_000
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("name", ["hooks.d/start/05-hang", "plugins/echo/providers/echo"])
+def test_a_hook_or_a_provider_that_hangs_fails_after_an_hour(
+    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As a tool does; HARNESS_TOOL_TIMEOUT makes it longer, never shorter: a hook may ask the user."""
+    write_echo_pack(home / ".harness")
+    hang = f"#!/bin/sh\n[ $# = 0 ] || exit 0\nsleep 300 & echo $! > '{home}/pid'; wait\n"
+    path = write_program(home / ".harness" / name, hang)
+    env = {"HARNESS_PROVIDER": "echo", "HARNESS_TOOL_TIMEOUT": "1"}
+    run = started(home, project, CHAT, serve(CHAT, say("never")), **env)
+    assert foreign._longest(run) == 3600
+    monkeypatch.setattr(foreign, "LONGEST_SECONDS", 1)
+
+    ending = turn.follow(run)
+
+    assert ending.failed
+    assert re.search(rf"{re.escape(str(path))} did not end within 1 seconds", ending.output), ending
+    assert not Path(f"/proc/{(home / 'pid').read_text(encoding='utf-8').strip()}").exists()
 
 
 def test_a_tool_takes_the_place_of_ours(done: Done, home: Path) -> None:

@@ -252,7 +252,8 @@ class OuterLock:
         Raises HeldError when it has passed.
         """
         self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours, over=self._is_over)
-        if self._grip != "foreign":
+        # Where `/tmp` cannot be written, as in the sandbox of `hs`, every verb would repeat the warning.
+        if self._grip != "foreign" or not os.path.lexists(self._lock.path):
             return []
         return [f"{self._lock.path} cannot be used: legacy agents are not locked out"]
 

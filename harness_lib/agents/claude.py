@@ -85,8 +85,8 @@ def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) 
         # By default it ends its background agents after ten minutes; the limits of the run are enough.
         env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
         cost_flag="--max-budget-usd",
-        writable=(".claude", ".claude.json", ".local/state/claude", ".local/share/claude"),
-        homes=("CLAUDE_CONFIG_DIR",),
+        writable=(".claude/", ".claude.json", ".local/state/claude", ".local/share/claude"),
+        homes=("CLAUDE_CONFIG_DIR/",),
         clouds={
             "aws": ("CLAUDE_CODE_USE_BEDROCK",),
             "google": ("CLAUDE_CODE_USE_VERTEX",),

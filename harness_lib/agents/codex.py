@@ -70,7 +70,7 @@ def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) 
     return adapter.Launch(
         argv,
         stdin=brief,
-        writable=(".codex",),
+        writable=(".codex/",),
         homes=("CODEX_HOME",),
         inside={} if chosen else {_USUAL: "danger-full-access"},
         clouds={"aws": ("bedrock",)},

@@ -62,7 +62,7 @@ def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) 
         (*argv, *passed),
         stdin=brief,
         usage_flag="--usage-output-file",
-        writable=(".copilot", ".config/github-copilot"),
+        writable=(".copilot/", ".config/github-copilot"),
         # It may log in by these.
         clouds={"github": ("",)},
     )

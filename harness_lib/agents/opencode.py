@@ -22,7 +22,7 @@ _CACHE = ("read", "write")
 SIGNS = adapter.Signs("opencode", variables=("OPENCODE",))
 CREDENTIALS = (".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json")
 _CLOUDS = {"aws": ("bedrock",), "google": ("vertex",)}
-WRITABLE = (".config/opencode", ".local/share/opencode", ".local/state/opencode")
+WRITABLE = (".config/opencode/", ".local/share/opencode/", ".local/state/opencode/")
 
 # It runs no hook before it stops, so nothing could hold it.
 WITHOUT_HOOKS = (

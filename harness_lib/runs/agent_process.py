@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -257,40 +258,36 @@ def run(
     atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False, make=True)
     launch = adapter.launch(brief, model=model, extra=extra)
     listener = Listener(ctx, adapter, rules, before)
-    usage = directory / f"{name}.usage.json"
-    # After `retry` the numbers of attempts begin again.
-    atomic.remove(usage)
-    unwritten = [str(usage)] if launch.usage_flag and sandbox.VARIABLE in ctx.env else []
-    for path in unwritten:
-        # In a sandbox only an existing file can be opened to the agent.
-        atomic.write(Path(path), b"", durable=False)
-    command = launch.command(run_state.cost_left(rules.budget, before), str(usage))
-    if sandbox.of(ctx.env):
-        command = tuple(launch.inside.get(word, word) for word in command)
-    if adapter.program == OURS:
-        command = (_program_path(adapter, ctx) or OURS, *command[1:])
-    finished = runner.run(
-        shlex.join(command),
-        cwd=ctx.git.top,
-        log=log,
-        timeout=rules.longest,
-        env={
-            **ctx.env,
-            "HARNESS_DISABLED": "1",
-            ownership.SUPERVISED: task.id,
-            "HARNESS_TASK_ID": task.id,
-            "HARNESS_BRIEF_FILE": str(brief_file),
-            **launch.env,
-            **confined(ctx, launch, unwritten),
-        },
-        stdin=launch.stdin.encode("utf-8", "replace"),
-        at_start=listener.listen_to,
-        on_tick=lambda: listener.poll() and on_poll(listener),
-        at_end=lambda: listener.hear_all(usage),
-        tick=POLL_SECONDS,
-        max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
-        clock=ctx.clock,
-    )
+    # A directory: Copilot renames its file into place.
+    with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as own:
+        usage = Path(own, "usage.json")
+        command = launch.command(run_state.cost_left(rules.budget, before), str(usage))
+        if sandbox.of(ctx.env):
+            command = tuple(launch.inside.get(word, word) for word in command)
+        if adapter.program == OURS:
+            command = (_program_path(adapter, ctx) or OURS, *command[1:])
+        finished = runner.run(
+            shlex.join(command),
+            cwd=ctx.git.top,
+            log=log,
+            timeout=rules.longest,
+            env={
+                **ctx.env,
+                "HARNESS_DISABLED": "1",
+                ownership.SUPERVISED: task.id,
+                "HARNESS_TASK_ID": task.id,
+                "HARNESS_BRIEF_FILE": str(brief_file),
+                **launch.env,
+                **confined(ctx, launch, [own] if launch.usage_flag else []),
+            },
+            stdin=launch.stdin.encode("utf-8", "replace"),
+            at_start=listener.listen_to,
+            on_tick=lambda: listener.poll() and on_poll(listener),
+            at_end=lambda: listener.hear_all(usage),
+            tick=POLL_SECONDS,
+            max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
+            clock=ctx.clock,
+        )
     ended = listener.ending
     refused = denied.said("\n".join(printed.ends_of(log)), ctx.env, ctx.git.top)
     lines = 1 if refused else LAST_LINES

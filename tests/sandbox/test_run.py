@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import socket
@@ -168,15 +169,41 @@ def test_the_login_of_the_agent_that_works_is_its_own(engine: str, workshop: Wor
     workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/codex; true")
 
 
+@pytest.mark.parametrize(
+    ("program", "place"),
+    [
+        ("hs", ".harness"),
+        *for_release(("claude", ".claude"), ("codex", ".codex"), ("copilot", ".copilot")),
+        *for_release(("gemini", ".gemini"), ("opencode", ".local/share/opencode")),
+    ],
+)
 def test_the_directory_of_an_agent_that_was_never_used_is_made(
+    engine: str, workshop: Workshop, home: Path, program: str, place: str
+) -> None:
+    """In a new home: it could not make it in the sandbox, kept no session, and most did not start."""
+    text = f"#!/bin/sh\necho x > ~/{place}/session && touch made\n"
+    put(home / "bin" / program, text, executable=True)
+    workshop.add("Write", "test -f made")
+    workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/{program}; true")
+    assert (home / place / "session").exists()
+    assert (home / place).stat().st_mode & 0o777 == 0o700
+
+
+COPILOT = """#!/bin/sh
+while [ $# -gt 1 ] && [ "$1" != --usage-output-file ]; do shift; done
+echo '{"modelMetrics": {"m": {"usage": {"inputTokens": 1000}}}}' > "$2.new" && mv "$2.new" "$2" && touch made
+"""
+
+
+def test_an_agent_may_rename_the_file_of_its_usage_into_place(
     engine: str, workshop: Workshop, home: Path
 ) -> None:
-    """In a new home: it could not make `~/.harness` in the sandbox, and kept no session."""
-    put(home / "bin" / "hs", "#!/bin/sh\necho x > ~/.harness/session && touch made\n", executable=True)
+    """As Copilot 1.0.102 does; it exited with 1 where it could not, and two more agents were paid for."""
+    put(home / "bin" / "copilot", COPILOT, executable=True)
     workshop.add("Write", "test -f made")
-    workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/hs; true")
-    assert (home / ".harness" / "session").exists()
-    assert (home / ".harness").stat().st_mode & 0o777 == 0o700
+    path = f"{home}/bin:{os.environ['PATH']}"
+    said = workshop.harness("run", "--agent", "copilot", "--sandbox", engine, PATH=path)
+    assert (said.returncode, "1,000 tokens" in said.stdout) == (0, True), said.stdout + said.stderr
 
 
 def test_a_cloud_is_for_the_agent_that_is_set_to_it(engine: str, workshop: Workshop, home: Path) -> None:

@@ -24,6 +24,8 @@ from harness_lib.task import Category, Handback, Intent, Session, StopReason, Ta
 from harness_lib.text import counted
 
 SHORT = 12
+# A check that is edited while it runs decides nothing, and the new one runs: so often.
+EDITS = 3
 
 
 class Ended(NamedTuple):

@@ -78,11 +78,14 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     worker.tell(Stepped("checks"))
+    edits = 0
     while True:
         try:
             return _end(ctx, session, task, worker, agent_exit, green=green)
-        except CheckEditedError:
-            continue
+        except CheckEditedError as error:
+            edits += 1
+            if edits > outcome.EDITS:
+                raise stuck(error) from error
         except (ConfigError, EnvSetupError, RefusedError) as error:
             raise stuck(error) from error
 

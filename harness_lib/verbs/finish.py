@@ -36,8 +36,6 @@ EXAMPLE = "harness finish task-001"
 HELP_ORDER = 130
 
 NAMED = 5
-# So often the check may be edited while it runs.
-EDITS = 3
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -66,7 +64,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
     the like is under way); then no attempt is counted and the session is halted.
     """
-    for _ in range(EDITS):
+    for _ in range(outcome.EDITS):
         # Once the user has edited the check while it ran, the new one decides.
         with suppress(CheckEditedError):
             return _end(ctx, args)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +26,7 @@ from harness_lib.verbs import status
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop, descendants
 from tests.state.clock import Sleeper
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
 
@@ -124,6 +127,22 @@ def test_a_check_that_is_edited_while_it_runs_does_not_decide(workshop: Workshop
     assert "the new check decides on its attempt in progress" in said
     assert run.wait() == 0, workshop.printed
     assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
+
+
+def test_a_check_that_is_edited_again_and_again_halts_its_task(workshop: Workshop, tmp_path: Path) -> None:
+    """Otherwise a program that edits it, itself for one, would keep the run busy for ever."""
+    check, ran = tmp_path / "check", tmp_path / "ran"
+    known = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH", "PYTHONPATH", "GIT_CONFIG_GLOBAL")]
+    edit = shlex.join(["env", "-i", *known, sys.executable, "-m", "harness_lib", "edit", "task-001"])
+    edited = f'cd {workshop.top} && {edit} --validate "sh {check} $$"'
+    put(check, f"echo ran >> {ran}\n[ $(wc -l < {ran}) -gt 20 ] || ({edited})\n")
+    workshop.add("One", f"sh {check}", do="write right done")
+
+    said = workshop.ends(9, "--no-precheck")
+
+    assert "The check of task-001 was edited while it ran." in workshop.task("task-001")["halt"]
+    assert "harness retry task-001" in said.stdout
+    assert ran.read_text() == "ran\n" * 4
 
 
 def test_what_is_no_amount_is_refused_before_anything_begins(workshop: Workshop) -> None:

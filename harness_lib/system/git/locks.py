@@ -180,19 +180,25 @@ def _works_in(entry: Path, directories: Sequence[str], owners: Collection[int]) 
     if not process.has_proc():
         return True
     try:
-        argv = (entry / "cmdline").read_bytes().split(b"\0")
+        argv = _arguments(entry)
         # Without arguments it just begins or ends, and holds nothing; the system may refuse to show more.
         if not any(argv) or HARMLESS.intersection(argv):
             return False
-        cwd = str((entry / "cwd").readlink())
-        variables = (entry / "environ").read_bytes().split(b"\0")
+        try:
+            cwd = str((entry / "cwd").readlink())
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except PermissionError:
+            # Another user's, or one that has ended since.
+            return process.user(entry) in owners and any(_arguments(entry))
     except (FileNotFoundError, ProcessLookupError):
         return False
-    except PermissionError:
-        return process.user(entry) in owners
     values = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
     words = [cwd, *(os.fsdecode(word) for word in values)]
     return any(_inside(word.partition("=")[2] or word, directories) for word in words)
+
+
+def _arguments(entry: Path) -> list[bytes]:
+    return (entry / "cmdline").read_bytes().split(b"\0")
 
 
 def _inside(path: str, directories: Sequence[str]) -> bool:

@@ -225,6 +225,25 @@ def test_a_git_without_arguments_keeps_no_lock(world: World, tmp_path: Path) -> 
         assert not _lives(live.pid, owner=0, seen_by=NOBODY)
 
 
+@LINUX
+def test_a_git_that_ends_while_it_is_looked_at_keeps_no_lock(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user reads its arguments, and a moment later no more of it: the kernel gives the rest to root."""
+    with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=world.top, stdin=subprocess.PIPE) as live:
+
+        def ends(path: Path) -> Path:
+            if path != Path(f"/proc/{live.pid}/cwd"):
+                return read(path)
+            live.kill()
+            os.waitid(os.P_PID, live.pid, os.WEXITED | os.WNOWAIT)
+            raise PermissionError(path)
+
+        read = Path.readlink
+        monkeypatch.setattr(Path, "readlink", ends)
+        assert live.pid not in {pid for pid, _ in locks.living([str(world.top)], {os.geteuid()})}
+
+
 def _lives(pid: int, *, owner: int, seen_by: int) -> bool:
     """Return whether the git `pid` may have made a lock of `owner`, as the user `seen_by` finds out."""
     child = os.fork()

@@ -36,11 +36,15 @@ class HookContext:
     the list cannot be read, it is the last one that harness wrote.
     `mine` are the open sessions of the caller, `others` those of agents that may still run (known when an
     agent starts), `workers` the names under which the caller may have claimed a task.
-    `program` is what to type for `harness`, not quoted. `attempted` is how many tasks the last session of the
-    legacy protocol has completed or failed (known when an agent stops and they are limited).
+    `program` is what to type for `harness`, not quoted. `shared`: machines share the list. `attempted` is how
+    many tasks the last session of the legacy protocol has completed or failed (known when an agent stops and
+    they are limited).
     """
 
-    __slots__ = ("attempted", "cache", "counter", "mine", "others", "program", "root", "trouble", "workers")
+    __slots__ = (
+        *("attempted", "cache", "counter", "mine", "others"),
+        *("program", "root", "shared", "trouble", "workers"),
+    )
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class HookContext:
         trouble: str = "",
         counter: BlockCounter | None = None,
         root: str = "",
+        shared: bool = False,
     ) -> None:
         self.cache = cache
         self.attempted = 0
@@ -62,6 +67,7 @@ class HookContext:
         self.counter = counter or BlockCounter()
         self.program = program
         self.root = root
+        self.shared = shared
 
     @property
     def must_check(self) -> bool:

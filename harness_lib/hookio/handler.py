@@ -72,6 +72,7 @@ class Hook:
             counter=facts.counter(self.root, who) if who else None,
             program=data_home.launcher() or "harness",
             root=self.root,
+            shared=os.path.exists(os.path.join(self.root, find_root.PRIVATE_DIR, find_root.LINK)),
         )
 
 

@@ -69,7 +69,7 @@ def start(context: HookContext, own: Sequence[WorkingTask]) -> str:
         if cache["unproven"]:
             lines.append(_unverified(cache))
         elif cache["next"]:
-            lines.append(f"Next: {_named(cache['next'])}.")
+            lines.append(f"Next: {_upcoming(context)}.")
         lines.append(_begin(context))
     return "\n".join([*lines, _DATA])
 
@@ -160,13 +160,20 @@ def _next(context: HookContext, own: Sequence[WorkingTask]) -> list[str]:
         return [f"You hold {_named(own[0])}. Do the work, then type: {_type(context, 'finish')}"]
     if cache["sessions"] is None:
         lines = [f"In progress: {_names(own)}."] if own else []
-        lines += [f"Next is {_named(cache['next'])}."] if cache["next"] else []
+        lines += [f"Next is {_upcoming(context)}."] if cache["next"] else []
         return [*lines, f"Go on with: {_type(context, 'start')}"]
     if cache["unproven"]:
         return [f"{_unverified(cache)} Run their checks: {_type(context, 'claim')}"]
     if cache["next"]:
-        return [f"Next is {_named(cache['next'])}. Type: {_type(context, 'claim')}"]
+        return [f"Next is {_upcoming(context)}. Type: {_type(context, 'claim')}"]
     return _nothing_to_take(context)
+
+
+def _upcoming(context: HookContext) -> str:
+    """Return the next task; of a list that machines share a hook does not know whose commands are trusted."""
+    following = _digest(context)["next"]
+    assert following is not None
+    return f"{_named(following)}{', if its commands are trusted on this machine' if context.shared else ''}"
 
 
 def _nothing_to_take(context: HookContext) -> list[str]:

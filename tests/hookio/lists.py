@@ -47,7 +47,7 @@ TORN = HookContext(None, trouble="torn", program="HARNESS")
 def ours(*tasks: Task, mine: bool = True, **fields: Any) -> HookContext:
     """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
     seen: dict[str, Any] = {
-        name: fields.pop(name) for name in ("counter", "trouble", "workers") if name in fields
+        name: fields.pop(name) for name in ("counter", "shared", "trouble", "workers") if name in fields
     }
     config = SessionConfig(fields.pop("mode", "exclusive"), max_sessions=fields.pop("most_sessions", 0))
     fields.setdefault("sessions", (SESSION,))

@@ -58,6 +58,11 @@ HELD: dict[str, tuple[HookContext, str, str]] = {
         "1 of 2 tasks are completed, 1 pending.",
         'Next is a "Title". Type: HARNESS claim',
     ),
+    "machines share the list": (
+        ours(PENDING, shared=True),
+        "0 of 1 tasks are completed, 1 pending.",
+        'Next is a "Title", if its commands are trusted on this machine. Type: HARNESS claim',
+    ),
     "the legacy works": (
         legacy(MINE, Task("p")),
         "0 of 2 tasks are completed, 1 in progress, 1 pending.",
@@ -281,6 +286,10 @@ BEGINS: dict[str, tuple[HookContext, list[str]]] = {
     "the legacy made the list": (
         ours(PENDING, sessions=None),
         [NOBODY, 'Next is a "Title".', "Go on with: HARNESS start", DATA],
+    ),
+    "machines share the list": (
+        ours(PENDING, shared=True, sessions=()),
+        [NOBODY, 'Next: a "Title", if its commands are trusted on this machine.', ASKED, DATA],
     ),
     "it is empty": (ours(sessions=()), [NOBODY, "It is empty. New tasks: HARNESS add --help"]),
     "all is done": (

@@ -7,7 +7,7 @@ import json
 import psycopg
 
 from harness_lib.task import Task
-from tests.machines.world import Machine, World, held, wait_for_merge
+from tests.machines.world import Machine, World, held, hook, wait_for_merge
 from tests.system.git.gitrepo import put
 from tests.waiting import PATIENCE, until
 
@@ -69,6 +69,8 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     assert started["task"]["id"] == first
     assert started["untrusted"] == [theirs, red]
     assert "have commands that are not trusted here" in " ".join(started["warnings"])
+    # A hook knows of no trust.
+    assert ", if its commands are trusted on this machine." in hook(one, "SessionStart")
     assert one.ok("claim", "--dry-run")["task"]["id"] == first
     assert one.ok("status")["untrusted"] == [theirs, red]
     assert f"{both} have commands that are not trusted" in one("status").text

@@ -116,6 +116,7 @@ def open_session(ctx: Context) -> Opened:
     A conversation that comes back continues its own session, and nothing in it is recovered.
     """
     project.require_writable_git(ctx, ctx.git)
+    project.hide(ctx)
     questions = ctx.store.ask()
     if ctx.store.shared is not None:
         late.refuse_namesake(ctx, questions)

@@ -211,6 +211,12 @@ class Context:
         """The work tree around the list. Raises EnvSetupError if there is none."""
         return self._origin.main if self._origin else _opened(self.root.path)
 
+    @property
+    def git_of_list(self) -> Git:
+        """The work tree around the list: the caller's, or `main`. Raises EnvSetupError if there is none."""
+        is_inside = self.git.top == self.root.path or self.git.top in self.root.path.parents
+        return self.git if is_inside else self.main
+
     def at(self, git: Git) -> Context:
         """Return a view of this context from another work tree of the same repository."""
         known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
@@ -266,8 +272,7 @@ class Context:
         """
         root = self.root
         try:
-            inside = self.git.top == root.path or self.git.top in root.path.parents
-            git = self.git if inside else self.main
+            git = self.git_of_list
         except EnvSetupError:
             return False
         return git.is_tracked(

@@ -65,6 +65,16 @@ def own_names(root: roots.Root, git: Git) -> tuple[list[str], list[str]]:
     return _relative(root, git, own), _relative(root, git, roots.PRIVATE_PATTERNS)
 
 
+def hide(ctx: Context) -> None:
+    """Let git ignore the files of harness here, if the list was not made by `harness init`, which does it."""
+    # Nothing of harness's own is committed without it, so a list outside of git, or one whose git directory
+    # is closed, is no reason to stop the work.
+    with suppress(EnvSetupError, OSError):
+        git = ctx.git_of_list
+        names, private = own_names(ctx.root, git)
+        git.exclude([*names, *private], sign=private)
+
+
 def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
     """Return `names` for an ignore file, with pattern characters of the folder's name escaped."""
     inside = root.path.relative_to(git.top)

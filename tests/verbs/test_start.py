@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness_lib.system.place import session_notes
+from tests.conftest import Harness
+from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
@@ -106,6 +110,22 @@ def test_notes_about_agents_that_are_long_gone_are_taken_away(project: Project, 
     project.clock.pass_(days=8)
     one.ok("start")
     assert not any(note.exists() for note in left)
+
+
+def test_the_files_of_a_list_that_was_made_by_hand_are_kept_out_of_git(repo: Path, harness: Harness) -> None:
+    """As `init` does it; where that was, and its lines were taken out, they stay out."""
+    (repo / "harness-tasks.json").write_text('{"tasks": [{"id": "t1", "status": "pending"}]}')
+    exclude = repo / ".git" / "info" / "exclude"
+    exclude.write_text("*.orig")
+
+    assert harness("start").code == 0
+
+    assert sh(repo, "status", "--porcelain") == ""
+    assert exclude.read_text().startswith("*.orig\n/harness-tasks.json\n")
+    exclude.write_text(exclude.read_text().replace("/harness-tasks.json\n", ""))
+    harness("stop")
+    harness("start")
+    assert sh(repo, "status", "--porcelain") == "?? harness-tasks.json"
 
 
 # -- stop

@@ -370,14 +370,17 @@ class Git(NamedTuple):
         }
         return {key: os.environ.get(key) or value for key, value in identity.items()}
 
-    def exclude(self, patterns: Sequence[str]) -> None:
-        """Add each of `patterns` once to info/exclude; its other lines stay."""
+    def exclude(self, patterns: Sequence[str], sign: Sequence[str] = ()) -> None:
+        """Add each of `patterns` once to info/exclude; its other lines stay.
+
+        If all of `sign` are there, the others were taken out on purpose, and nothing is added.
+        """
         # A user may have made it a link; a clone cannot bring one.
         path = Path(os.path.realpath(self.common_dir / "info" / "exclude"))
         old = path.read_bytes() if path.exists() else b""
         present = set(old.splitlines())
         new = [line for line in map(os.fsencode, dict.fromkeys(patterns)) if line not in present]
-        if not new:
+        if not new or (sign and present.issuperset(map(os.fsencode, sign))):
             return
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"

@@ -115,7 +115,7 @@ def run(
     if not final_check and list_ctx.store.ask().settings().final_check:
         rights.edit_settings(list_ctx, {"final_check": False})
     if init_script and not root.init_script.exists():
-        atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
+        _write_init_script(list_ctx)
         made.append(root.init_script.name)
     ignored_in = _ignore(root, git, gitignore=gitignore)
     roots.remember(place, git.common_dir)
@@ -175,6 +175,14 @@ def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
     made = list(ctx.store.begin(settings, f"Harness initialized for project {git.top}"))
     trust.note(ctx, ctx.store.ask())
     return made
+
+
+def _write_init_script(ctx: Context) -> None:
+    # Once it is committed, a note on the list without it would no longer count.
+    mine = ctx.store.shared is None and trust.is_trusted(ctx, ctx.store.ask())
+    atomic.write(ctx.root.init_script, INIT_SCRIPT.encode(), mode=0o755)
+    if mine:
+        trust.note(ctx, ctx.store.ask())
 
 
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:

@@ -128,6 +128,22 @@ def test_the_init_script_is_a_template_that_never_replaces_yours(bare: Project) 
     assert "echo mine" in bare.read("harness-init.sh")
 
 
+@pytest.mark.parametrize("has_list", [False, True])
+def test_a_list_stays_trusted_when_the_template_of_the_init_script_is_committed(
+    bare: Project, has_list: bool
+) -> None:
+    agent = bare.agent()
+    if has_list:
+        agent.ok("init")
+        agent.ok("add", "First", "--validate", "true")
+    agent.ok("init", "--init-script")
+    bare.git("add", "harness-init.sh")
+    bare.commit("Add the init script")
+
+    assert not any("trust" in warning for warning in agent.ok("add", "Second", "--validate", "true")["warnings"])
+    agent.ok("start")
+
+
 def test_a_list_in_an_oddly_named_folder_of_the_repository_is_ignored_too(bare: Project) -> None:
     for name in ("a [b] dir", "#hash", "!bang", "star*", "back\\slash", "end ", "tücke"):
         (bare.top / name).mkdir()

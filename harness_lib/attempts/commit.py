@@ -18,12 +18,14 @@ from harness_lib.errors import RefusedError
 from harness_lib.rules import rechecks, transitions
 from harness_lib.system.git import history, locks, merge, restore, status, trees
 from harness_lib.system.git.repository import Git, to_end
+from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
 from harness_lib.text import some_quoted
 
 SUBJECT_LENGTH = 200
 # It tells in a commit of which claim of which task it is the work, if machines share the list.
 TRAILER = "Harness-Task"
+_YOURS = (find_root.INIT_SCRIPT, find_root.SETTINGS)
 NOTHING = (
     "Nothing was committed for {id}: no file that git takes differs from where the attempt began. "
     "Its check passes on what git ignores or on what was untracked before, or it passed before any work."
@@ -66,17 +68,19 @@ def held(git: Git, task: Task) -> Iterator[None]:
 def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit.
 
-    Files of harness itself and caches are left out, even if git tracks them.
+    Files of harness itself and caches are left out, even if git tracks them. The init script and the settings
+    are the user's to commit: in a chat such a commit may be the user's, so it stays if the base has the file.
     """
     git, base = ctx.git, task.started_at_commit
     content = tree
     if task.gate and task.gate.before:
         content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if base and base != head:
-        left_out = (*ctx.excluded_paths, *status.caches_above(git, history.added(git, base, head)))
-        own = history.without(git, base, head, left_out)
+        caches = status.caches_above(git, history.added(git, base, head))
+        ours = [path for path in ctx.excluded_paths if task.target or path.rpartition("/")[2] not in _YOURS]
+        own = history.without(git, base, head, (*ctx.excluded_paths, *caches), ours)
         if own != head:
-            content = trees.with_from(git, content, own, left_out)
+            content = trees.with_from(git, content, own, (*ctx.excluded_paths, *caches))
             head = own
     parents = [head, *git.merge_heads()]
     if len(parents) > 1 or content != git.tree_of(head):

@@ -69,6 +69,8 @@ def merge(
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)
+    if clones.has_clone(git):
+        rescue_refs.keep_own_files(ctx, task)
     return _hand_over_or_merge(ctx, session, task, oid)
 
 

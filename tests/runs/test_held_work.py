@@ -40,6 +40,33 @@ def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
     assert run.stdout.count(", 1 file)") == len("abc")
 
 
+OWN = (".harness/mine", "harness-init.sh", "harness-tasks.json", "harness.toml")
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_what_agents_write_into_files_of_harness_is_kept_and_in_no_commit(
+    workshop: Workshop, commits: bool
+) -> None:
+    """Also where each work is checked on top of the others', and where git tracks these files."""
+    sh(workshop.top, "add", "-f", "harness-tasks.json")
+    commit_all(workshop.top, "Share the list", {"harness.toml": "[run]\njobs = 4\n"})
+    for name in ("a", "b", "c"):
+        wrote = f"sh mkdir .harness; echo {name} | tee {' '.join(OWN)}"
+        commit = f"sh git add -A; git add -f {' '.join(OWN)}; git commit -qm {name}" if commits else "say x"
+        workshop.add(name, f"grep -q done {name}", do=f"{wrote}\nwrite {name} done\n{commit}")
+    base = sh(workshop.top, "rev-parse", "HEAD")
+
+    run = workshop.run("-j", "3")
+
+    assert run.returncode == 0, run.stdout
+    changed = sh(workshop.top, "log", "--format=", "--name-only", f"{base}..main").split()
+    assert sorted(changed) == ["a", "b", "c"]
+    for number, name in enumerate("abc", 1):
+        for own in OWN:
+            assert sh(workshop.top, "show", f"refs/harness/rescue/task-00{number}/1-own:{own}") == name
+    assert (workshop.top / "harness.toml").read_text() == "[run]\njobs = 4\n"
+
+
 def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop) -> None:
     """One is accepted, one is returned, and one that is accepted no longer fits."""
     for name in ("f", "g", "h"):

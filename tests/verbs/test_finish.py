@@ -110,6 +110,29 @@ def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project,
     assert len(project.log) > 3
 
 
+def test_the_list_that_git_tracks_stays_out_of_what_the_agent_commits_itself(
+    project: Project, agent: Agent
+) -> None:
+    """The settings of the project are the user's to commit, also while an agent works in a chat."""
+    project.put("harness.toml", "[run]\njobs = 2\n")
+    project.git("add", "-f", "harness-tasks.json", "harness.toml")
+    project.commit("Share the list, for CI")
+    listed = project.git("show", "HEAD:harness-tasks.json")
+    begin(agent)
+    project.put("done")
+    project.git("add", "done")
+    project.git("commit", "-qam", "The agent's own, with all that was changed")
+    project.put("harness.toml", "[run]\njobs = 1\n")
+    project.git("commit", "-qm", "The user's", "harness.toml")
+
+    agent.ok("finish")
+
+    assert project.git("show", "HEAD:harness-tasks.json") == listed
+    assert project.git("log", "--format=%s", "-1") == "The user's"
+    assert project.git("show", "HEAD:harness.toml") == "[run]\njobs = 1"
+    assert project.in_commit() == ["done", "harness-tasks.json", "harness.toml", "tracked.txt"]
+
+
 @pytest.mark.parametrize("check", ["true", "false"])
 def test_no_attempt_commits_or_rolls_back_the_settings_of_the_project(
     project: Project, agent: Agent, check: str

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib.system.git import trees
-from harness_lib.system.git.calls import decode
+from harness_lib.system.git.calls import covers, decode
 from harness_lib.system.git.repository import Git
 from harness_lib.text import cut
 
@@ -88,11 +88,11 @@ def added(git: Git, base: str, head: str) -> set[str]:
     return set(decode(git.run(*listing, head, "--not", base, "--remotes").stdout))
 
 
-def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
+def without(git: Git, base: str, head: str, paths: Sequence[str], own: Sequence[str]) -> str:
     """Return `head` without the files or directories `paths` in each commit since `base`, which lacks them.
 
-    `head` itself if no commit has them. Published commits are not changed; a commit of nothing else is left
-    out.
+    Those of them that are in `own` stay as the base has them. `head` itself if no commit changes any.
+    Published commits are not changed; a commit of nothing else is left out.
     """
     if base == head or not (paths and git.exists(base) and git.is_ancestor(base, head)):
         return head
@@ -100,20 +100,23 @@ def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
     if not git.lines("--literal-pathspecs", *since, "--full-history", "--", *paths):
         return head
     known = set(trees.entries(git, base))
-    names = [path for path in paths if not any(f"{name}/".startswith(f"{path}/") for name in known)]
+    new = (path for path in paths if path not in own)
+    names = [path for path in new if not any(f"{name}/".startswith(f"{path}/") for name in known)]
     rewritten: dict[str, str] = {}
     for oid in git.lines(*since, "--topo-order", "--reverse"):
-        rewritten[oid] = _rewritten(git, oid, rewritten, names)
+        rewritten[oid] = _rewritten(git, oid, rewritten, names, own)
     return rewritten.get(head, head)
 
 
-def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence[str]) -> str:
-    """Return the commit `oid` without `names`, on the rewritten parents."""
+def _rewritten(
+    git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence[str], own: Sequence[str]
+) -> str:
+    """Return the commit `oid` on the rewritten parents, without `names` and with `own` as those have it."""
     head, gap, message = git.run("cat-file", "commit", oid).stdout.partition(b"\n\n")
     old = git.tree_of(oid)
-    tree = trees.without(git, old, names)
     parents = git.text("rev-list", "--parents", "-1", oid).split(" ")[1:]
     after = [rewritten.get(parent, parent) for parent in parents]
+    tree = _as_before(git, trees.without(git, old, names), after, own)
     if tree == old and after == parents:
         return oid
     if len(after) == 1 and tree != old and tree == git.tree_of(after[0]):
@@ -124,6 +127,18 @@ def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence
     lines = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in after), *kept]
     content = b"\n".join(lines) + gap + message
     return os.fsdecode(git.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=content).stdout).strip()
+
+
+def _as_before(git: Git, tree: str, parents: Sequence[str], own: Sequence[str]) -> str:
+    """Return `tree` with each file of `own` as one of `parents` has it: the first, if it is like none."""
+    now = trees.entries(git, tree)
+    before = [trees.entries(git, parent) for parent in parents] or [{}]
+    edits = {
+        path: before[0].get(path)
+        for path in {*now, *before[0]}
+        if covers(own, path) and all(now.get(path) != each.get(path) for each in before)
+    }
+    return trees.edited(git, tree, edits) if edits else tree
 
 
 class Step(NamedTuple):

@@ -66,6 +66,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    if args.action in _OF_A_DATABASE:
+        # Of a list in a file they say so; the driver would be fetched for nothing.
+        _in_database(ctx)
     launcher.add_postgres(ctx.env)
     return _ACTIONS[args.action](ctx, args)
 
@@ -264,11 +267,13 @@ def _is_pushed(ctx: Context) -> bool:
 
 
 def _in_database(ctx: Context) -> PgStore:
-    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+    """Return the store of a list in a database. Raises UsageError if the list is in a file."""
+    if not isinstance(ctx.store, Store):
+        from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
 
-    if not isinstance(ctx.store, PgStore):
-        raise UsageError("The list is in a file.", "To keep it in a database: harness store move URL")
-    return ctx.store
+        if isinstance(ctx.store, PgStore):
+            return ctx.store
+    raise UsageError("The list is in a file.", "To keep it in a database: harness store move URL")
 
 
 def _url(args: Namespace) -> str:
@@ -282,6 +287,8 @@ def _url(args: Namespace) -> str:
     return connecting.checked(args.url)
 
 
+# Actions that need a list in a database.
+_OF_A_DATABASE = ("status", "check")
 _ACTIONS = {
     "init": _init,
     "move": _move,

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.run_to_end import run_to_end
 
 
-def executed(place: Path, *argv: str, **env: str) -> set[str]:
-    """Return the modules whose code a process has run that was typed as `argv` in `place`.
+def executed(place: Path, *argv: str, code: int = 0, **env: str) -> set[str]:
+    """Return the modules whose code a process has run that was typed as `argv` in `place` and exits `code`.
 
     As a process of its own it meets modules that wait; here they would wait in every later test, too.
     """
@@ -25,5 +25,5 @@ def executed(place: Path, *argv: str, **env: str) -> set[str]:
         cwd=place,
         env={**os.environ, "CLAUDECODE": "1", **env},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return set(done.stdout.splitlines()[-1].split())

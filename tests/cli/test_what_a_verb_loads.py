@@ -57,6 +57,14 @@ def test_what_changes_the_list_loads_nothing_that_waits(name: str, more: set[str
     assert modules & (DEAR | MERGING | more) == set()
 
 
+@pytest.mark.parametrize("action", ["status", "check"])
+def test_of_a_list_in_a_file_nothing_of_a_database_is_loaded(action: str, filled: Project) -> None:
+    """Its driver would be fetched first."""
+    modules = executed(filled.top, "store", action, code=2)
+    assert "harness_lib.verbs.store" in modules
+    assert {"psycopg", "harness_lib.state.pgstore"} & modules == set()
+
+
 def test_the_version_needs_no_package(filled: Project) -> None:
     assert executed(filled.top, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
 

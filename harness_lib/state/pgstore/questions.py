@@ -30,8 +30,6 @@ HELD = "list = %s and status = 'in_progress' and worker = %s order by place limi
 
 def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
     """Return `ask`, the question `name`, which is asked of the mirror while the database is away."""
-    # That of a base class outlives it already.
-    ask = getattr(ask, "__wrapped__", ask)
 
     @wraps(ask)
     def asked(self: RowsAnswers, *args: Any, **more: Any) -> object:

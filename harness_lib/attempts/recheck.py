@@ -152,10 +152,9 @@ def _check(
 ) -> Recheck | None:
     """Return the result of the check of `task`; None if `during` has ended it."""
     checked, failure = _checked(clean, task, during), ""
-    at = timestamps.render(clean.clock.now())
     if not checked.passed and during():
         # Recorded before it runs again: the shell of an agent may end this command meanwhile.
-        failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
+        failed = Recheck(commit, passed=False, tail=_tail(checked))
         _keep(clean, task, _excused(clean.git, task, failed))
         checked, failure = _again(clean, task, during, checked, began), failed.tail
     if not checked.passed and not during():
@@ -165,12 +164,12 @@ def _check(
             checked = check.run_in(clean, task, "-final", Watch(during, TICK))
         except (ConfigError, EnvSetupError) as error:
             # A held-out file may be on another machine: that proves nothing about the work.
-            return Recheck(commit, passed=False, tail=error.message, at=at, excuse="held_out")
+            return Recheck(commit, passed=False, tail=error.message, excuse="held_out")
         if not checked.passed:
-            return Recheck(commit, passed=False, tail=checked.message, at=at) if during() else None
+            return Recheck(commit, passed=False, tail=checked.message) if during() else None
     if checked.passed:
-        return Recheck(commit, passed=True, tail=failure, at=at)
-    failed = Recheck(commit, passed=False, tail=failure, at=at)
+        return Recheck(commit, passed=True, tail=failure)
+    failed = Recheck(commit, passed=False, tail=failure)
     explained = _explained(clean, task, failed, in_place, during)
     return explained if during() else None
 
@@ -275,6 +274,8 @@ def _named(task: Task) -> Task:
 def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> Task | None:
     """Record `found` and return the task; None if it has changed meanwhile. A `gist` is logged."""
     with ctx.store.transaction() as tx:
+        # By the clock of the list: those of the machines that check may differ.
+        found = found._replace(at=timestamps.render(tx.now))
         current = tx.task(task.id)
         if current is None or not arrows.may("recheck", current):
             return None

@@ -30,11 +30,12 @@ class Ready:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A worker has claimed a task for this attempt."""
+    """A worker has claimed a task for this attempt; `claimed_at` is when, by the clock of the list."""
 
     task: str
     title: str
     attempt: int
+    claimed_at: str | None = None
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class Tried(NamedTuple):
 
     `status` None: the attempt goes on, or was cut off by the death of its worker at `ended`.
     `touched` are the files of the check that it changed, `session` is the agent's name for its conversation.
+    `claimed_at` is when by the clock of the list, None if the record is of an older harness.
     """
 
     task: str
@@ -69,6 +70,7 @@ class Tried(NamedTuple):
     tokens: int = 0
     session: str = ""
     steps: tuple[tuple[str, float], ...] = ()
+    claimed_at: str | None = None
 
 
 class Told(NamedTuple):
@@ -158,7 +160,8 @@ class _Folder:
         if isinstance(news, events.Claimed):
             self._end(number, event.at)
             self._open[number] = len(self._tried)
-            self._tried.append(Tried(news.task, news.title, news.attempt, number, event.at))
+            began = Tried(news.task, news.title, news.attempt, number, event.at, claimed_at=news.claimed_at)
+            self._tried.append(began)
         elif isinstance(news, (events.Idle, events.Gone)):
             self._end(number, event.at)
         elif isinstance(news, events.Ended) and number == events.MERGER and news.task in self._queued:

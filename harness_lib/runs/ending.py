@@ -52,8 +52,10 @@ class Beginning(NamedTuple):
 
 def beginning(ctx: Context) -> Beginning:
     """Return the beginning of a run that starts now."""
-    moment = ctx.clock.now().replace(microsecond=0)
-    tasks = ctx.store.ask().worked_on_since(moment)
+    questions = ctx.store.ask()
+    # Attempts end by the clock of the list, which is the database's for a list in one.
+    moment = questions.now.replace(microsecond=0)
+    tasks = questions.worked_on_since(moment)
     over = frozenset((task.id, each.fence) for task in tasks for each in attempts.since(task, moment))
     return Beginning(moment, target_branch.tip(ctx.git, target_of(ctx)), over)
 

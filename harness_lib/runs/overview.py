@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -93,7 +94,7 @@ def gather(ctx: Context, limit: int | None) -> View:
         counts=questions.counts()._replace(red=len(rechecked.red(ctx, questions.search("completed")))),
         shown=shown,
         beside={
-            **{task.id: holder(ctx, task) for task in at_work},
+            **{task.id: holder(task, questions.now) for task in at_work},
             **{task.id: f"why: {quoting.one_line(task.error_log[-1], LINE_LENGTH)}" for task in failed},
             **{task.id: f"{UNPROVEN}; harness start has its check run" for task in unproven},
         },
@@ -317,12 +318,12 @@ def word(task: Task) -> str:
     return "unproven" if task.status == "completed" and task.unproven else task.status
 
 
-def holder(ctx: Context, task: Task) -> str:
+def holder(task: Task, now: datetime) -> str:
     """Return who works on `task`, since when, until when by lease, and the last checkpoint."""
     where = f" on {_name(task.machine)}" if task.machine else ""
     parts = [f"by {_name(task.claimed_by)}{where} since {task.claimed_at or 'an unknown time'}"]
     if task.lease_expires_at:
-        ended = recovery.expired(task, ctx.clock.now())
+        ended = recovery.expired(task, now)
         parts.append(f"{'its lease ended at' if ended else 'leased until'} {task.lease_expires_at}")
     if task.checkpoints:
         last = task.checkpoints[-1]

@@ -67,7 +67,7 @@ def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
         return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
     if task.claimed_by is None:
         return sessions.unless_held(questions, ctx, sessions.START)
-    if recovery.expired(task, ctx.clock.now()):
+    if recovery.expired(task, questions.now):
         return sessions.unless_held(questions, ctx, "harness recover")
     return "harness status"
 

@@ -96,8 +96,10 @@ class Facts(NamedTuple):
 def gather(ctx: Context, since: float | None = None) -> Facts:
     """Return the facts about the runs since the list was last complete, or since `since` (epoch seconds)."""
     questions = ctx.store.ask()
-    runs, start = run_records.window(list(recorder.runs(ctx)), since)
-    tried = _tried(runs, questions.search(), start)
+    recorded = list(recorder.runs(ctx))
+    runs, start = run_records.window(recorded, since)
+    tried = [each for ran in runs for each in ran.tried]
+    tried += _unrecorded(recorded, questions.search(), start)
     now = ctx.clock.now().timestamp()
     began = min([*(ran.opened.at for ran in runs), *(each.began for each in tried)], default=now)
     ended = max([*(ran.last for ran in runs), *(each.ended or now for each in tried)], default=now)
@@ -133,19 +135,24 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     )
 
 
-def _tried(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> list[Tried]:
-    """Return the attempts of `runs`, and those that no record has: of chats, and of runs without a record."""
-    recorded: dict[str, list[float]] = {}
-    for ran in runs:
-        for each in ran.tried:
-            recorded.setdefault(each.task, []).append(each.began)
-    found = [each for ran in runs for each in ran.tried]
+def _unrecorded(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> list[Tried]:
+    """Return the attempts since `start` that no record has: of chats, of runs elsewhere or unrecorded."""
+    recorded = [each for ran in runs for each in ran.tried]
+    claims = {(each.task, each.claimed_at) for each in recorded}
+    # Of records without claims; the clock of this machine may differ from that of the list.
+    moments: dict[str, list[float]] = {}
+    for each in recorded:
+        if each.claimed_at is None:
+            moments.setdefault(each.task, []).append(each.began)
+    found = []
     for task in tasks:
         for attempt in task.attempt_log:
             if not attempt.started_at or not attempt.ended_at:
                 continue
             began, ended = _moment(attempt.started_at), _moment(attempt.ended_at)
-            if ended < start or any(began - 1 <= at <= ended + 1 for at in recorded.get(task.id, ())):
+            if ended < start or (task.id, attempt.started_at) in claims:
+                continue
+            if any(began - 1 <= at <= ended + 1 for at in moments.get(task.id, ())):
                 continue
             found.append(
                 Tried(

@@ -142,7 +142,8 @@ def when(facts: Facts) -> str:
         return f"{began:%d %b}, {began:%H:%M} to {ended:%H:%M}"
     if (ended.date() - began.date()).days == 1:
         return f"Night of {began:%d %b}, {began:%H:%M} to {ended:%H:%M}"
-    return f"{began:%d %b}, {began:%H:%M} to {ended:%d %b}, {ended:%H:%M}"
+    day = "%d %b" if began.year == ended.year else "%d %b %Y"
+    return f"{began.strftime(day)}, {began:%H:%M} to {ended.strftime(day)}, {ended:%H:%M}"
 
 
 def local(at: float) -> datetime:

@@ -240,7 +240,7 @@ class Worker:
         return context, clean.settings
 
     def _attempt(self, context: Context, session: Session, task: Task) -> None:
-        self.tell(Claimed(task.id, task.title, task.attempts + 1))
+        self.tell(Claimed(task.id, task.title, task.attempts + 1, task.claimed_at))
         try:
             ended = agent_attempt.run(context, session, task, self)
         except LeaseLostError as error:

@@ -64,7 +64,7 @@ def machines(ctx: Context) -> Reply:
         at_work = [task for task in mine if task.status == "in_progress"]
         done = sum(task.status == "completed" for task in mine)
         lines.append(f"{quoting.one_line(name, NAME_LENGTH)}: {done} completed, {len(at_work)} in progress")
-        lines += [f"  {task.id} {overview.holder(ctx, task)}" for task in at_work]
+        lines += [f"  {task.id} {overview.holder(task, questions.now)}" for task in at_work]
     turns = [(branch, holder.partition(" ")[0]) for branch, holder in shared.turns()]
     for what, name in turns:
         verb = "merges" if what.startswith("refs/") else "is at it"

@@ -74,6 +74,17 @@ def test_how_long_the_tries_took_is_not_said_of_the_next_one(project: Project, a
     assert "failed 1 of 3 in 1:30, and is tried again: " in agent("report", COLUMNS="200").out
 
 
+def test_work_in_two_years_is_dated_with_them(project: Project, agent: Agent) -> None:
+    lose(agent)
+    ends = [{"started_at": f"{n}-06-15T12:00:00Z", "ended_at": f"{n}-06-15T12:01:00Z"} for n in (2024, 2025)]
+    project.edit_task(attempt_log=[{"number": 1, "outcome": "failed", **each} for each in ends])
+
+    first = agent("report").out.splitlines()[0]
+
+    assert first.startswith("15 Jun 2024, ")
+    assert " to 15 Jun 2025, " in first
+
+
 def test_a_list_that_may_have_no_more_sessions_is_not_said_to_go_on(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "test -f one")
     agent.ok("edit", "--max-sessions", "1")

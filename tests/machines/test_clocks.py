@@ -1,0 +1,74 @@
+"""A machine whose clock is wrong works and reports like any other: the clock of the database decides."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness_lib import timestamps
+from tests.machines.world import Machine, World
+from tests.runs.forking import AHEAD
+
+YEAR = 365 * 24 * 3600
+SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
+
+
+def ends(machine: Machine, code: int, ahead: int, *argv: str) -> list[dict[str, Any]]:
+    """Let a run go on to its end, and return what it says of the tasks that it has worked on."""
+    said = machine.ends(code, "--json", *argv, **{AHEAD: f"{ahead}"})
+    tasks: list[dict[str, Any]] = json.loads(said.stdout.splitlines()[-1])["tasks"]
+    return tasks
+
+
+@pytest.mark.parametrize("ahead", [-YEAR, YEAR])
+def test_each_attempt_is_reported_once(world: World, ahead: int) -> None:
+    one = world.machine("one")
+    task = one.add("Make a", "grep -q done a", do=f"{SAY} ;; write a done")
+    world.trust()
+
+    worked_on = ends(one, 0, ahead)
+
+    assert [(each["id"], each["cost_usd"]) for each in worked_on] == [(task, 0.5)]
+    facts = one.ok("report")["report"]
+    assert (facts["cost"], [each["tries"] for each in facts["done"]]) == (0.5, [1])
+
+
+def test_the_report_of_a_run_has_no_attempt_of_the_list_before(world: World) -> None:
+    one = world.machine("one")
+    world.trust()
+    for name in ("a", "b"):
+        one.add(f"Make {name}", f"grep -q done {name}", do=f"{SAY} ;; write {name} done")
+        ends(one, 0, -YEAR)
+
+    facts = one.ok("report")["report"]
+
+    assert (facts["cost"], [each["title"] for each in facts["done"]]) == (0.5, ["Make b"])
+
+
+def test_a_claim_of_another_machine_is_shown_as_valid_and_not_to_be_recovered(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    task = one.file_task("a")
+    world.trust()
+    one.works()
+
+    shown = two.harness("status", **{AHEAD: f"{YEAR}"}).stdout
+    next_command = json.loads(two.harness("show", task, "--json", **{AHEAD: f"{YEAR}"}).stdout)["next"]
+
+    assert "leased until" in shown
+    assert "its lease ended" not in shown
+    assert next_command == "harness status"
+
+
+def test_a_final_check_is_dated_by_the_clock_of_the_list(world: World) -> None:
+    one = world.machine("one")
+    one.file_task("a")
+    world.trust()
+
+    ends(one, 0, YEAR, "--final-check", "all")
+
+    questions = one.context("looks").store.ask()
+    (task,) = questions.search()
+    assert task.recheck
+    assert timestamps.parse(task.recheck.at or "") <= questions.now

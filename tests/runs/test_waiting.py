@@ -11,7 +11,7 @@ import pytest
 from harness_lib.attempts import target_branch
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Time
 
 
@@ -55,6 +55,28 @@ def test_what_waits_and_conflicts_with_the_users_commit_is_theirs_to_merge(works
     assert "git merge harness/main" in said.stdout
     assert sh(workshop.top, "rev-parse", "main") == mine
     assert sh(workshop.top, "show", "harness/main:two") == "done"
+
+
+def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop, tmp_path: Path) -> None:
+    """`--continue` refuses where the branch has moved, and `--abort` takes away what came in between."""
+    workshop.file_task("one")
+    put(workshop.top / "own", "the user's\n")
+    commit_all(workshop.top, "Own")
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Two", "test -f two", do=f"touch {started}\nwait {go}\nwrite two done")
+    run = workshop.start("-j", "1", until=started)
+    sh(workshop.top, "rebase", "-qi", "HEAD~1", env={"GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"})
+    before = sh(workshop.top, "rev-parse", "main")
+    go.touch()
+
+    assert run.wait() == 9, workshop.printed
+
+    assert sh(workshop.top, "rev-parse", "main") == before
+    assert "a rebase of yours is under way there: end it first" in " ".join(workshop.printed.split())
+    sh(workshop.top, "rebase", "--abort")
+    assert sh(workshop.top, "show", "harness/main:two") == "done"
+    workshop.ends(0)
+    workshop.all_is_well()
 
 
 @pytest.mark.release

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git
 
@@ -39,8 +40,20 @@ def listed(git: Git) -> list[Linked]:
 
 
 def holder(git: Git, branch: str) -> Path | None:
-    """Return the work tree with `branch` (full name) checked out; None without."""
-    return next((each.path for each in listed(git) if each.branch == branch and each.path.is_dir()), None)
+    """Return the work tree that has `branch` (full name) checked out or is rebasing it; None without."""
+    trees = listed(git)
+    found = next((each.path for each in trees if each.branch == branch and each.path.is_dir()), None)
+    return found or next(_rebasing(git, branch, trees), None)
+
+
+def _rebasing(git: Git, branch: str, trees: Sequence[Linked]) -> Iterator[Path]:
+    """Yield those of `trees` with a rebase that moves `branch` when it ends, and also when it is aborted."""
+    # Not by the `.git` of a work tree, which may be an agent's.
+    for own in (git.common_dir, *directories.matching(git.common_dir / "worktrees", "*")):
+        names = (calls.read(own / kind / "head-name") for kind in ("rebase-merge", "rebase-apply"))
+        if os.fsencode(branch) in (name.strip() for name in names):
+            pointer = os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")
+            yield Path(own, pointer).parent if pointer else trees[0].path
 
 
 def is_hidden(git: Git, branch: str) -> bool:

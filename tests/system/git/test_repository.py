@@ -11,7 +11,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import clone_files, status, trees, worktrees
 from harness_lib.system.git.calls import GitError, clean_env, covers
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
+from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, put, sh
 
 
 def test_a_failing_command_says_which_and_why(world: World) -> None:
@@ -167,6 +167,28 @@ def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) ->
     assert Git.open(world.top) == world.git
     (world.top / "sub").mkdir()
     assert Git.open(world.top / "sub") == world.git
+
+
+@pytest.mark.parametrize("how", ["--merge", "--apply"])
+@pytest.mark.parametrize("place", ["top", "linked"])
+def test_a_branch_that_is_being_rebased_has_its_work_tree(
+    world: World, tmp_path: Path, how: str, place: str
+) -> None:
+    """Git lists it as detached, and moves the branch when the rebase ends."""
+    sh(world.top, "branch", "side")
+    commit_all(world.top, "Main", {"tracked.txt": "main\n"})
+    linked = world.top if place == "top" else tmp_path / "linked tree"
+    sh(
+        world.top,
+        *(("switch", "-q", "side") if place == "top" else ("worktree", "add", "-q", str(linked), "side")),
+    )
+    commit_all(linked, "Side", {"tracked.txt": "side\n"})
+
+    sh(linked, "rebase", how, "main", check=False)
+
+    assert worktrees.holder(world.git, "refs/heads/side") == linked
+    sh(linked, "rebase", "--abort")
+    assert worktrees.holder(world.git, "refs/heads/side") == linked
 
 
 @pytest.mark.parametrize("settings", ["--local", "--worktree", "--file=.git/included"])

@@ -32,6 +32,7 @@ def entry():
         "stdin": sys.stdin.read(),
         "cwd": os.getcwd(),
         "pid": os.getpid(),
+        "python": sys.executable,
         "modules": [module.__file__ for module in (json, filelock, rpds)],
     }))
     print("talk", file=sys.stderr)

@@ -79,6 +79,14 @@ def test_a_python_by_version_only_is_enough(launcher: Path, shared: dict[str, st
     assert done.json["argv"] == ["x"], done.err
 
 
+@pytest.mark.skipif(shutil.which("python3", path="/usr/bin:/bin") is None, reason="none without a PATH")
+def test_without_a_path_python_knows_where_it_is(launcher: Path, shared: dict[str, str]) -> None:
+    """As `env -i` starts it: workers and the private environment are started by that path."""
+    done = run("env", "-u", "PATH", launcher, env=shared)
+    assert done.code == 9, done.err
+    assert Path(done.json["python"]).is_file()
+
+
 class Pyenv:
     """A directory as pyenv has it, whose shim notes that it was asked and then starts Python all the same."""
 

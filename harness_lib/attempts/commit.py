@@ -146,22 +146,35 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def _moved_branch(git: Git, task: Task) -> list[str]:
     branch = git.branch()
-    if task.gate is None or branch == task.gate.branch:
+    if task.gate is None or (branch and branch == task.gate.branch):
         return []
     claimed = rescue_refs.branch(git, task)
+    if claimed is None:
+        return [] if branch or task.target else _on_no_branch(git, task)
     if branch == claimed:
         return []
-    tip = git.ref(claimed) if claimed else None
+    tip = git.ref(claimed)
     if tip and git.is_ancestor("HEAD", tip):
         return []
     claimed_on, current = target_branch.short(claimed), target_branch.short(branch)
     there = current if branch else (git.head() or "")[: outcome.SHORT]
-    if claimed and not tip:
-        steps = [typed.git("branch", claimed_on, there)]
+    if tip:
+        steps = [typed.git("checkout", claimed_on), typed.git("merge", there)]
     else:
-        steps = [*([typed.git("checkout", claimed_on)] if claimed else []), typed.git("merge", there)]
+        steps = [typed.git("branch", claimed_on, there)]
     where = f"{task.id} {rechecks.CLAIMED_ON} {claimed_on} and completed on {current}"
     return [f"{where}, so {claimed_on} does not have it. Bring it over: {' && '.join(steps)}"]
+
+
+def _on_no_branch(git: Git, task: Task) -> list[str]:
+    """Return a warning if no branch has the work of `task`: some hosts give an agent a detached HEAD."""
+    commit = outcome.commit_of(task)
+    places = ("refs/heads", "refs/remotes", "refs/tags")
+    if git.lines("for-each-ref", "--count=1", "--contains", commit, *places):
+        return []
+    where = f"{task.id} {rechecks.ON_NO_BRANCH}, as HEAD is detached in {git.top}"
+    keep = typed.git("branch", check.safe_name(task.id), commit[: outcome.SHORT])
+    return [f"{where}: once this work tree is removed, git deletes its commit some day. Keep it: {keep}"]
 
 
 def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:

@@ -76,6 +76,8 @@ def words_of_completed(ended: Ended) -> str:
     if task.completed_commit == task.started_at_commit:
         return f"{task.id} is completed; nothing was committed."
     here = " on this branch only" if rechecks.was_completed_elsewhere(task) else ""
+    if rechecks.was_completed_on_no_branch(task):
+        here = " on no branch"
     files = f", {counted(ended.files, 'file')}" if ended.files is not None else ""
     return f"{task.id} is completed{here} (commit {(task.completed_commit or '')[:12]}{files})."
 

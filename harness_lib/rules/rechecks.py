@@ -66,11 +66,21 @@ def number(texts: Sequence[object]) -> int:
 
 
 CLAIMED_ON = "was claimed on"
+ON_NO_BRANCH = f"{CLAIMED_ON} no branch"
 
 
 def was_completed_elsewhere(task: Task) -> bool:
     """Return whether `task` was completed on another branch than the one that it was claimed on."""
-    return task.is_done and any(f"{task.id} {CLAIMED_ON} " in sentence for sentence in task.look_at)
+    return _was_said(task, CLAIMED_ON)
+
+
+def was_completed_on_no_branch(task: Task) -> bool:
+    """Return whether no branch had the work of `task` when it was completed."""
+    return _was_said(task, ON_NO_BRANCH)
+
+
+def _was_said(task: Task, words: str) -> bool:
+    return task.is_done and any(f"{task.id} {words}" in sentence for sentence in task.look_at)
 
 
 def is_red(task: Task) -> bool:

@@ -191,6 +191,38 @@ def test_what_was_completed_on_another_branch_is_not_completed_on_this_one(
     assert "git checkout other" in warnings[0]
 
 
+def test_what_was_completed_on_no_branch_says_what_keeps_it(project: Project, agent: Agent) -> None:
+    """Work trees of Codex have a detached HEAD: once one is removed, git deletes what only it had."""
+    project.git("checkout", "-q", "--detach")
+    begin(agent, "grep -q work f")
+    said = agent.finishes({"f": "work\n"})
+
+    commit = project.task()["completed_commit"][:12]
+    (sentence,) = said["warnings"]
+    assert said["message"].startswith(f"task-001 is completed on no branch (commit {commit}")
+    assert sentence.endswith(f"git deletes its commit some day. Keep it: git branch task-001 {commit}")
+    assert "another branch" not in agent("status").out
+    project.git("checkout", "-q", "main")
+    assert "[completed on another branch] task-001: One" in agent("status").out
+    assert f"git branch task-001 {commit}" in agent("status").out
+
+    project.git("branch", "task-001", commit)
+    project.git("checkout", "-q", "--detach", "task-001")
+    begin(agent, "grep -q work f")
+    said = agent.ok("finish", "--already-done")
+    assert "no branch" not in str(said), "a branch has it"
+
+
+def test_work_that_was_claimed_on_no_branch_may_get_one(project: Project, agent: Agent) -> None:
+    project.git("checkout", "-q", "--detach")
+    begin(agent, "grep -q work f")
+    project.git("checkout", "-q", "-b", "feature")
+    said = agent.finishes({"f": "work\n"})
+
+    assert said["message"].startswith("task-001 is completed (commit ")
+    assert said["warnings"] == []
+
+
 def test_what_was_finished_on_another_branch_is_not_red_here(
     project: Project, agent: Agent, ctx: Context
 ) -> None:

@@ -6,6 +6,7 @@ need not wait for it. Its work is kept, and its work tree is not touched.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from harness_lib import typed
@@ -18,7 +19,7 @@ from harness_lib.attempts import (
     rescue_refs,
     rollback,
 )
-from harness_lib.core import trust
+from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError
 from harness_lib.rules import arrows, recovery, transitions
@@ -171,6 +172,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
         message = f"ENV_SETUP: the attempt could not be ended: {sentence(reason)} {kept} Then type: {retry}"
         ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", message)), now=tx.now)
         tx.replace(ended)
+        tx.on_commit(partial(ownership.forget_claim, ctx, task))
         tx.log("WARN", f"given up after {TRIES} tries: {message}", session=session.number, task=task.id)
     return ended
 

@@ -9,6 +9,7 @@ run again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
@@ -158,6 +159,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     with ctx.store.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
+        tx.on_commit(partial(ownership.forget_claim, ctx, task))
         for repaired in rechecks.red(tx.search("completed")) if done.repairs is not None else ():
             # Its own check has passed, so it is red no more.
             if rechecks.whole_key(repaired) == rechecks.whole_key(done):

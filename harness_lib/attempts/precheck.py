@@ -5,6 +5,8 @@ Results are kept by command, directory and tree, as long as the worker lives.
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness_lib.attempts import baseline, check, commit, committed, outcome, recheck, rescue_refs
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, trust
@@ -141,4 +143,5 @@ def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
         mine = outcome.require_claim(tx, task)
         begun = transitions.release(mine, now=tx.now, message=halt and halt.words)
         tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
+        tx.on_commit(partial(ownership.forget_claim, ctx, task))
     rescue_refs.drop_before(ctx.git, task)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness_lib import typed
 from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots, target_branch
-from harness_lib.core import quoting, sessions, trust
+from harness_lib.core import ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
@@ -94,6 +96,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
     with ctx.store.transaction("tasks") as tx:
         ended = transitions.fail(outcome.require_claim(tx, task), now=tx.now)
         tx.replace(ended)
+        tx.on_commit(partial(ownership.forget_claim, ctx, task))
         kept = f", the work is kept in {rescue}" if rescue else ", there was no work to keep"
         if intent.outcome == "failed":
             category = intent.category or "TASK_EXEC"
@@ -236,6 +239,7 @@ def fail_without_git(
             begun = transitions.hand_back(begun, verdict.handback)
         ended = transitions.fail(begun, now=tx.now)
         tx.replace(ended)
+        tx.on_commit(partial(ownership.forget_claim, ctx, task))
         is_counted = verdict.ending is not attempts.Ending.REQUEUED
         if is_counted:
             tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)

@@ -35,6 +35,13 @@ def renew(ctx: Context, before: Task, taken: Task) -> None:
         note(ctx, taken, noted.rescue)
 
 
+def forget(ctx: Context, task: Task) -> None:
+    """Drop the note about the claim of `task`, which this worker has ended: a later claim ends no lease."""
+    noted = _noted(ctx)
+    if noted is not None and (noted.task, noted.fence) == (task.id, task.fence):
+        atomic.remove(_file(ctx))
+
+
 def refuse_namesake(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError if a worker of this name holds a task on another machine, whose lease goes on.
 
@@ -63,7 +70,12 @@ def refuse(ctx: Context, questions: Questions) -> None:
     if noted is None:
         return
     name, task = noted.task, questions.task(noted.task)
-    if task is not None and (recovery.is_mine(task, ctx.owner.worker) or task.fence == noted.fence):
+    if task is not None and recovery.is_mine(task, ctx.owner.worker):
+        return
+    if task is not None and task.fence == noted.fence:
+        # The user has ended the attempt, as by accepting its work.
+        if task.status != "in_progress":
+            forget(ctx, task)
         return
     kept = _keep(ctx, noted.rescue)
     atomic.remove(_file(ctx))

@@ -159,6 +159,12 @@ def refuse_late(ctx: Context, questions: Questions) -> None:
         late.refuse(ctx, questions)
 
 
+def forget_claim(ctx: Context, task: Task) -> None:
+    """Remember no more that the caller has claimed `task`, whose attempt it has ended: see `refuse_late`."""
+    if ctx.store.shared is not None:
+        late.forget(ctx, task)
+
+
 def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:
     """Return the error about a claim of another worker: its name, and the end of its lease."""
     who = task.claimed_by or "nobody that this session knows"

@@ -172,3 +172,15 @@ def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World)
 
     assert "finish the interrupted rollback" in one("start").text
     assert one.ok("start")["task"]["id"] == "task-001"
+
+
+def test_a_chat_is_not_late_for_a_task_whose_attempt_it_has_ended(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.add("Make a", "grep -q done a")
+    world.trust()
+    one.works()
+    one.ok("fail", "--message", "no")
+    two.works("a")
+    two.ok("finish")
+
+    assert one("claim", "--json").json["stop"]["reason"] == "done"

@@ -241,6 +241,7 @@ def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str
 
     An existing entry of harness is changed in place: Codex remembers trust by the place of a hook, of
     others' hooks too. `root` are members that the host wants to see at the top.
+    Raises ConfigError: what stands for an event is not a list.
     """
     uninstall(document, keep=by_event)
     for key, value in root.items():
@@ -252,6 +253,8 @@ def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str
         if _is_ours(group[place])
     }
     for event, entry in by_event.items():
+        if not isinstance(hooks.get(event, []), list):
+            raise ConfigError(f"hooks.{event} must be a list")
         if event not in standing:
             hooks.setdefault(event, []).append(entry)
             continue

@@ -16,7 +16,7 @@ EXAMPLE = "harness pause"
 HELP_ORDER = 530
 OFF = (
     "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are. "
-    "harness start, or the next claim, switches them on again."
+    "harness start, claim, add or import switches them on again."
 )
 
 

@@ -33,6 +33,17 @@ def test_a_broken_file_is_left_alone_and_its_line_named(agent: Agent, home: Path
         assert f"line {line}" in agent.ok("hooks", "status", "--agent", name)["message"]
 
 
+@pytest.mark.parametrize("listed", ['"x"', "{}", "null"])
+def test_what_stands_for_an_event_and_is_no_list_is_left_alone_and_named(
+    agent: Agent, home: Path, listed: str
+) -> None:
+    file = put(place(home, "claude"), f'{{"hooks": {{"Stop": {listed}}}}}')
+    before = everything(home)
+    said = agent.fails(3, "hooks", "install", "--agent", "claude")
+    assert f"{file}, hooks.Stop must be a list" in said["message"]
+    assert everything(home) == before
+
+
 def test_a_read_only_file_is_refused(agent: Agent, home: Path) -> None:
     file = put(place(home, "claude"), "{}")
     file.chmod(0o444)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from harness_lib.core import add_tasks, quoting
 from harness_lib.core.import_parse import Draft, Drafts, Wait
@@ -14,12 +14,13 @@ from harness_lib.rules import graph
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
-from harness_lib.task import Task
+from harness_lib.task import State, Task
 from harness_lib.text import counted, first, folded, some
 
 LISTED = 20
 NAMED = 60
 PLACES = 5
+_ALWAYS_SAID = ("title", "description")
 
 Problems = list[tuple[int, str]]
 
@@ -59,7 +60,8 @@ def plan(
     ]
     _refuse(_rings(numbered, tasks), drafts.kind, again)
     planned = [(draft, task) for (_, draft), task in zip(numbered, tasks, strict=True)]
-    notes = (*drafts.notes, *_changes(questions, drafts, known), *_notes(drafts, planned, names))
+    again_named = _Names(questions, drafts.items, here)
+    notes = (*drafts.notes, *_changes(questions, drafts, known, again_named), *_notes(drafts, planned, names))
     return Plan(tuple(tasks), notes, tuple(draft for draft, _ in planned), len(known))
 
 
@@ -77,18 +79,19 @@ def _source(draft: Draft) -> tuple[str, str]:
     return source.get("plan", ""), source.get("key", "")
 
 
-def _changes(questions: Questions, drafts: Drafts, known: dict[int, Task]) -> Iterator[str]:
+def _changes(questions: Questions, drafts: Drafts, known: dict[int, Task], names: _Names) -> Iterator[str]:
     """Yield what the plans say otherwise than when they were imported."""
     changed = []
-    for number, task in known.items():
-        document = drafts.items[number].document
-        new = {name: document.get(name) for name in ("title", "description")}
-        new["check"] = document.get("validation", {}).get("command")
-        old = {"title": task.title, "description": task.description, "check": task.validation.command}
-        # A check that the user has typed stands.
-        names = [name for name in new if new[name] != old[name] and (name != "check" or new[name])]
-        if names and task.status != "completed":
-            changed.append(f"{task.id} ({', '.join(names)})")
+    listed = codec.encode(State(tasks=tuple(known.values())))["tasks"]
+    for (number, task), document in zip(known.items(), listed, strict=True):
+        draft = drafts.items[number]
+        new, old = _said(draft.document), _said(document)
+        # What the plan does not say the user may have typed: it stands.
+        fields = [name for name in new if new[name] != old[name] and (name in _ALWAYS_SAID or new[name])]
+        if not set(_waits(number, draft, names, [])) <= set(task.depends_on):
+            fields.append("after")
+        if fields and task.status != "completed":
+            changed.append(f"{task.id} ({', '.join(fields)})")
     if changed:
         yield (
             f"The plan says it otherwise now, and the list still says it as before: {some(changed, PLACES)}. "
@@ -103,6 +106,15 @@ def _changes(questions: Questions, drafts: Drafts, known: dict[int, Task]) -> It
     ]
     if gone:
         yield f"No longer in the plan: {some(gone, PLACES)}."
+
+
+def _said(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a draft or a task of a list says, by the words of a check list."""
+    check, failure = document.get("validation") or {}, document.get("on_failure") or {}
+    whole = {"check": check.get("command"), "timeout": check.get("timeout_seconds")}
+    whole |= {"max attempts": document.get("max_attempts"), "red first": check.get("red_first")}
+    whole |= {name: check.get(name) for name in ("cwd", "protect")} | {"cleanup": failure.get("cleanup")}
+    return {name: document.get(name) for name in (*_ALWAYS_SAID, "priority")} | whole
 
 
 def _ids(questions: Questions, drafts: list[Draft], spent: tuple[str, ...]) -> list[str]:

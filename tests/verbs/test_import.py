@@ -33,6 +33,26 @@ def test_both_ways_to_go_on_are_named(project: Project, agent: Agent) -> None:
     assert "harness run starts agents itself" in said["message"]
 
 
+def test_a_task_that_the_plan_says_otherwise_now_is_named_with_the_fields_and_left_as_it_is(
+    project: Project, agent: Agent
+) -> None:
+    plain = "  - priority: P1\n  - timeout: 300\n  - max attempts: 3\n  - cwd: .\n  - red first: false\n"
+    agent.ok("import", markdown_plan(project, f"- [ ] A\n  - check: a\n- [ ] B\n  - check: b\n{plain}"))
+    agent.ok("edit", "task-001", "--priority", "P0", "--depends-on", "task-002")
+    before = project.state["tasks"]
+    said = agent.ok("import", str(project.top / "tasks.md"))
+    assert said["warnings"] == []
+
+    other = "- [ ] A\n  - check: aa\n- [ ] B\n  - check: b\n  - after: C\n  - priority: P0\n  - timeout: 5\n"
+    more = "  - cwd: sub\n  - protect: x\n  - cleanup: c\n  - max attempts: 9\n  - red first: true\n"
+    said = agent.ok("import", markdown_plan(project, f"{other}{more}- [ ] C\n  - check: c\n"))
+
+    (warning,) = said["warnings"]
+    changed = "priority, timeout, max attempts, red first, cwd, protect, cleanup, after"
+    assert f"task-001 (check), task-002 ({changed})." in warning
+    assert project.state["tasks"][:2] == before
+
+
 # -- JSON
 
 

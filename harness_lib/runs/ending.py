@@ -25,9 +25,11 @@ from harness_lib.rules.run_state import Spent
 from harness_lib.runs import report_facts, report_text
 from harness_lib.state.api import Questions
 from harness_lib.task import Attempt, RunStop, StopReason, Task
+from harness_lib.text import some
 
 Why = StopReason | RunStop
 Work = list[tuple[Task, tuple[Attempt, ...]]]
+NAMED = 5
 # Notes about branches from runs of earlier versions.
 SEEN = "refs/harness/seen/"
 
@@ -157,10 +159,11 @@ def closed(ctx: Context, why: Why) -> Closed:
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
     answer = rechecked.reply(ctx.store.ask(), why)
-    code, stop = _stopped(why, _waits(ctx))
-    first = [*recovered, rechecked.words(ctx.store.ask(), why or "done")]
+    facts = report_facts.gather(ctx)
+    code, stop = _stopped(why, _waits(ctx) or facts.gone)
+    first = [*recovered, rechecked.words(ctx.store.ask(), why or "done"), *_gone(facts)]
     extra = {**answer.extra, **_extra(ctx, beginning(ctx), Spent())}
-    message = "\n".join(_lines(ctx, first))
+    message = "\n".join(_lines(facts, first))
     return answer._replace(message=message, exit=code, stop=stop, extra=extra)
 
 
@@ -186,9 +189,9 @@ def _waits(ctx: Context) -> str | None:
     return pending_merges.describe(ctx, target_of(ctx)) or publish.waits(ctx)
 
 
-def _stopped(why: Why | None, waits: str | None) -> tuple[Exit, Why | None]:
+def _stopped(why: Why | None, unmerged: object) -> tuple[Exit, Why | None]:
     """Return exit code and stop reason of a run that ended by `why`: it is done when its work is merged."""
-    if why == "done" and not waits:
+    if why == "done" and not unmerged:
         return Exit.DONE, None
     return Exit.STOP, "waiting" if why == "done" else why
 
@@ -203,9 +206,10 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
         why = stop
     but = rechecked.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
     away = rechecked.elsewhere(ctx.git, ctx.store.ask().search("completed"), target_of(ctx))
-    first = [_words(ctx, why, message), but, *away, left_out and f"final check: {left_out}"]
-    report = "\n".join(_lines(ctx, first))
-    code, reason = _stopped(stop, _waits(ctx))
+    facts = report_facts.gather(ctx)
+    first = [_words(ctx, why, message), but, *_gone(facts), *away, left_out and f"final check: {left_out}"]
+    report = "\n".join(_lines(facts, first))
+    code, reason = _stopped(stop, _waits(ctx) or facts.gone)
     questions = ctx.store.ask()
     if stop == "waiting" and not questions.in_progress() and here.next_task(ctx, questions).untrusted:
         code = Exit.REFUSED
@@ -238,9 +242,14 @@ def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:
     return error
 
 
-def _lines(ctx: Context, first: list[str]) -> list[str]:
+def _gone(facts: report_facts.Facts) -> list[str]:
+    """Return the line about finished work that was taken off its branch behind the run."""
+    return [f"The work of {some(facts.gone, NAMED)} is on no branch any more."] if facts.gone else []
+
+
+def _lines(facts: report_facts.Facts, first: list[str]) -> list[str]:
     """Return the report on all runs in question, after the lines `first`."""
-    return report_text.lines(report_facts.gather(ctx), first, width=report_text.columns())
+    return report_text.lines(facts, first, width=report_text.columns())
 
 
 def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:

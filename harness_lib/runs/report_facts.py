@@ -68,7 +68,8 @@ class Facts(NamedTuple):
     `done` is finished work and `others` is all other work; `waiting` are tasks that wait for the decisions.
     `touched` says which task changed which file of its check. `machines` has the number of finished tasks of
     each, if several share the list. `merged` is the last run's branch, `elsewhere` those of others.
-    `again` says what another run would do, and `commands` are for it.
+    `again` says what another run would do, and `commands` are for it. `gone` are the completed tasks whose
+    commits are on no branch.
     """
 
     began: float
@@ -91,6 +92,7 @@ class Facts(NamedTuple):
     commands: tuple[str, ...]
     machines: tuple[tuple[str, int], ...] = ()
     elsewhere: tuple[Merged, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 def gather(ctx: Context, since: float | None = None) -> Facts:
@@ -132,6 +134,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
         commands,
         tuple(sorted(machines.items())),
         tuple(merged[1:]),
+        tuple(task.id for task, other in known.missing if not other),
     )
 
 

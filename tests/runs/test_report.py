@@ -408,6 +408,22 @@ def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(w
     assert "Nothing was lost" in workshop("report").out
 
 
+def test_a_run_whose_work_was_reset_away_behind_it_is_not_done(workshop: Workshop) -> None:
+    """Nor is the next one, until the work is on a branch again."""
+    away = f"git -C {workshop.top} reset -q --hard {workshop.git.head()}"
+    workshop.file_task("f")
+    workshop.add("Two", "test -f g", "--depends-on", "task-001", do=f"write g done\nsh {away}")
+
+    said = workshop.ends(9).stdout
+
+    assert "The work of task-001 is on no branch any more." in " ".join(said.split())
+    assert workshop.ok("report")["report"]["gone"] == ["task-001"]
+    assert json.loads(workshop.ends(9, "--json").stdout)["stop"] == {"reason": "waiting"}
+    commit = workshop.task("task-001")["completed_commit"]
+    sh(workshop.top, "branch", "kept", commit)
+    workshop.ends(0)
+
+
 def test_a_run_that_an_error_has_ended_was_not_stopped_by_the_user(workshop: Workshop) -> None:
     put(workshop.top / "harness-init.sh", "case $PWD in */0) echo no database; exit 1; esac\n")
     workshop.file_task("f")

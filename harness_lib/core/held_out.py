@@ -81,6 +81,10 @@ def read(ctx: Context, words: Sequence[str], check: str | None) -> Material:
     if len(runs) > 1:
         raise UsageError("A held-out check is one command.", "Join them: --hidden 'FIRST && SECOND'")
     paths = [file.path for file in files]
+    for number, path in enumerate(paths):
+        others = (*paths[:number], *paths[number + 1 :])
+        if any(f"{other}/".startswith(f"{path}/") for other in others):
+            raise UsageError(f"Two files would be put at {path!r}.", "Give each a place of its own.")
     if not runs:
         return Material(_of_task(check, paths), files)
     if isinstance(runs[0], Placed):

@@ -159,6 +159,8 @@ def test_an_executable_file_is_run_and_is_in_no_checkout(
         (("held:tests",), "true", "held is not a file"),
         (("held/test_held.py",), "true", "not executable"),
         (("held/test_held.py:../x.py",), "true", "'../x.py' is not a place in the work tree"),
+        (("held/test_held.py:x", "held/test_held.py:./x"), "sh x", "Two files would be put at 'x'"),
+        (("held/test_held.py:x/y", "held/test_held.py:x"), "sh x", "Two files would be put at 'x'"),
         (("held/test_held.py:.git/x",), "true", "not a place"),
         (("true", "false"), "true", "one command"),
         (("held/test_held.py:tests/x.py",), "pytest -q tests/test_a.py", "does not name tests/x.py"),

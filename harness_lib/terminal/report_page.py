@@ -40,6 +40,7 @@ TEXT, LOG_BYTES, MOST_LOGS = 6000, 3000, 3
 LEAST_SECONDS, SHARE = 5.0, 50
 # By this in its first bytes a page of ours is known from a file of the user's.
 GENERATOR, BEGINNING = b'content="harness report"', 512
+_ANOTHER = "Name another file, such as report.html."
 
 
 def write(ctx: Context, path: Path, since: float | None = None, *, live: bool = False) -> Facts:
@@ -62,17 +63,17 @@ def write(ctx: Context, path: Path, since: float | None = None, *, live: bool = 
 
 
 def _require_page(path: Path) -> None:
-    """Raise RefusedError if `path` is a file with anything but such a page in it."""
+    """Raise RefusedError if `path` is a file with anything but such a page in it, or a device or a pipe."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # Opening a pipe would wait for whoever writes into it.
+        raise RefusedError(f"{path} is not a file, so it is not replaced.", _ANOTHER)
     try:
         with path.open("rb") as stream:
             begin = stream.read(BEGINNING)
     except FileNotFoundError:
         return
     if begin and GENERATOR not in begin:
-        raise RefusedError(
-            f"{path} is not a page of harness, so it is not replaced.",
-            "Name another file, such as report.html.",
-        )
+        raise RefusedError(f"{path} is not a page of harness, so it is not replaced.", _ANOTHER)
 
 
 def renewing(ctx: Context, path: Path, watch: Watch) -> Watch:

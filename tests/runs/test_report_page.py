@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -204,6 +205,10 @@ def test_a_file_of_the_users_is_not_replaced_and_a_link_is_followed(workshop: Wo
         assert said.code == 8, said.text
         assert "README.md is not a page of harness" in said.text
     assert (workshop.top / "README.md").read_text() == before
+    pipe = workshop.top.parent / "pipe"
+    os.mkfifo(pipe)
+    assert "is not a file, so it is not replaced" in workshop("report", "--html", str(pipe)).text
+    assert pipe.is_fifo()
     page, link = (workshop.top.parent / name for name in ("page.html", "link.html"))
     page.touch()
     link.symlink_to(page)

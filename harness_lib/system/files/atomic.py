@@ -12,6 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,7 +47,8 @@ def write(
     `durable`: return only when content and name have reached the disk. `whole`: otherwise a power cut leaves
     the old content or the new one, and never a part.
     `last_look` is called right before the renaming; if it raises, the old content remains.
-    Raises OSError; then the old content remains, and the temporary file is gone.
+    Raises OSError, also if a device, a pipe or a socket is there; then the old content remains, and the
+    temporary file is gone.
     """
     if make:
         within(
@@ -54,6 +56,7 @@ def write(
             lambda: write(path, data, durable=durable, whole=whole, mode=mode, last_look=last_look),
         )
         return
+    _require_replaceable(path)
     bits = permissions(path) if mode is None else mode
     temporary, descriptor = _create(path, bits)
     try:
@@ -185,6 +188,14 @@ def permissions(target: Path) -> int:
         return PRIVATE
     # A link has none of its own.
     return PRIVATE if stat.S_ISLNK(info.st_mode) else stat.S_IMODE(info.st_mode)
+
+
+def _require_replaceable(target: Path) -> None:
+    # Renamed over by root, `/dev/null` would be a file, for the whole machine.
+    with suppress(FileNotFoundError):
+        kind = stat.S_IFMT(target.lstat().st_mode)
+        if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+            raise OSError(errno.EINVAL, "It is a device, a pipe or a socket", str(target))
 
 
 def _create(target: Path, mode: int) -> tuple[Path, int]:

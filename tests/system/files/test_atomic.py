@@ -48,6 +48,18 @@ def test_write_makes_and_replaces(tmp_path: Path, durable: bool) -> None:
     assert names(tmp_path) == ["state"]
 
 
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """By root, `/dev/null` would be replaced for the whole machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(OSError, match="a device, a pipe or a socket"):
+        atomic.write(pipe, b"new")
+
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert names(tmp_path) == ["pipe"]
+
+
 class Steps:
     """Stands before the calls that reach the disk, and notes which of them came when, and for what."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 Json = dict[str, Any]
@@ -10,20 +11,31 @@ Piped = Json | str
 
 
 def as_object(piped: Piped) -> Json | None:
-    """Return the JSON object; None if it is not one."""
+    """Return the JSON object; None if it is not one, also for NaN and Infinity, which no host reads."""
     if isinstance(piped, dict):
         return piped
-    value = parse_object(piped)
+    value = parse_object(piped, _STRICT)
     return value if value is None or "\\u" not in piped else writable(value)
 
 
-def parse_object(text: str) -> Json | None:
+def parse_object(text: str, decoder: json.JSONDecoder | None = None) -> Json | None:
     """Return the JSON object in `text`, or None; half surrogate pairs stay as they are, for `writable`."""
     try:
-        value = json.loads(text)
+        value = (decoder or _LENIENT).decode(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(float(text)):
+        message = f"{text} is no number of JSON"
+        raise ValueError(message)
+    return float(text)
+
+
+_LENIENT = json.JSONDecoder()
+_STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def writable(value: Json) -> Json:

@@ -184,6 +184,8 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
 # So many answers in a row without a valid call end the turn: the model will not correct itself.
 _SPOILED_ANSWERS = 3
 _USUAL_FENCE = 3
+# How an answer stops in which the model has said all that it wanted to.
+_WHOLE = frozenset({"end", "tool_calls", "stop_sequence"})
 
 
 def save(runtime: Runtime, native: Json) -> Json:
@@ -198,6 +200,8 @@ def save(runtime: Runtime, native: Json) -> Json:
     if answer.native and message is not None and runtime.session is not None:
         context.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:
+        if answer.stop not in _WHOLE:
+            runtime.notice(f"the answer ended early: {answer.stop}")
         return {"next_state": "done", "output": answer.text}
     calls: list[Json] = []
     for call in answer.calls:

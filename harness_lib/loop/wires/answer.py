@@ -36,6 +36,13 @@ _PASSING = frozenset((
     *("api_error", "overloaded_error", "rate_limit_error", "timeout_error"),
     *("server_error", "rate_limit_exceeded"),
 ))  # fmt: skip
+_LASTING = frozenset((
+    *("authentication_error", "insufficient_quota", "invalid_request_error"),
+    *("not_found_error", "permission_error"),
+))  # fmt: skip
+# Of the errors that are the client's, those that pass by themselves.
+_PASSING_STATUS = frozenset({408, 409, 425, 429})
+_FIRST_OF_SERVERS = 500
 
 
 class Speaker(NamedTuple):
@@ -97,14 +104,26 @@ def is_overflow(message: str, status: int = 0) -> bool:
     return status == _TOO_LARGE or any(words in text for words in _WORDS)
 
 
-def broken_off(error: Json) -> ProviderError:
-    """Return the exception for the error with which a host ends a stream."""
+def may_pass(status: int) -> bool:
+    """Return whether a request that was answered with this HTTP status may succeed later."""
+    return status >= _FIRST_OF_SERVERS or status in _PASSING_STATUS
+
+
+def broken_off(error: Json, *, usually_passes: bool = False) -> ProviderError:
+    """Return the exception for the error with which a host ends a stream.
+
+    `usually_passes`: where its code and type say nothing else.
+    """
     said = error.get("message") or error.get("code") or error.get("type")
     message = f"The provider broke off: {sentence(str(said))}"
     if is_overflow(dumps(error)):
         return ContextError(message)
-    may_pass = {error.get("code"), error.get("type")} & _PASSING
-    return TransientError(message) if may_pass else ProviderError(message)
+    kinds = {str(error.get("code")), str(error.get("type"))}
+    if status := next((int(kind) for kind in kinds if kind.isdecimal()), 0):
+        passes = may_pass(status)
+    else:
+        passes = not kinds & _LASTING if usually_passes else bool(kinds & _PASSING)
+    return TransientError(message) if passes else ProviderError(message)
 
 
 class Answer(NamedTuple):
@@ -139,6 +158,10 @@ class Reader(Protocol):
 
     def feed(self, event: Json) -> Iterator[Shown]:
         """Take an event and yield the events to show. Raises ProviderError if the stream has failed."""
+        ...
+
+    def end(self) -> None:
+        """Take the mark with which hosts of chat completions end a stream."""
         ...
 
     def native(self) -> Json | None:

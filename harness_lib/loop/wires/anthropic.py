@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.piped import Json, parse_object
+from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.sessions.context import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
@@ -81,7 +81,7 @@ def answer(native: Json) -> Answer:
         tokens_out=count(usage.get("output_tokens")),
         tokens_cached=cached,
         tokens_cache_write=written,
-        native=content if whole else None,
+        native=[entry for entry in content if not _is_empty(entry)] if whole else None,
     )
 
 
@@ -117,6 +117,9 @@ class Reader:
         elif kind == "error":
             raise broken_off(as_table(event.get("error")))
 
+    def end(self) -> None:
+        """Do nothing: an event of its own ends an answer."""
+
     def native(self) -> Json | None:
         if not self._ended:
             return None
@@ -148,7 +151,7 @@ class Reader:
         self._finished.append(index)
         if block.get("type") == "tool_use":
             text = "".join(self._arguments.get(index, []))
-            value = parse_object(text) if text.strip() else block.get("input", {})
+            value = as_object(text) if text.strip() else block.get("input", {})
             block["input"] = value if isinstance(value, dict) else {}
             if not isinstance(value, dict):
                 # Invalid arguments are kept as text.
@@ -172,6 +175,13 @@ def _block(entry: object) -> Block | None:
         arguments = entry["partial_json"] if "partial_json" in entry else json.dumps(entry.get("input", {}))
         return Call(str(entry.get("id") or ""), str(entry.get("name") or ""), arguments)
     return None
+
+
+def _is_empty(entry: object) -> bool:
+    """Return whether a block of an answer is text without a word, which the host does not take back."""
+    return (
+        isinstance(entry, dict) and entry.get("type") == "text" and not as_string(entry.get("text")).strip()
+    )
 
 
 def _content(blocks: list[Block]) -> str | list[Json]:

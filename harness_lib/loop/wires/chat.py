@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness_lib.loop.failures import ContextError, ProviderError, TransientError
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.context import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
@@ -16,11 +16,10 @@ from harness_lib.loop.wires.answer import (
     as_string,
     as_table,
     as_tables,
+    broken_off,
     count,
-    is_overflow,
     tools_of,
 )
-from harness_lib.text import sentence
 
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 _VENDOR = "https://api.openai.com/"
@@ -119,20 +118,24 @@ class Reader:
         self._usage: Json = {}
 
     def feed(self, event: Json) -> Iterator[Shown]:
-        if event.get("error"):
-            error = event["error"]
-            message = error.get("message") if isinstance(error, dict) else error
-            kind = ContextError if is_overflow(dumps(error)) else TransientError
-            raise kind(f"The provider broke off: {sentence(str(message))}")
+        error = event.get("error") or (event if event.get("object") == "error" else None)
+        if error:
+            raise broken_off(as_table(error) or {"message": error}, usually_passes=True)
         for key in ("id", "model"):
             self._head.setdefault(key, event.get(key) or "")
         self._usage = as_table(event.get("usage")) or self._usage
         for choice in as_tables(event.get("choices")):
-            yield from self._delta(as_table(choice.get("delta")))
+            # Some hosts that cannot stream send the whole message as one event.
+            yield from self._delta(as_table(choice.get("delta") or choice.get("message")))
             if choice.get("finish_reason"):
                 self._finish = str(choice["finish_reason"])
                 for call in self._finished():
                     yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
+
+    def end(self) -> None:
+        """Take [DONE], which ends an answer also where a host gives no reason."""
+        if self._finish is None and (self._said or self._calls):
+            self._finish = "stop"
 
     def native(self) -> Json | None:
         if self._finish is None:

@@ -81,6 +81,7 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
             event = parse_object(data)
             if event is None:
                 if data.strip() == "[DONE]":
+                    reader.end()
                     break
                 continue
             for shown in reader.feed(event):

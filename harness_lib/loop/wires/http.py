@@ -13,7 +13,7 @@ import httpx2
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.wires.answer import is_overflow, shown
+from harness_lib.loop.wires.answer import is_overflow, may_pass, shown
 from harness_lib.text import sentence
 
 CONNECT_SECONDS = 10.0
@@ -21,7 +21,6 @@ SILENCE_SECONDS = 300.0
 EVENT_LIMIT = 64 * 1024 * 1024
 # The longest answers of any model are a small part of it.
 ANSWER_LIMIT = 256 * 1024 * 1024
-_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 _REFUSED = (
     "Where a field is refused, a line in the provider's .conf may give it another name (max_tokens_field, "
     "reasoning_field, wire); otherwise try another model (--model)."
@@ -182,9 +181,12 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     text = _read(response)
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
-    is_passing = status in _PASSING and _NO_CREDIT not in text
+    is_passing = may_pass(status) and _NO_CREDIT not in text
+    is_too_long = status != httpx2.codes.TOO_MANY_REQUESTS and is_overflow(text, status)
     advice = _ADVICE.get(status, "")
-    if status in _PASSING and not is_passing:
+    if is_too_long and advice == _REFUSED:
+        advice = ""
+    if may_pass(status) and not is_passing:
         advice = "Add credit with the provider, or check its plan (insufficient_quota)."
     if response.is_redirect and (where := response.headers.get("location", "")):
         advice = f"It redirects to {where}; name that address if it is the right one."
@@ -200,9 +202,9 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     message = " ".join(part for part in words if part)
     if status == httpx2.codes.UNAUTHORIZED:
         return UnauthorizedError(message)
-    if is_passing:
-        return TransientError(message, after)
-    return ContextError(message) if is_overflow(text, status) else ProviderError(message)
+    if is_too_long:
+        return ContextError(message)
+    return TransientError(message, after) if is_passing else ProviderError(message)
 
 
 def _without_secrets(text: str, headers: Mapping[str, str]) -> str:

@@ -78,6 +78,11 @@ def refuse_unless(condition: object, message: str) -> None:
         raise Refused(message)
 
 
+def _refuse_constant(name: str) -> None:
+    message = f"the request is no JSON: {name}"
+    raise AssertionError(message)
+
+
 def check_name(name: str) -> None:
     """Raise Refused for a name of a tool that no host takes, be it offered or in what was said."""
     refuse_unless(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name), f"name does not match the pattern: {name!r}")
@@ -161,7 +166,7 @@ class Handler(Quiet):
         return {"error": {"message": message, "type": "invalid_request_error"}}
 
     def do_POST(self) -> None:
-        body = json.loads(self.body())
+        body = json.loads(self.body(), parse_constant=_refuse_constant)
         step = self.server.next_step(body, {name.lower(): value for name, value in self.headers.items()})
         try:
             self.check(body)

@@ -129,7 +129,7 @@ def test_what_will_not_pass_is_asked_once(follow: Follow, wire: Wire, status: in
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 524, 529])
 def test_what_may_pass_is_asked_again_until_it_has(follow: Follow, wire: Wire, status: int) -> None:
     _, _, ending = follow(wire, Step(status=status), Step(status=status), say("At last."))
     assert ending == Ending("At last.", failed=False)

@@ -19,7 +19,7 @@ from harness_lib.hs import session_store
 from harness_lib.loop import runtime, turn
 from harness_lib.loop.failures import TransientError
 from harness_lib.loop.turn import Ending
-from harness_lib.loop.wires import http
+from harness_lib.loop.wires import chat, http
 from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment
@@ -32,6 +32,7 @@ PASSING: dict[str, Json] = {
     "responses": {"type": "error", "code": "server_error", "message": "Too much."},
 }
 LASTING: dict[str, Json] = {
+    "chat": {"error": {"code": 402, "message": "Not this."}},
     "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": "Not this."}},
     "responses": {"type": "response.failed", "response": {"error": {"code": "bad", "message": "Not this."}}},
 }
@@ -46,7 +47,6 @@ def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(
     assert not (project / "ran").exists()
 
 
-@pytest.mark.parametrize("wire", [ANTHROPIC, RESPONSES], ids=lambda wire: wire.name)
 def test_an_error_in_a_stream_that_will_not_pass_is_said(follow: Follow, wire: Wire) -> None:
     _, server, ending = follow(wire, Step(uses=CALL, inserted=(LASTING[wire.name],)))
     assert ending.failed
@@ -303,7 +303,17 @@ def test_a_time_without_end_is_refused(follow: Follow, wire: Wire) -> None:
     endless = Use("bash", raw='{"command": "echo x", "timeout": 1e999}')
     run, _, ending = follow(wire, Step(uses=(endless,)), say("Done."))
     assert ending == Ending("Done.", failed=False)
-    assert "timeout must be a number" in results_of(run)[0]
+    assert "are not a JSON object" in results_of(run)[0]
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_no_json_has_reaches_no_host(follow: Follow, wire: Wire, number: str) -> None:
+    """A host cannot read the request that repeats it, so the session could never go on."""
+    odd = Use("bash", raw=f'{{"command": "echo x", "other": {number}}}')
+    run, server, ending = follow(wire, Step(uses=(odd,)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert "are not a JSON object" in results_of(run)[0]
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("number", [{"index": 0}, {}], ids=["alike", "not at all"])
@@ -331,3 +341,71 @@ def test_arguments_that_are_no_text_but_an_object_count(follow: Follow) -> None:
 def test_what_is_said_in_another_field_or_in_parts_is_the_answer(follow: Follow, delta: Json) -> None:
     _, _, ending = follow(CHAT, Step(inserted=(chunk(**delta),)))
     assert ending.output.strip() == "I will not."
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        # It has no finish_reason, or none that says something; [DONE] is the end.
+        chunk(content="Done."),
+        {
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": ""}
+            ]
+        },
+    ],
+    ids=["no reason", "a whole message"],
+)
+def test_done_is_the_end_of_an_answer_without_a_reason(in_process: None, last: Json) -> None:  # noqa: ARG001
+    reader = chat.Reader()
+    list(reader.feed(last))
+    assert reader.native() is None
+    reader.end()
+    assert chat.answer(reader.native() or {}).text == "Done."
+
+
+def test_done_behind_nothing_is_no_answer() -> None:
+    reader = chat.Reader()
+    list(reader.feed(chunk(role="assistant", content="")))
+    reader.end()
+    assert reader.native() is None
+
+
+@pytest.mark.parametrize(
+    "error", [{"object": "error", "message": "Too much.", "code": 500}, {"error": {"code": [], "type": {}}}]
+)
+def test_an_error_of_any_shape_is_one(error: Json) -> None:
+    with pytest.raises(TransientError):
+        list(chat.Reader().feed(error))
+
+
+@pytest.mark.parametrize(
+    ("wire", "stop", "said"),
+    [
+        (ANTHROPIC, "max_tokens", "length"),
+        (ANTHROPIC, "refusal", "refusal"),
+        (CHAT, "content_filter", "content_filter"),
+        (RESPONSES, "length", "length"),
+    ],
+)
+def test_an_answer_that_ended_early_is_said_to_have(
+    follow: Follow, tmp_path: Path, wire: Wire, stop: str, said: str
+) -> None:
+    log = tmp_path / "log"
+    _, _, ending = follow(wire, Step("So far", stop=stop), HARNESS_LOG=str(log))
+    assert ending == Ending("So far", failed=False)
+    assert log.read_text(encoding="utf-8") == f"hs: the answer ended early: {said}\n"
+
+
+def test_an_empty_text_of_an_answer_is_not_sent_back(follow: Follow) -> None:
+    """Its host refuses it, so the session could never go on."""
+    empty: tuple[Json, ...] = (
+        {"type": "content_block_start", "index": 9, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_stop", "index": 9},
+    )
+    _, server, ending = follow(ANTHROPIC, Step(thinking="so", uses=CALL, inserted=empty), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert [block["type"] for block in server.requests[1]["messages"][1]["content"]] == [
+        "thinking",
+        "tool_use",
+    ]

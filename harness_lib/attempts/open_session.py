@@ -110,10 +110,11 @@ def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
     return sessions.is_live(session, questions, ctx) and session.number <= questions.session_count
 
 
-def open_session(ctx: Context) -> Opened:
+def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     """Open and count a session for this worker, after ending one of its own that is halted or half open.
 
     A conversation that comes back continues its own session, and nothing in it is recovered.
+    `for_user`: the limit of sessions does not hold for it, and it uses none up where its number is free.
     """
     project.require_writable_git(ctx, ctx.git)
     project.hide(ctx)
@@ -124,7 +125,7 @@ def open_session(ctx: Context) -> Opened:
     # A database then uses its connection for what follows.
     del questions
     merged = chat.look(ctx) if has_proposed else ()
-    opened = _open(ctx, *(_caller(ctx, ctx.store.ask()) if merged else caller))
+    opened = _open(ctx, *(_caller(ctx, ctx.store.ask()) if merged else caller), for_user)
     return opened._replace(recovered=(*merged, *opened.recovered))
 
 
@@ -134,10 +135,10 @@ def _has_proposed(ctx: Context, questions: Questions) -> bool:
     return is_chat and any(task.halt_kind == "MERGE" for task in questions.halted())
 
 
-def _open(ctx: Context, goes_on: bool, is_known: bool) -> Opened:  # noqa: FBT001
+def _open(ctx: Context, goes_on: bool, is_known: bool, for_user: bool) -> Opened:  # noqa: FBT001
     if goes_on:
         return go_on(ctx)
-    session, stop, warnings = _take(ctx)
+    session, stop, warnings = _take(ctx, for_user=for_user)
     if session is None:
         return Opened(None, stop, warnings=warnings)
     warnings += rescue_refs.sweep(ctx)
@@ -191,7 +192,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     return stop
 
 
-def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
+def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.store.transaction("tasks") as tx:
         halted = sessions.mine(tx, ctx)
@@ -200,7 +201,9 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
             sessions.close(tx, halted)
         sessions.fold_dead(tx, ctx)
         sessions.record_blocked(tx, tx.session_count)
-        stop = _nothing_to_do(tx) or (tx.sessions_spent() if again is None else None)
+        if for_user and ctx.store.shared is None and all(s.number != tx.session_count for s in tx.sessions()):
+            again = tx.session_count
+        stop = _nothing_to_do(tx) or (tx.sessions_spent() if again is None and not for_user else None)
         if stop == "waiting" and not tx.concurrent:
             sessions.refuse_other(tx, ctx)
         if stop is not None:

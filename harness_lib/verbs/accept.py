@@ -227,7 +227,7 @@ def _complete(ctx: Context, task_id: str, merge: Merge | None, into: str | None)
         own.target, own.merging = into or target_branch.waiting(own.target), Merging("branch")
         publish.begin(own)
     sessions.refuse_other(own.store.ask(), own)
-    opened = open_session.open_session(own)
+    opened = open_session.open_session(own, for_user=True)
     if opened.session is None:
         return None
     place = worker_worktrees.directory_of(own, own.owner.worker)

@@ -187,6 +187,19 @@ def test_work_that_fails_what_is_held_out_is_not_merged_and_its_agent_sees_nothi
 # -- `harness run --review`: finished work waits until the user has looked at it
 
 
+def test_an_answer_of_the_user_uses_up_no_session(workshop: Workshop) -> None:
+    ids = [workshop.file_task(name) for name in ("a", "b", "c")]
+    workshop.ok("edit", "--max-sessions", "1")
+    workshop.ends(9, "--review")
+
+    for each in ids:
+        assert f"{each} is completed" in workshop.ok("accept", each)["message"]
+
+    assert workshop.state["session_count"] == 1
+    assert not workshop.state["sessions"]
+    workshop.nothing_is_left_over()
+
+
 def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -> None:
     """The second of three tasks comes after the first. One is accepted, one goes back; no attempt is lost.
 

@@ -55,6 +55,27 @@ def test_an_answer_that_is_none_of_the_protocol_is_told_in_a_line(
     assert answer.code == 0
 
 
+@pytest.mark.parametrize(
+    ("written", "replaced", "result"),
+    [
+        # Python's json writes it, and no host reads the request that offers the tool.
+        ('{"type": "object"}', '{"type": "object", "default": float("nan")}', "2025-06-18 None"),
+        ('{"content": [{"type": "text", "text": f"{PROTOCOL} {authorization}"}]}',
+         '{"content": [], "structuredContent": {"a": 1}}', '{"a":1}'),
+    ],
+    ids=["NaN in a schema", "nothing but structured content"],
+)  # fmt: skip
+def test_what_a_server_says_in_its_own_way_is_understood(
+    done: Done, home: Path, project: Path, written: str, replaced: str, result: str
+) -> None:
+    text = (SERVERS / "old_mcp_server.py").read_text(encoding="utf-8")
+    assert written in text
+    server = write(project / "server.py", text.replace(written, replaced))
+    write_servers(home / ".harness", own={"command": sys.executable, "args": [str(server)]})
+    done(use("mcp__own__spoken"), say("Done."))
+    assert [body for name, body in bodies(session_of(home)) if "tool" in name] == [f"{result}\n"]
+
+
 def test_all_servers_that_are_not_known_are_started_together(go: Go, home: Path, project: Path) -> None:
     # Each begins when the other is there: one after the other, the first would be waited for in vain.
     os.mkfifo(project / "met")

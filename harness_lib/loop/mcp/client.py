@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp
 import pydantic
+import pydantic_core
 from mcp import types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -25,7 +26,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from harness_lib.loop import disk
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server, expanded
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.tools import builtin
 from harness_lib.text import sentence
 
@@ -164,6 +165,8 @@ class Connections:
                 await self._end(server.name)
             raise
         parts = [_text(block) for block in done.content]
+        if not parts and done.structured_content is not None:
+            parts = [dumps(done.structured_content)]
         return "\n".join(parts), bool(done.is_error)
 
     async def _client(self, server: Server) -> mcp.Client:
@@ -231,7 +234,10 @@ def _spec(tool: types.Tool) -> Json:
     return {
         "name": tool.name,
         "description": tool.description or tool.title or "",
-        "input_schema": tool.input_schema,
+        # A default that is NaN is not JSON, and hosts refuse the whole request.
+        "input_schema": pydantic_core.from_json(
+            pydantic_core.to_json(tool.input_schema, inf_nan_mode="null")
+        ),
         "reads": reads,
     }
 

@@ -70,8 +70,9 @@ class Hosted(NamedTuple):
         return self.description
 
     def ready(self, runtime: Runtime) -> bool:
-        """Return whether there is a key or a login for it."""
-        if any(map(runtime.env.get, self.ready_by)):
+        """Return whether there is a key or a login for it; one whose `.conf` names neither needs none."""
+        needs_nothing = self.values.get("url") and not (self.key or self.values.get("auth"))
+        if needs_nothing or any(map(runtime.env.get, self.ready_by)):
             return True
         credential = keys.first(runtime, self.name)
         expires = disk.number(str(credential.get("expires_at")))

@@ -27,6 +27,7 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, edit_file
 
 _SHOWN_LINES = 30
+_SHOWN_COLUMNS = 1000
 _PRINTED_LINES = 8
 _SPENT = ("tokens_in", "tokens_out", "cost")
 # The input with which a tool ran, and its result.
@@ -179,14 +180,23 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
         if name == "bash" and "command" in tool_input
         else [f"{k}={v}" for k, v in tool_input.items()]
     )
-    lines = result.text.splitlines()
-    more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
-    shown = [f"  {line}" for text in head for line in text.splitlines()]
-    text = "\n".join(
-        [f"--- {name} ---", *shown, *lines[:_SHOWN_LINES], *more, *(["(error)"] if result.error else [])]
-    )
+    shown = [f"  {line}" for line in _beginning([line for text in head for line in text.splitlines()])]
+    failed = ["(error)"] if result.error else []
+    text = "\n".join([f"--- {name} ---", *shown, *_beginning(result.text.splitlines()), *failed])
     runtime.log(text)
     runtime.stream.emit("tool_output", text=text)
+
+
+def _beginning(lines: list[str]) -> list[str]:
+    """Return the first of `lines`, and of each the beginning; people read no more while it runs."""
+    more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
+    return [
+        *(
+            f"{line[:_SHOWN_COLUMNS]}..." if len(line) > _SHOWN_COLUMNS else line
+            for line in lines[:_SHOWN_LINES]
+        ),
+        *more,
+    ]
 
 
 def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:

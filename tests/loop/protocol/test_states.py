@@ -276,6 +276,12 @@ def test_of_a_long_result_thirty_lines_are_shown_and_an_error_is_marked(go: Go) 
     assert second.startswith("  path=none\n")
 
 
+def test_of_a_long_call_and_a_long_line_the_beginning_is_shown(go: Go) -> None:
+    _, answer = go(use("bash", command=":\n" * 32 + "printf %5000d 1"), say("Done."))
+    shown = answer.err.split("--- bash ---\n")[1].splitlines()
+    assert shown == ["  :"] * 30 + ["  ... (3 more lines)", f"{' ' * 1000}..."]
+
+
 def test_the_file_begins_anew_with_each_request(go: Go, home: Path) -> None:
     copy = f'#!/bin/sh\ncp "$HARNESS_SESSION/.stream" "{home}/$HARNESS_STAGE"\ncat\n'
     write(home / ".harness/hooks.d/tool_done/90-copy", copy, 0o755)

@@ -70,10 +70,24 @@ class Hook:
             workers=facts.workers(own, "" if legacy else self.session_id, self.env),
             trouble=trouble,
             counter=facts.counter(self.root, who) if who else None,
-            program=data_home.launcher() or "harness",
+            program=_program(self.env),
             root=self.root,
             shared=os.path.exists(os.path.join(self.root, find_root.PRIVATE_DIR, find_root.LINK)),
         )
+
+
+def _program(env: Mapping[str, str]) -> str:
+    """Return what to type for `harness`: its path as the page of the skill has it, through links, too.
+
+    Claude Code lets commands run without asking that begin as the page says.
+    """
+    folder = os.path.dirname(os.path.dirname(sys.argv[0]))
+    is_plugin = env.get("CLAUDE_PLUGIN_ROOT") and os.path.basename(os.path.dirname(folder)) != "skills"
+    for place in (os.path.join(folder, "skills", "harness") if is_plugin else folder, folder):
+        program = os.path.join(place, "bin", "harness")
+        if os.path.isfile(program) and os.path.realpath(program) == data_home.LAUNCHER:
+            return os.path.abspath(program)
+    return data_home.launcher() or "harness"
 
 
 def _stop(hook: Hook) -> Answer:

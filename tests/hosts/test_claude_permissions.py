@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -17,23 +18,28 @@ ASKED = "requires approval"
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("way", ["skill", "plugin"])
+@pytest.mark.parametrize("way", ["skill", "skill of several agents", "plugin"])
 def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, published: Path, way: str) -> None:
-    """From `start` to the final check, beyond a stop that was refused."""
+    """From `start` to the final check, beyond a stop that was refused; `skills` links what several share."""
     flags = ["--plugin-dir", str(published)]
-    if way == "skill":
-        machine.skills.mkdir(parents=True)
-        (machine.skills / "harness").symlink_to(published)
+    if way != "plugin":
+        agents = ("claude-code", "codex") if "several" in way else ("claude-code",)
+        machine.skills_add(published, "-g", agents=agents)
         flags = []
     machine.add("Read it", "--validate", "test -f README.md")
     heard: list[str] = []
 
     def works(request: Request) -> Script:
         harness = launcher(request.everything)
-        for command in ("status", "start", "claim", 'checkpoint task-001 1/1 "I have read it"'):
+        for command in ("status", "start"):
             request = yield request.shell(f"{harness} {command}")
             heard.append(request.last)
         request = yield Say(TIRED)
+        # As the hook says it, with its path.
+        request = yield request.shell(re.findall(r"Type: (.+)", request.last)[-1])
+        heard.append(request.last)
+        request = yield request.shell(f'{harness} checkpoint task-001 1/1 "I have read it"')
+        heard.append(request.last)
         for command in ("finish task-001", "validate --all --committed"):
             request = yield request.shell(f"{harness} {command}")
             heard.append(request.last)

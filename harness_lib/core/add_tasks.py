@@ -57,7 +57,7 @@ def spent_ids(ctx: Context) -> tuple[str, ...]:
 
 def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:
     """Return the next free `task-NNN`, after the highest number in use or `spent`."""
-    numbers = [int(match[1]) for name in spent if (match := re.fullmatch(r"task-(\d+)", name))]
+    numbers = [int(match[1]) for name in spent if (match := re.fullmatch(r"task-([0-9]+)", name))]
     return f"task-{max(questions.highest_number(), *numbers, 0) + 1:03d}"
 
 

@@ -142,7 +142,7 @@ class Answers(Questions):
         return tuple(self._index().titles.get(folded(title), ()))
 
     def highest_number(self) -> int:
-        matches = (re.fullmatch(r"task-(\d+)", task.id) for task in self.state.tasks)
+        matches = (re.fullmatch(r"task-([0-9]+)", task.id) for task in self.state.tasks)
         return max((int(match[1]) for match in matches if match), default=0)
 
     def rings(self) -> Mapping[str, str]:

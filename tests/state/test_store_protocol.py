@@ -307,7 +307,7 @@ def test_a_dependency_may_be_named_twice(store: api.Store) -> None:
 
 def test_only_our_own_names_of_tasks_are_counted_on(store: api.Store) -> None:
     with store.transaction() as tx:
-        tx.add([Task(name) for name in ("7", "old-task-8", "task-task-9", "task-x")])
+        tx.add([Task(name) for name in ("7", "old-task-8", "task-task-9", "task-x", "task-\u0663")])
     assert store.ask().highest_number() == 2
 
 

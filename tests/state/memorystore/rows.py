@@ -233,7 +233,8 @@ class RowsAnswers(Questions):
 
     def highest_number(self) -> int:
         heads = (name.partition("task-") for name in self.rows.tasks)
-        return max((int(tail) for head, _, tail in heads if not head and tail.isdecimal()), default=0)
+        numbers = [tail for head, _, tail in heads if not head and tail.isascii()]
+        return max((int(tail) for tail in numbers if tail.isdecimal()), default=0)
 
     def rings(self) -> Mapping[str, str]:
         return graph.cycle_members(self.rows.tasks.values())

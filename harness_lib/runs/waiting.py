@@ -17,6 +17,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, BusyError, HarnessError
 from harness_lib.rules.events import Away, Event, Idle, Notice
 from harness_lib.system import os_errors
+from harness_lib.text import sentence
 
 SECONDS = 30 * 60.0
 AGAIN_SECONDS = 2.0
@@ -48,7 +49,7 @@ class Waiting:
         now = self._clock.monotonic()
         if self._since is None:
             self._since = now
-            self._tell(f"{why(error)} {SAID}")
+            self._tell(f"{sentence(why(error))} {SAID}")
         if now - self._since > SECONDS:
             raise error
 

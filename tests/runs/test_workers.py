@@ -125,7 +125,7 @@ def test_trouble_of_the_machine_is_waited_for_and_halts_no_task(
     said = workshop.ends(0, PATH=path)
 
     assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
-    assert said.stdout.count("The run waits up to half an hour.") == 1
+    assert said.stdout.count(". The run waits up to half an hour.") == 1
     workshop.nothing_is_left_over()
 
 

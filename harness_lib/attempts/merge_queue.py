@@ -60,6 +60,8 @@ def merge(
     the merged tree).
     """
     git = ctx.git
+    if clones.has_clone(git):
+        look_at = (*look_at, *rescue_refs.keep_own_files(ctx, task))
     with locks.hold(git):
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
@@ -69,8 +71,6 @@ def merge(
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)
-    if clones.has_clone(git):
-        rescue_refs.keep_own_files(ctx, task)
     return _hand_over_or_merge(ctx, session, task, oid)
 
 

@@ -61,19 +61,22 @@ def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) 
     return trees.edited(git, head, alone) if alone else None
 
 
-def keep_own_files(ctx: Context, task: Task) -> None:
-    """Keep what the attempt of a run has written into files of harness itself, which no commit of it has."""
+def keep_own_files(ctx: Context, task: Task) -> list[str]:
+    """Keep what the attempt of a run has written into files of harness itself, which no commit of it has.
+
+    Return a sentence about it, if there is some.
+    """
     git, base = ctx.git, task.started_at_commit
     # Few have such a file, and a look at the whole work tree takes several processes.
     if base is None or not any(os.path.lexists(git.top / path) for path in ctx.excluded_paths):
-        return
+        return []
     with locks.hold(git):
         tree = snapshot.capture(git)
         own = [path for path in trees.difference(git, base, tree) if covers(ctx.excluded_paths, path)]
         if not own:
-            return
+            return []
         ref = keep(git, attempt_ref(task, "-own"), tree, git.head(), f"files of harness that {task.id} wrote")
-    ctx.say(f"{task.id} wrote {some_quoted(own, NAMED)}, which no attempt commits; kept: {show_command(ref)}")
+    return [f"wrote {some_quoted(own, NAMED)}, which no attempt commits ({show_command(ref)})"]
 
 
 def before_subject(root: Path) -> str:

@@ -64,6 +64,9 @@ def test_what_agents_write_into_files_of_harness_is_kept_and_in_no_commit(
     for number, name in enumerate("abc", 1):
         for own in OWN:
             assert sh(workshop.top, "show", f"refs/harness/rescue/task-00{number}/1-own:{own}") == name
+        (said,) = workshop.task(f"task-00{number}")["look_at"]
+        assert "'harness-init.sh'" in said
+        assert f"harness rescue show task-00{number}/1-own" in said
     assert (workshop.top / "harness.toml").read_text() == "[run]\njobs = 4\n"
 
 

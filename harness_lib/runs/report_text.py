@@ -62,7 +62,10 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     room = sum(map(len, rows)) + len(done)
     if not whole:
         # Beside the head there are an empty line, two headings, what waits, and the last line.
-        room = MOST_LINES - len(head) - bool(rows or done) - bool(rows) - bool(done) - len(waiting) - 1
+        beside = bool(rows or done) + bool(rows) + bool(done) + len(waiting) + 1
+        # Below each heading there is a line.
+        head = head[: MOST_LINES - beside - bool(rows) - bool(done)]
+        room = MOST_LINES - len(head) - beside
     shown = _fitting(rows, max(1, room - min(LEAST_DONE, len(done))))
     body = [*(["", "LOOK AT"] if rows else [""] if done else []), *shown, *waiting]
     if done:

@@ -89,6 +89,14 @@ def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
 
 
 @given(FACTS)
+def test_a_beginning_that_fills_the_screen_is_cut(facts: Facts) -> None:
+    lines = report_text.lines(facts, ["why it has ended " * 20] * report_text.MOST_LINES)
+
+    assert len(lines) <= report_text.MOST_LINES
+    assert ("LOOK AT" in lines, lines[-1].startswith("AGAIN: ")) == (bool(facts.decisions), True)
+
+
+@given(FACTS)
 def test_of_many_branches_a_screen_says_what_was_merged_into_some_and_names_the_others(facts: Facts) -> None:
     merged = Merged("release", "a" * 40, "b" * 40, 1, Size(1, 1, 0))
     facts = facts._replace(merged=merged, elsewhere=(merged,) * report_text.MOST_LINES)

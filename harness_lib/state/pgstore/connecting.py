@@ -41,9 +41,26 @@ _LOOK = (
     "the database exists: postgresql://USER@HOST/DATABASE, with the password in ~/.pgpass."
 )
 _PROVE = (
-    "A server elsewhere must prove its name. Where the machine does not know who signed its certificate, put "
-    "the CA certificate of your service into ~/.postgresql/root.crt."
+    "A server elsewhere must prove its name, by a certificate that is valid today. Where the machine does "
+    "not know who signed it, put the CA certificate of your service into ~/.postgresql/root.crt."
 )
+_ENCRYPT = (
+    "A server elsewhere must encrypt the connection: switch SSL on there, or, in a network that you trust, "
+    "add ?sslmode=disable to the address."
+)
+_LOGIN = (
+    "The server is there, but does not let this user in from here. See that ~/.pgpass has the password "
+    "(HOST:PORT:DATABASE:USER:PASSWORD, with chmod 600), then ask whoever runs the server."
+)
+# What libpq and servers say, and the hint for it; `_LOOK` for anything else.
+_HINTS = {
+    "certificate": _PROVE,
+    "does not support SSL": _ENCRYPT,
+    "password": _LOGIN,
+    "authentication failed": _LOGIN,
+    "pg_hba.conf": _LOGIN,
+    "not permitted to log in": _LOGIN,
+}
 
 
 def checked(url: str, name: str = "list") -> str:
@@ -164,7 +181,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
         why = _words(error)
-        hint = _PROVE if "certificate" in why else _LOOK
+        hint = next((hint for sign, hint in _HINTS.items() if sign in why), _LOOK)
         raise AwayError(f"{shown(url)} cannot be reached{so}: {why}", hint) from error
     except psycopg.Error as error:
         raise EnvSetupError(

@@ -42,6 +42,7 @@ from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State, Task
+from harness_lib.text import sentence
 
 Read = TypeVar("Read")
 
@@ -116,7 +117,7 @@ class PgStore(Mirrored):
         except HarnessError:
             raise error from None
         now = self._clock.now()
-        return Answers(state, now, (f"{error.message} {self._mirror.age(now)}",))
+        return Answers(state, now, (f"{sentence(error.message)} {self._mirror.age(now)}",))
 
     def ask_to_change(self) -> api.Questions:
         """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""

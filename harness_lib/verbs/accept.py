@@ -30,6 +30,7 @@ from harness_lib.state.api import Tx
 from harness_lib.system import flock
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers
+from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.task import Merge, Session, Task
 from harness_lib.terminal.render import Screen
@@ -70,6 +71,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
     _require_kept(ctx, task)
+    into = None if task.status == "in_progress" else _target(ctx, task)
     # Before anything is noted: what is accepted and cannot be checked would wait for nobody any more.
     trust.require(ctx, ctx.store.ask())
     trust.require_own(ctx, task)
@@ -91,7 +93,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return _reply(current, Exit.DONE, words)._replace(next=command)
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
-    return _merged(ctx, current, merge)
+    return _merged(ctx, current, merge, into)
 
 
 def _require_kept(ctx: Context, task: Task) -> None:
@@ -109,9 +111,8 @@ def _require_kept(ctx: Context, task: Task) -> None:
     )
 
 
-def _merged(ctx: Context, task: Task, merge: Merge | None) -> Reply:
-    """Complete the accepted `task` here, and say where its work is if that is not the branch here."""
-    into = _target(ctx, task)
+def _merged(ctx: Context, task: Task, merge: Merge | None, into: str | None) -> Reply:
+    """Complete the accepted `task` on the branch `into`, or here, and say where its work is if not here."""
     reply = _ended(task, _complete(ctx, task.id, merge, into))
     if into is None or reply.exit is not Exit.DONE:
         return reply
@@ -120,15 +121,33 @@ def _merged(ctx: Context, task: Task, merge: Merge | None) -> Reply:
 
 
 def _target(ctx: Context, task: Task) -> str | None:
-    """Return the branch that the run of `task` was for, if it is there, and another one than the one here."""
+    """Return the branch that the run of `task` was for, if it is there, and another one than the one here.
+
+    Raises RefusedError if machines share the list, and no branch here belongs to it.
+    """
     into = task.handback.target if task.handback else None
-    git = ctx.main
-    if into is None or ctx.store.shared is not None or not into.startswith(target_branch.HEADS):
+    git, here = ctx.main, ctx.main.branch()
+    if into is None or not into.startswith(target_branch.HEADS):
         return None
-    here = git.branch()
+    if ctx.store.shared is not None:
+        return _target_of_machines(git, here, into)
     if here is not None and into in (here, target_branch.waiting(here)):
         return None
     return into if git.ref(into) or git.ref(target_branch.waiting(into)) else None
+
+
+def _target_of_machines(git: Git, here: str | None, into: str) -> str | None:
+    """Do what `_target` does, where machines collect the work for a branch of the remote on `into`."""
+    there = into.replace(target_branch.WAITING, target_branch.HEADS, 1)
+    for branch in filter(None, (here, there)):
+        found = target_branch.upstream(git, branch)
+        if found is not None and found[1] == there:
+            return None if branch == here else branch
+    name = target_branch.short(there)
+    raise RefusedError(
+        f"The run of this work was for {name}, and no branch here belongs to that. Nothing was changed.",
+        f"Go there first: {typed.git('switch', name)}",
+    )
 
 
 def _looked(ctx: Context, task: Task) -> Reply:

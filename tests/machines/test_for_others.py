@@ -393,6 +393,29 @@ def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World)
     assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a") == "a"
 
 
+def test_accepted_work_goes_to_the_branch_of_its_run_or_nowhere(world: World) -> None:
+    """Whatever is checked out where the user types; a machine without the branch says how to get it."""
+    for name in ("seed", "remote.git"):
+        sh(world.place / name, "branch", "release", "main")
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task("a"), one.file_task("b")]
+    world.trust()
+    sh(one.top, "switch", "-q", "release")
+    one.ends(9, "--review")
+    sh(one.top, "switch", "-q", "main")
+
+    said = one.ok("accept", tasks[0], HARNESS_TRUST="1")["message"]
+    assert "It is on release, the branch of its run." in said
+    refused = two("accept", tasks[1], "--json", HARNESS_TRUST="1")
+    assert (refused.code, refused.json["error"]["hint"]) == (8, "Go there first: git switch release")
+    assert two.statuses_now == {tasks[0]: "completed", tasks[1]: "pending"}
+    sh(two.top, "switch", "-q", "release")
+    two.ok("accept", tasks[1], HARNESS_TRUST="1")
+
+    assert world.log() == ["Begin"]
+    assert sh(world.remote, "ls-tree", "--name-only", "release", "a", "b").split() == ["a", "b"]
+
+
 @pytest.mark.release
 def test_branch_collects_the_work_and_leaves_main_alone(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")

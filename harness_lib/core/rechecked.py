@@ -134,9 +134,14 @@ def elsewhere(git: Git, done: Iterable[Task], commit: str = "HEAD") -> list[str]
     return [f"finished elsewhere: {names}: the check fails at {checked}, which does not have the work"]
 
 
+def _checkout(ctx: Context) -> Git:
+    """Return the work tree that one types in, if it is of the list's repository; else that of the list."""
+    return ctx.git if ctx.git.common_dir == ctx.main.common_dir else ctx.main
+
+
 def _elsewhere(ctx: Context, done: Iterable[Task]) -> list[str]:
     try:
-        return [f"{line}: harness report" for line in elsewhere(ctx.main, done)]
+        return [f"{line}: harness report" for line in elsewhere(_checkout(ctx), done)]
     except EnvSetupError:
         return []
 
@@ -146,7 +151,7 @@ def _gone(ctx: Context, done: Iterable[Task]) -> list[str]:
     passed = [task.recheck for task in done if task.recheck and task.recheck.passed]
     last = max(passed, key=lambda found: found.at or "").commit if passed else ""
     try:
-        is_known = not last or not ctx.main.exists(last) or ctx.main.is_ancestor(last, "HEAD")
+        is_known = not last or not ctx.main.exists(last) or _checkout(ctx).is_ancestor(last, "HEAD")
         # What waits for the branch of the user is said elsewhere.
         waiting = ("for-each-ref", "--count=1", "--contains", last, "refs/heads/harness/")
         if is_known or ctx.main.text(*waiting):

@@ -70,6 +70,25 @@ def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
     assert "done" not in shared.in_commit("main")
 
 
+def test_what_the_final_check_says_is_about_the_work_tree_where_it_was_typed(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    for title in ("a", "b"):
+        project.agent("person").ok("add", title, "--validate", f"test -f {title}")
+    a, b = worker(project, "a"), worker(project, "b")
+    for agent, name in ((a, "a"), (b, "b")):
+        agent.ok("claim")
+        put(agent, name)
+        agent.ok("finish")
+
+    said = b.ok("validate", "--all", "--committed")["message"]
+
+    assert "1 of 2 checks" in said
+    assert "finished elsewhere: task-001" in said
+    assert "HEAD does not have" not in said
+    assert "HEAD does not have" in project.agent("person").ok("status")["message"]
+    assert "finished elsewhere" in b.ok("status")["message"]
+
+
 def test_one_worktree_has_one_worker(shared: Project) -> None:
     """The other one that is advised can be made."""
     a = worker(shared, "worker-2")

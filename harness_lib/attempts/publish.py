@@ -191,9 +191,15 @@ def waits(ctx: Context) -> str | None:
     """Return a sentence about finished work that the remote has not taken."""
     if ctx.merging.mode != "push" or _unpushed(ctx) is None:
         return None
-    name = target_branch.short(ctx.target or "")
-    words = f"{_there(ctx.merging)} lacks finished work of {name}"
-    return f"{words}. Push it when you can: {typed.git('push', ctx.merging.remote, name)}"
+    name, there, remote = target_branch.short(ctx.target or ""), _there(ctx.merging), ctx.merging.remote
+    words, command = f"{there} lacks finished work of {name}", typed.git("push", remote, name)
+    theirs = ctx.main.ref(_tracking(ctx.merging))
+    if theirs and not ctx.main.is_ancestor(theirs, ctx.target or ""):
+        # Others have pushed, or the host has made the commits anew; then the rebase leaves them out.
+        words = f"{there} and {name} have parted, and {there} lacks commits of finished work"
+        pull = typed.git("pull", "--rebase", remote, target_branch.short(ctx.merging.branch))
+        command = f"{pull} && {command}"
+    return f"{words}. Push it when you can: {command}"
 
 
 def must_wait(ctx: Context, task: Task) -> bool:

@@ -280,8 +280,12 @@ def _newest(git: Git, merged: Merged) -> str | None:
 
 def _waits(ctx: Context, merged: Merged) -> str:
     """Return why finished work waits for the branch; "" if it does not."""
+    branch = target_branch.HEADS + merged.branch
+    if ctx.store.shared is not None:
+        # Machines merge into the branch where it would wait.
+        branch = branch.replace(target_branch.WAITING, target_branch.HEADS, 1)
     try:
-        return pending_merges.describe(ctx, target_branch.HEADS + merged.branch) or ""
+        return pending_merges.describe(ctx, branch) or ""
     except HarnessError:
         return ""
 

@@ -273,6 +273,10 @@ def test_a_remote_that_makes_each_commit_anew_loses_nothing_and_leaves_no_branch
         machine.start("-j", "1", "--max-tasks", "1").wait()
 
     world.each_once(*tasks)
+    (parted,) = [each for each in one.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
+    assert "main has commits of its own" in parted["what"]
+    sh(one.top, *parted["commands"][0].split()[1:])
+    assert "harness/main" not in str(one.ok("report")["report"]["decisions"])
     for machine in (one, two):
         machine.ok("store", "check")
         sh(machine.top, "fetch", "-q")

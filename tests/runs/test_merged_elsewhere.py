@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,25 @@ def test_push_merges_what_others_have_pushed_meanwhile(workshop: Workshop, remot
     assert shown == "x\ntheirs\nlater\ndone"
     assert (workshop.top / "later").exists()
     workshop.all_is_well()
+
+
+def test_where_the_host_has_made_the_commits_anew_the_report_says_how_to_bring_both_together(
+    workshop: Workshop, remote: Remote
+) -> None:
+    amend = "git commit-tree -p main^ -m anew 'main^{tree}'"
+    put(remote.bare / "hooks" / "post-receive", f"#!/bin/sh\ngit update-ref refs/heads/main $({amend})\n")
+    (remote.bare / "hooks" / "post-receive").chmod(0o755)
+    workshop.file_task("a")
+    workshop.ends(0, "--merge", "push")
+    sh(workshop.top, "fetch", "-q")
+
+    (found,) = [each for each in workshop.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
+
+    assert found["what"] == "origin/main and main have parted, and origin/main lacks commits of finished work"
+    assert found["commands"] == ["git pull --rebase origin main && git push origin main"]
+    subprocess.run(found["commands"][0], shell=True, cwd=workshop.top, check=True, capture_output=True)
+    assert sh(workshop.top, "rev-parse", "main") == remote.at()
+    assert [each["kind"] for each in workshop.ok("report")["report"]["decisions"]] == ["check"]
 
 
 @pytest.mark.release

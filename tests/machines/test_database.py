@@ -299,6 +299,27 @@ def test_the_hint_fits_what_the_server_says(says: str, hint: str) -> None:
     assert hint in (error.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("postgresql://me@db.example.org/agents", "agents at db.example.org"),
+        ("postgresql:///agents?hostaddr=10.0.0.1", "agents at 10.0.0.1"),
+        ("postgresql://?service=team", 'database at the service "team"'),
+        ("dbname=agents", "agents at db.of.the.environment"),
+        ("postgresql://", "lists at db.of.the.environment"),
+    ],
+)
+def test_a_database_is_named_as_the_driver_finds_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, name: str
+) -> None:
+    if "environment" in name:
+        monkeypatch.setenv("PGHOST", "db.of.the.environment")
+    monkeypatch.setenv("PGDATABASE", "" if "service" in url else "lists")
+    connecting.shown.cache_clear()
+    assert connecting.shown(url) == name
+    connecting.shown.cache_clear()
+
+
 def test_a_lost_connection_is_told_by_us_alone() -> None:
     """The driver has words of its own for it, which would stand between our lines."""
     code = (

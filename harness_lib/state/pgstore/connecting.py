@@ -142,8 +142,11 @@ def limited(conn: Connection, seconds: float) -> Iterator[None]:
 def shown(url: str) -> str:
     """Return `url` for messages, without a password."""
     with suppress(psycopg.Error):
-        parts = psycopg.conninfo.conninfo_to_dict(url)
-        return escape(f"{parts.get('dbname') or 'database'} at {parts.get('host') or 'this machine'}")
+        parts, env = psycopg.conninfo.conninfo_to_dict(url), os.environ
+        service = parts.get("service") or env.get("PGSERVICE")
+        else_at = f'the service "{service}"' if service else "this machine"
+        host = parts.get("host") or parts.get("hostaddr") or env.get("PGHOST") or else_at
+        return escape(f"{parts.get('dbname') or env.get('PGDATABASE') or 'database'} at {host}")
     return "the database"
 
 

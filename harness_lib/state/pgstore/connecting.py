@@ -52,6 +52,7 @@ _LOGIN = (
     "The server is there, but does not let this user in from here. See that ~/.pgpass has the password "
     "(HOST:PORT:DATABASE:USER:PASSWORD, with chmod 600), then ask whoever runs the server."
 )
+_UPGRADE = "Bring it up to date, once for all machines: harness store upgrade URL"
 # What libpq and servers say, and the hint for it; `_LOOK` for anything else.
 _HINTS = {
     "certificate": _PROVE,
@@ -167,7 +168,11 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
             "Prepare it: harness store init URL. If it has kept lists before, restore a backup instead.",
         ) from error
     except (psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction) as error:
-        raise older(url, so=so) from error
+        lacks = escape(error.diag.message_primary or "something is missing")
+        raise EnvSetupError(
+            f"{shown(url)} keeps its lists in an older format, or one that was changed by hand{so}: {lacks}.",
+            f"{_UPGRADE}. If it says that all is up to date, restore a backup.",
+        ) from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise BusyError(
             f"{shown(url)} has ended this again and again in favour of others{so}.",
@@ -206,7 +211,11 @@ class Format(NamedTuple):
         if (self.writes if changes else self.reads) > SCHEMA:
             raise self.too_new(url)
         if self.version < SCHEMA:
-            raise older(url, self.version)
+            raise EnvSetupError(
+                f"{shown(url)} keeps its lists in the format {self.version}; this harness needs the format "
+                f"{SCHEMA}.",
+                _UPGRADE,
+            )
 
     def too_new(self, url: str) -> EnvSetupError:
         """Return the error for tables that need a newer harness."""
@@ -216,15 +225,6 @@ class Format(NamedTuple):
             "nothing was changed.",
             f"Update harness on this machine{wanted}.",
         )
-
-
-def older(url: str, schema: int = 0, so: str = "") -> EnvSetupError:
-    """Return the error for tables of an older format, `schema` if it is known; `so`: what follows."""
-    kept = f"the format {schema}" if schema else "an older format"
-    return EnvSetupError(
-        f"{shown(url)} keeps its lists in {kept}{so}; this harness needs the format {SCHEMA}.",
-        "Bring it up to date, once for all machines: harness store upgrade URL",
-    )
 
 
 def _words(error: Exception) -> str:

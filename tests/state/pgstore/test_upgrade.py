@@ -145,7 +145,9 @@ def test_tables_that_lack_a_column_are_named_as_older(shared: Shared) -> None:
             conn.execute("alter table harness.about drop column reads")
         with pytest.raises(EnvSetupError, match="an older format") as caught:
             store.ask()
+        assert "reads does not exist" in caught.value.message
         assert "harness store upgrade" in str(caught.value.hint)
+        assert "restore a backup" in str(caught.value.hint)
 
 
 def test_what_is_only_shown_changes_nothing(shared: Shared, update: Callable[[], None]) -> None:

@@ -78,7 +78,9 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     if base and base != head:
         caches = status.caches_above(git, history.added(git, base, head))
         ours = [path for path in ctx.excluded_paths if task.target or path.rpartition("/")[2] not in _YOURS]
-        own = history.without(git, base, head, (*ctx.excluded_paths, *caches), ours)
+        # In a run nothing of the attempt is on a branch of the user's, which its agent may have merged.
+        users = ["--branches"] if task.target else []
+        own = history.without(git, base, head, (*ctx.excluded_paths, *caches), ours, users)
         if own != head:
             content = trees.with_from(git, content, own, (*ctx.excluded_paths, *caches))
             head = own

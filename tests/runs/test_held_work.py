@@ -70,6 +70,22 @@ def test_what_agents_write_into_files_of_harness_is_kept_and_in_no_commit(
     assert (workshop.top / "harness.toml").read_text() == "[run]\njobs = 4\n"
 
 
+def test_a_branch_of_the_user_that_an_agent_merges_stays_as_it_is(workshop: Workshop) -> None:
+    """Its settings count; those that the agent adds in a commit of its own do not."""
+    commit_all(workshop.top, "Settings", {"harness.toml": "[run]\njobs = 4\n"})
+    sh(workshop.top, "checkout", "-q", "-b", "side")
+    commit_all(workshop.top, "Narrow", {"harness.toml": "[run]\njobs = 3\n"})
+    sh(workshop.top, "checkout", "-q", "main")
+    commit = "sh echo 'jobs = 9' > harness.toml; git add -A; git commit -qm own"
+    workshop.add("Merge", "grep -q done f", do=f"sh git merge -q --no-ff side -m x\nwrite f done\n{commit}")
+
+    workshop.ends(0)
+
+    assert sh(workshop.top, "show", "main:harness.toml") == "[run]\njobs = 3"
+    assert "side" in sh(workshop.top, "branch", "--merged", "main")
+    assert workshop.task("task-001")["look_at"]
+
+
 def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop) -> None:
     """One is accepted, one is returned, and one that is accepted no longer fits."""
     for name in ("f", "g", "h"):

@@ -88,15 +88,18 @@ def added(git: Git, base: str, head: str) -> set[str]:
     return set(decode(git.run(*listing, head, "--not", base, "--remotes").stdout))
 
 
-def without(git: Git, base: str, head: str, paths: Sequence[str], own: Sequence[str]) -> str:
+def without(
+    git: Git, base: str, head: str, paths: Sequence[str], own: Sequence[str], users: Sequence[str]
+) -> str:
     """Return `head` without the files or directories `paths` in each commit since `base`, which lacks them.
 
     Those of them that are in `own` stay as the base has them. `head` itself if no commit changes any.
-    Published commits are not changed; a commit of nothing else is left out.
+    Commits that are published, or that the options `users` of git-rev-list(1) name, are not changed; a commit
+    of nothing else is left out.
     """
     if base == head or not (paths and git.exists(base) and git.is_ancestor(base, head)):
         return head
-    since = ("rev-list", head, "--not", base, "--remotes")
+    since = ("rev-list", head, "--not", base, "--remotes", *users)
     if not git.lines("--literal-pathspecs", *since, "--full-history", "--", *paths):
         return head
     known = set(trees.entries(git, base))

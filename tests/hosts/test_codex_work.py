@@ -26,7 +26,10 @@ def _skill(codex: Codex, published: Path) -> None:
 
 @pytest.mark.release
 def test_the_typed_command_brings_the_page(codex: Codex, model: Model, machine: Machine) -> None:
-    """`$harness:harness run` puts the whole page into the conversation, from which the list gets done."""
+    """`$harness:harness run` puts the whole page into the conversation, from which the list gets done.
+
+    Of the hooks Codex has nothing to say but that they were not looked at.
+    """
     one_task(machine)
     model.play(follows_the_page(WORK))
 
@@ -34,6 +37,7 @@ def test_the_typed_command_brings_the_page(codex: Codex, model: Model, machine: 
 
     assert "## The loop" in model.requests[0].said_by("user")
     assert DONE in ran.out
+    assert [line for line in ran.out.splitlines() if "hooks.json" in line] == []
     assert _held(model) == 0
     assert machine.statuses == ["completed"]
 

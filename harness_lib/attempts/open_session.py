@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness_lib.attempts import chat, committed, reconcile, rescue_refs, task_brief, worker_worktrees
@@ -13,6 +15,8 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import stats, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
+from harness_lib.system.place import find_root
+from harness_lib.system.processes import owner, process
 from harness_lib.task import Session, StopReason, Task
 
 LOG_LINES = 200
@@ -283,6 +287,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     if untrusted and found.task is not None:
         doubts.append(trust.told(ctx, untrusted))
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
+    doubts += _unheld(ctx)
     return Reply(
         "\n".join([*lines, *more]),
         session=opened.session.number,
@@ -292,6 +297,21 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         warnings=(*opened.warnings, *questions.warnings, *doubts),
         extra={**extra, "untrusted": list(untrusted)},
     )
+
+
+def _unheld(ctx: Context) -> Iterator[str]:
+    """Yield that hooks may not hold the agent that types, as they look for a list where it was started."""
+    agent = owner.in_agent(ctx.env)
+    place = process.directory(ctx.owner.pid) if agent else None
+    if place is None:
+        return
+    found, here = find_root.search(ctx.env, place), os.path.realpath(ctx.root.path)
+    if found is None or os.path.realpath(found) != here:
+        what = f"the list in {found}" if found else "no list"
+        yield (
+            f"{agent} was started in {place}: hooks that look from there find {what}, and do not hold it to "
+            f"this one. To have it held to the end, start it in {here}."
+        )
 
 
 def _let_go(ctx: Context, found: Here) -> None:

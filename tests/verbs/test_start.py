@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from harness_lib.system.place import session_notes
+from harness_lib.system.processes import process
 from tests.conftest import Harness
 from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
@@ -110,6 +112,27 @@ def test_notes_about_agents_that_are_long_gone_are_taken_away(project: Project, 
     project.clock.pass_(days=8)
     one.ok("start")
     assert not any(note.exists() for note in left)
+
+
+@pytest.mark.skipif(not process.has_proc(), reason="only /proc tells where a process works")
+def test_an_agent_that_was_started_elsewhere_hears_that_no_hook_holds_it(make_project: Make) -> None:
+    """Hooks look for the list from where their host works, as after `cd there && harness start`."""
+    here, there = make_project("here"), make_project("there")
+    agents = [project.agent("agent", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="c") for project in (here, there)]
+    for agent in agents:
+        agent.ok("add", "One", "--validate", "true")
+        agent.die()
+        agent.process = subprocess.Popen(["sleep", "600"], cwd=here.top)
+
+    own, other = (agent.ok("start")["warnings"] for agent in agents)
+
+    assert own == []
+    assert other == [
+        (
+            f"claude was started in {here.top}: hooks that look from there find the list in {here.top}, and "
+            f"do not hold it to this one. To have it held to the end, start it in {there.top}."
+        )
+    ]
 
 
 def test_the_files_of_a_list_that_was_made_by_hand_are_kept_out_of_git(repo: Path, harness: Harness) -> None:

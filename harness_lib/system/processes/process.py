@@ -117,6 +117,14 @@ def everybody() -> Iterator[Process]:
             yield Process(int(pid), int(fields[1]), fields[3].rpartition("/")[2], fields[2])
 
 
+def directory(pid: int) -> str | None:
+    """Return the current directory of process `pid`; None if this system does not tell."""
+    try:
+        return str((_PROC / str(pid) / "cwd").readlink())
+    except OSError:
+        return None
+
+
 def user(entry: Path) -> int | None:
     """Return who owns the files that the process of this directory in /proc makes; None if it is gone."""
     try:

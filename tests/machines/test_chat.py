@@ -47,6 +47,24 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     world.each_once(*tasks)
 
 
+def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: World) -> None:
+    """It runs in a checkout of its own there: what git does not know may be the user's, and stays."""
+    one, two = world.machine("one"), world.machine("two")
+    mine = one.add("Mine", "test -f a && { test -e left || test ! -e b; } && touch left")
+    two.file_task("b")
+    world.trust()
+    one.ok("claim", mine)
+    put(one.top / "a", "done\n")
+    assert two.works("b") == "task-002"
+    two.ok("finish")
+
+    said = one("finish")
+
+    assert "with what was merged meanwhile it does not" in said.text
+    assert (one.top / "left").exists()
+    assert one.statuses_now == {mine: "in_progress", "task-002": "completed"}
+
+
 def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) -> None:
     one = world.machine("one")
     one.add("Make a", "grep -q done a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, User, entries
+from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, Entry, User, entries
 from harness_lib.loop.sessions.message import (
     Block,
     Call,
@@ -16,6 +16,7 @@ from harness_lib.loop.sessions.message import (
     render,
     render_blocks,
 )
+from harness_lib.loop.wires import chat
 
 OF_THE_ORIGINAL = """\
 ---
@@ -182,3 +183,13 @@ def test_a_call_whose_name_no_host_takes_back_is_told_by_another() -> None:
     history = entries([user(1), called, result(3, "c1")], {2: [{"name": "functions.bash"}]})
 
     assert history[1] == Assistant([Call("c1", "functions_bash", "{}")], None)
+
+
+def test_on_chat_completions_the_user_never_speaks_twice_in_a_row() -> None:
+    """Many models have templates that refuse it, and an answer that was interrupted leaves it so."""
+    history: list[Entry] = [User("One."), User("Two."), Assistant([Text("Yes.")]), User("Three.")]
+    assert chat.messages(history) == [
+        {"role": "user", "content": "One.\n\nTwo."},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "Three."},
+    ]

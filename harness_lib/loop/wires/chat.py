@@ -30,7 +30,10 @@ def messages(history: list[Entry]) -> list[Json]:
     """Return the history as messages of users, assistants and tools."""
     messages: list[Json] = []
     for entry in history:
-        if isinstance(entry, User):
+        if isinstance(entry, User) and messages and messages[-1]["role"] == "user":
+            # Behind an interrupted answer: the templates of many models take no two messages of the user.
+            messages[-1]["content"] += f"\n\n{entry.text}"
+        elif isinstance(entry, User):
             messages.append({"role": "user", "content": entry.text})
         elif isinstance(entry, Assistant):
             messages.append(entry.native[0] if entry.native else _assistant(entry.blocks))

@@ -44,6 +44,10 @@ NO_CERTIFICATES = (
     "The certificates of this machine cannot be read: {error}. "
     "Check that SSL_CERT_FILE and SSL_CERT_DIR point to existing files, or unset them."
 )
+NOT_TRUSTED = (
+    "The certificate of the provider at {url} is not trusted: {why}. "
+    "If it is your own, name the file of its authority in SSL_CERT_FILE."
+)
 _FORM_SECONDS = 30.0
 _LONGEST_FORM = 1024 * 1024
 
@@ -82,6 +86,8 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
         raise ProviderError(f"The provider at {shown(url)} sent no stream of events: {error}") from error
     except (httpx2.TransportError, httpx2.DecodingError) as error:
         why = (str(error) or type(error).__name__).rstrip(".")
+        if "CERTIFICATE_VERIFY_FAILED" in why:
+            raise ProviderError(NOT_TRUSTED.format(url=shown(url), why=why)) from error
         if isinstance(error, httpx2.ReadTimeout):
             why = f"it said nothing for {SILENCE_SECONDS:.0f} seconds"
         elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (proxy := _proxy(url)):
@@ -102,9 +108,8 @@ def _proxy(url: str) -> str:
 def forget(kept: dict[str, Any]) -> None:
     """Close the run's connections to hosts: a request that was interrupted may have left one half read."""
     clients: dict[Any, Any] = kept.get("clients", {})
-    for secure in (True, False):
-        if secure in clients:
-            clients.pop(secure).close()
+    for key in [key for key, client in clients.items() if isinstance(client, httpx2.Client)]:
+        clients.pop(key).close()
 
 
 def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
@@ -113,22 +118,34 @@ def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
     It follows no redirect, which would carry the key to wherever it leads.
     Raises ProviderError for a proxy or certificates that cannot be used.
     """
-    clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
+    clients: dict[str, httpx2.Client] = kept.setdefault("clients", {})
     # A connection without TLS needs no certificates, and loading them takes as long as a whole request.
     secure = not url.startswith("http://")
-    if secure not in clients:
+    key = "secure" if secure else "plain"
+    if key not in clients:
         try:
-            clients[secure] = httpx2.Client(
-                timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
-                follow_redirects=False,
-                verify=secure,
-                event_hooks={"response": [_bound]},
-            )
+            clients[key] = _made(secure=secure, by_proxies=True)
         except (ImportError, ValueError) as error:
-            raise ProviderError(NO_PROXY) from error
-        except OSError as error:
-            raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
-    return clients[secure]
+            if _proxy(url):
+                raise ProviderError(NO_PROXY) from error
+            # A proxy that cannot be used concerns no host that is asked without it.
+            key = urlsplit(url).netloc
+            clients[key] = clients.get(key) or _made(secure=secure, by_proxies=False)
+    return clients[key]
+
+
+def _made(*, secure: bool, by_proxies: bool) -> httpx2.Client:
+    """Return a new client. Raises ImportError or ValueError for a proxy that it cannot speak to."""
+    try:
+        return httpx2.Client(
+            timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+            follow_redirects=False,
+            verify=httpx2.create_ssl_context() if secure else False,
+            trust_env=by_proxies,
+            event_hooks={"response": [_bound]},
+        )
+    except OSError as error:
+        raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
 
 
 class _Bounded(httpx2.SyncByteStream):

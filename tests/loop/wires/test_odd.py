@@ -6,18 +6,25 @@ import gzip
 import json
 import os
 import socket
+import ssl
 import sys
 import threading
 from contextlib import ExitStack, suppress
+from datetime import datetime, timedelta, timezone
 from http.server import HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from harness_lib.hs import session_store
 from harness_lib.loop import runtime, turn
-from harness_lib.loop.failures import TransientError
+from harness_lib.loop.failures import ProviderError, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import chat, http
 from tests.conftest import for_release
@@ -169,6 +176,43 @@ def test_a_proxy_that_takes_no_connection_is_named(monkeypatch: pytest.MonkeyPat
         with pytest.raises(TransientError, match=r"by way of the proxy http://127\.0\.0\.1:\d+\."):
             list(http.events(kept, "http://models.example/v1", {}, {}))
     http.forget(kept)
+
+
+def test_a_proxy_that_cannot_be_used_concerns_no_host_that_is_asked_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "socks5://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    assert heard(_Once, data=b"data: a\n\n") == ["a"]
+    with pytest.raises(ProviderError, match="The proxy that"):
+        list(http.events({}, "http://models.example/v1", {}, {}))
+
+
+def test_a_certificate_that_is_not_trusted_is_not_asked_again(tmp_path: Path) -> None:
+    kept: dict[str, object] = {}
+    with HTTPServer(("127.0.0.1", 0), _Once) as server:
+        server.socket = self_signed(tmp_path).wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(ProviderError, match=r"is not trusted: .*SSL_CERT_FILE") as caught:
+            list(http.events(kept, f"https://127.0.0.1:{server.server_port}/v1", {}, {}))
+    http.forget(kept)
+    assert not isinstance(caught.value, TransientError)
+
+
+def self_signed(directory: Path) -> ssl.SSLContext:
+    """Return what a server needs for a certificate that nobody has signed."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+    signed = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = directory / "both.pem"
+    path.write_bytes(secret + signed)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
 
 
 def test_an_invalid_address_is_named_without_its_password(hs: Hs) -> None:

@@ -210,6 +210,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     merged, problems = _merged(as_it_is)
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
+    problems += _kept(ctx, store) if args.repair else []
     problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
     return Reply(
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
@@ -241,6 +242,22 @@ def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
         return forgotten.find(ctx, questions), problems
     except HeldError as error:
         return [], [error.message]
+
+
+def _kept(ctx: Context, store: PgStore) -> list[str]:
+    """Keep here what the remote has of tasks that the list lacks; return why that cannot be done."""
+    if not _is_pushed(ctx):
+        return []
+    try:
+        count = snapshots.keep_unknown(ctx)
+    except HeldError as error:
+        return [error.message]
+    if count:
+        store.warn(
+            f"The remote has unmerged work of tasks that the list lacks ({counted(count, 'ref')}). It is "
+            "kept on this machine: harness rescue list"
+        )
+    return []
 
 
 def _left_over(ctx: Context, *, repair: bool) -> list[str]:

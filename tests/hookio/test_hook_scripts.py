@@ -137,7 +137,8 @@ def test_what_is_to_be_typed_is_named_by_the_path_that_the_host_knows(root: Root
 
     def told(folder: Path, **env: str) -> str:
         heard = executed(folder / "hooks" / "harness-stop.py", sent(root, "Stop"), root.path, env=env)
-        return re.findall("Type: (.+) claim", json.loads(heard.out)["reason"])[0]
+        (typed,) = re.findall("Type: (.+) claim", json.loads(heard.out)["reason"])
+        return str(typed)
 
     assert told(link, CLAUDE_PLUGIN_ROOT=str(link)) == f"{link}/bin/harness"
     plugin = CHECKOUT / "skills" / "harness"

@@ -114,11 +114,11 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     found: list[str] = []
 
     def meanwhile() -> None:
-        open_session._take(two.context("run-2"))
+        open_session._take(two.context("run-2"), for_user=False)
         in_the_middle(monkeypatch, sessions, "open_one", lambda: found.append(claims(two, "other")))
 
     in_the_middle(monkeypatch, sessions, "fold_dead", meanwhile)
-    session, stop, _ = open_session._take(one.context("run-1"))
+    session, stop, _ = open_session._take(one.context("run-1"), for_user=False)
 
     assert (found, stop) == ([tasks[0]], None)
     opened = one.context("looks").store.ask().sessions()
@@ -142,7 +142,7 @@ def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: 
         tx.replace_session(mine._replace(host="far", boot_id="another"))
     other.clock = AYearAhead()
 
-    open_session._take(other)
+    open_session._take(other, for_user=False)
 
     opened = ctx.store.ask().sessions()
     assert [each.worker for each in opened] == ["run-1", "run-2"]

@@ -149,10 +149,15 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
             f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', rescue.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
+    for path in brought.excluded[:NAMED]:
+        content = typed.git("show", f"{rescue.ref}:{path}")
+        warnings.append(f"{_harmless(path)} is a file of harness and was left out; its content: {content}")
     held = ctx.store.ask().held_by(ctx.owner.worker)
     message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
     if not brought.written:
         message = f"{'All that was named' if only else 'All'} of {rescue.ref} is here already."
+        if brought.excluded:
+            message = f"No other file of {rescue.ref} had to be brought in."
     elif held is None:
         message += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
     return Reply(

@@ -99,6 +99,26 @@ def test_apply_never_writes_over_the_user_s_change(project: Project, agent: Agen
         project.git("clean", "-qfx", name)
 
 
+def test_apply_names_files_of_harness_and_does_not_say_that_they_are_there(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "false")
+    own = {"harness.toml": "[run]\njobs = 9\n", ".harness/tools/mine": "x\n"}
+    for name, text in own.items():
+        project.put(name, text)
+    project.git("add", "-f", *own)
+    project.git("commit", "-qm", "The agent's own")
+    agent.fails(1, "finish")
+    for name in own:
+        (project.top / name).unlink()
+
+    for words in ((), ("harness.toml",)):
+        said = agent.ok("rescue", "apply", REF, *words)
+        assert said["message"] == f"No other file of {REF} had to be brought in."
+        assert any(f"its content: git show {REF}:harness.toml" in warning for warning in said["warnings"])
+        assert not (project.top / "harness.toml").exists()
+
+
 def test_apply_takes_only_what_is_named(failed: Project, agent: Agent) -> None:
     failed.put("tracked.txt", "the user's\n")
     before = failed.files

@@ -43,6 +43,7 @@ class Applied(NamedTuple):
     in_the_way: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
@@ -90,20 +91,18 @@ def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence
     with locks.hold(git):
         present = snapshot.capture(git, excluded_paths)
         differs = trees.changed(git, present, oid)
-        changed = {
-            path: pair
-            for path, pair in differences.items()
-            if not covers(excluded_paths, path) and (not only or covers(only, path))
-        }
+        asked = {path: pair for path, pair in differences.items() if not only or covers(only, path)}
+        excluded = tuple(path for path in asked if covers(excluded_paths, path))
+        changed = {path: pair for path, pair in asked.items() if path not in excluded}
         foreign = {
             path for path, pair in changed.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }
         paths = [path for path in changed if path in differs and path not in foreign]
         in_the_way = _in_the_way(git, present, paths)
         if in_the_way or not paths:
-            return Applied(in_the_way=in_the_way, left_out=tuple(foreign))
+            return Applied(in_the_way=in_the_way, left_out=tuple(foreign), excluded=excluded)
         unfit = _apply_patch(git, base, oid, paths)
-        return Applied(() if unfit else tuple(paths), unfit=unfit, left_out=tuple(foreign))
+        return Applied(() if unfit else tuple(paths), (), unfit, tuple(foreign), excluded)
 
 
 def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ...]:

@@ -208,12 +208,15 @@ class Moments:
                 f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
                 "It is complete now: type the command again.",
             )
+        gone = f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed."
+        join = f"remove {self.root.link} and join it: harness store join URL --list NAME"
+        if MOVED in now:
+            raise EnvSetupError(
+                f"{gone} Another machine has moved it to its file; {now} is what it was then.",
+                f"Go on there, or move it back there: harness store move URL --list NAME; then {join}",
+            )
         called = f" It is called {now} there now." if now else ""
-        raise EnvSetupError(
-            f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.{called}",
-            f"If it is there under another name, remove {self.root.link} and join it: "
-            "harness store join URL --list NAME",
-        )
+        raise EnvSetupError(f"{gone}{called}", f"If it is there under another name, {join}")
 
     def _name_now(self) -> str:
         """Return the name that the list of the link has now; "" if it is gone."""

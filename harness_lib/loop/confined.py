@@ -22,6 +22,7 @@ from harness_lib.loop import processes, trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import engines, sandbox
+from harness_lib.system.processes.child import Command
 from harness_lib.system.processes.engines import is_within
 from harness_lib.system.processes.sandbox import Sandbox
 
@@ -127,18 +128,16 @@ def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
     return place, git.common_dir
 
 
-def started(
-    runtime: Runtime, command: Sequence[str], env: Mapping[str, str]
-) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Return the arguments and environment that run `command`, in the sandbox if the call belongs there."""
+def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) -> Command:
+    """Return what runs `command` with `env`, in the sandbox if the call belongs there."""
     found = wall(runtime)
     if found is None:
-        return command, env
+        return Command(command, env)
     text = f"exec {shlex.join(command)}"
     for_data = runtime.for_data(env)
-    argv, inside = sandbox.confined(found.box, text, for_data, found.temporary, found.temporary)
+    ready = sandbox.confined(found.box, text, for_data, found.temporary, found.temporary)
     # A plugin knows the home of plugins, also a default one.
-    return argv, {**{key: env[key] for key in env.keys() - for_data.keys()}, **inside}
+    return ready._replace(env={**{key: env[key] for key in env.keys() - for_data.keys()}, **ready.env})
 
 
 def said(runtime: Runtime, printed: str) -> str:

@@ -14,7 +14,16 @@ from typing import IO, NamedTuple
 from harness_lib.loop import disk
 from harness_lib.loop.failures import Interrupted
 from harness_lib.system.processes import reaper
-from harness_lib.system.processes.child import NOTHING, OUTPUT, PIPE, Child, start
+from harness_lib.system.processes.child import (
+    NOTHING,
+    OUTPUT,
+    PIPE,
+    Child,
+    Command,
+    Starter,
+    start,
+    start_noted,
+)
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
 # The most that is reported at once of what a running program prints: its end.
@@ -126,13 +135,14 @@ def run(
     notes: Path | None = None,
     output: IO[bytes] | None = None,
     heard: Callable[[bytes], None] | None = None,
+    starter: Starter | None = None,
 ) -> Finished:
     """Run `command` to its end, or until `timeout` seconds or OUTPUT_LIMIT bytes of output have passed.
 
     `stdin`: None gives it nothing to read. Standard error goes to the output (`merge`), the file `log`, or is
     ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. `output`: the file
     for its output, which stays open when this is interrupted. `heard` is called with the newest output while
-    it runs. Raises OSError where it cannot be started.
+    it runs. `starter` is that of a `Command`, with `merge` only. Raises OSError where it cannot be started.
     """
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
@@ -143,14 +153,18 @@ def run(
         try:
             # It could not be ended before its id is known.
             with uninterrupted():
-                child = start(
-                    command,
-                    env=env,
-                    cwd=cwd,
-                    stdin=given,
-                    output=written,
-                    errors=OUTPUT if merge else errors,
-                )
+                if starter is not None:
+                    ready = Command(command, env, starter)
+                    child = start_noted(ready, lambda _: None, cwd=cwd, stdin=given, output=written)
+                else:
+                    child = start(
+                        command,
+                        env=env,
+                        cwd=cwd,
+                        stdin=given,
+                        output=written,
+                        errors=OUTPUT if merge else errors,
+                    )
                 _running.add(child.pid)
                 note(child.pid)
             look = _look(written, heard)

@@ -144,11 +144,13 @@ def _require_checks(ctx: Context, box: Sandbox) -> None:
         for path in _needed(text or "", ctx.root.path / (directory or ""), ctx.env):
             needed.setdefault(path, task_id)
     paths = [path for path in needed if os.access(path, os.R_OK)]
-    failure, unread = sandbox.trial(box, shlex.join(["sh", "-c", READS, "sh", *paths]), ctx.env, ctx.git.top)
+    failure, printed = sandbox.trial(box, shlex.join(["sh", "-c", READS, "sh", *paths]), ctx.env, ctx.git.top)
     if failure is not None:
         raise EnvSetupError(
             f"The sandbox of this run does not start: {failure}", "Run without: harness run --sandbox off"
         )
+    # What the engine itself says is among it.
+    unread = [path for path in printed if path in needed]
     if unread:
         allow = typed.harness("run", "--allow-write", os.path.dirname(unread[0]))  # noqa: PTH120 (a text)
         raise EnvSetupError(

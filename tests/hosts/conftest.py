@@ -82,7 +82,7 @@ def harness_home(on_disk: Path) -> Path:
             pytest.skip(f"the launcher cannot get its packages: {done.stderr.strip().splitlines()[-1]}")
         assert done.returncode == 0, done.stderr
     # The engine nono, as far as it can be had: without it its tests say so.
-    fetch = "import os; from harness_lib.system.install import launcher; launcher.confiner('', os.environ)"
+    fetch = "import os; from harness_lib.system.install import launcher; launcher.nono(os.environ)"
     isolated = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = [{str(CHECKOUT)!r}]; {fetch}"]
     subprocess.run(isolated, env=env, capture_output=True, check=False)
     home = on_disk / "harness-home"

@@ -98,7 +98,7 @@ class TestFirstRun:
         asked = tmp_path / "asked"
         put(tmp_path / "tools" / "uv", f"#!/bin/sh\nenv >> {asked}\nexit 1\n", executable=True)
         env = {**offline, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
-        code = "from harness_lib.system.install import launcher; launcher.confiner('', os.environ)"
+        code = "from harness_lib.system.install import launcher; launcher.nono(os.environ)"
         words = (
             sys.executable,
             "-I",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ assert libc.prctl(22, 2, program, 0, 0) == 0
 os.execvp(sys.argv[at + 1], sys.argv[at + 1 :])
 """
 EPERM, ENOSYS = 1, 38
+WAITS = r"No space left on device \(\S+\)\. The run waits"
 
 
 # Prints the engine of the mode `auto`, and what `require` says where there is none.
@@ -96,10 +98,10 @@ def test_a_child_that_outlives_its_agent_is_ended(each_engine: str, workshop: Wo
 
 
 @contextmanager
-def disk(place: Path) -> Iterator[bool]:
+def disk(place: Path, options: str = "size=256k") -> Iterator[bool]:
     """Give `place` a file system of its own, which is small; yield whether the system allows it."""
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(place)]
+    place.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
     made = subprocess.run(mount, check=False, capture_output=True).returncode == 0
     try:
         yield made
@@ -167,12 +169,11 @@ def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_
         os.mkfifo(home / ".cache" / "pipe")
         task = workshop.add("Try", "test -f made", do="sh touch made; cat ~/.cache/pipe")
         run = workshop.start("--sandbox", "nono", TMPDIR=str(tmp_path / "temporary"))
-        with (home / ".cache" / "pipe").open("w"):
-            subprocess.run(["dd", "if=/dev/zero", f"of={tmp_path}/temporary/full"], check=False)
-        workshop.wait_for(
-            "the run waits", lambda: "No space left on device. The run waits" in workshop.printed
-        )
-        (tmp_path / "temporary" / "full").unlink()
+        pipe = (home / ".cache" / "pipe").open("w")
+        # Its only entry is its top: there is no room for a directory.
+        with disk(tmp_path / "temporary", "nr_inodes=1"):
+            pipe.close()
+            workshop.wait_for("the run waits", lambda: re.search(WAITS, workshop.printed))
         # Of the next agent, as none was started while there was no room.
         with (home / ".cache" / "pipe").open("w"):
             pass
@@ -187,6 +188,6 @@ def test_bubblewrap_is_taken_from_no_place_that_was_made_writable_but_from_any_w
     env = {"PATH": str(put(tmp_path / "bin" / "bwrap", "", executable=True).parent)}
     grants = engines.Grants(str(tmp_path), ("/",), (), (), (), str(tmp_path))
 
-    assert engines.command("bubblewrap", "true", grants, env, closed=False)[0] == f"{env['PATH']}/bwrap"
+    assert engines.command("bubblewrap", "true", grants, env, closed=False).argv[0] == f"{env['PATH']}/bwrap"
     with pytest.raises(EnvSetupError, match="not on the PATH"):
         engines.command("bubblewrap", "true", grants._replace(writable=(env["PATH"],)), env, closed=False)

@@ -162,15 +162,16 @@ def run_program(
     def progress(data: bytes) -> None:
         runtime.stream.emit("tool_progress", id=CALL.get(), text=decoder.decode(data))
 
-    argv, inside = confined.started(runtime, command, env)
+    ready = confined.started(runtime, command, env)
     with tempfile.TemporaryFile() as output:
         try:
             done = processes.run(
-                argv,
-                env=inside,
+                ready.argv,
+                env=ready.env,
                 cwd=runtime.work_directory,
                 stdin=stdin,
                 merge=True,
+                starter=ready.starter,
                 timeout=timeout,
                 notes=runtime.session.directory if runtime.session else None,
                 output=output,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -28,14 +28,18 @@ DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "ric
 def python(code: str, dependencies: tuple[str, ...] = DEPENDENCIES) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
+    packages = list(dict.fromkeys((str(_HOME), *_homes(dependencies))))
+    # After the standard library, so that nothing can replace a part of it.
+    return [sys.executable, *setting, "-I", "-S", "-c", f"import sys; sys.path += {packages!r}; {code}"]
+
+
+def _homes(packages: tuple[str, ...]) -> Iterator[str]:
+    """Yield the directories in which those of `packages` are that can be imported."""
     # Directories of PYTHONPATH are the user's, and skipped.
     foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
-    specs = (PathFinder.find_spec(name, path) for name in dependencies)
-    homes = (str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin)
-    packages = list(dict.fromkeys((str(_HOME), *homes)))
-    # After the standard library, so that nothing can replace a part of it.
-    return [sys.executable, *setting, "-I", "-S", "-c", f"import sys; sys.path += {packages!r}; {code}"]
+    specs = (PathFinder.find_spec(name, path) for name in packages)
+    return (str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin)
 
 
 def harness() -> list[str]:
@@ -48,15 +52,17 @@ def hs() -> list[str]:
     return python("from harness_lib.hs.main import entry; entry()", DEPENDENCIES_OF_HS)
 
 
-def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the command that runs `code` with nono_py importable; make its environment if need be.
+def nono(environ: Mapping[str, str]) -> str:
+    """Return the directory of the package nono_py; make its environment if need be.
 
-    An installed package has it or not. Raises EnvSetupError if it cannot be fetched.
+    An installed package has it or not. Raises EnvSetupError if it is missing or cannot be fetched.
     """
-    path: list[str] = []
-    if PathFinder.find_spec("nono_py", sys.path) is None and _is_bare():
-        path = [str(_fetched(environ, _OF_SANDBOX, once=True) / private_env.PACKAGES)]
-    return python(f"sys.path += {path!r}; {code}", ("nono_py",))
+    home = next(_homes(("nono_py",)), None)
+    if home is None and _is_bare():
+        home = str(_fetched(environ, _OF_SANDBOX, once=True) / private_env.PACKAGES)
+    if home is None:
+        raise EnvSetupError("nono-py is not installed", "Install it: pip install 'harness-skill[sandbox]'")
+    return f"{home}/nono_py"
 
 
 def add_postgres(environ: Mapping[str, str]) -> None:

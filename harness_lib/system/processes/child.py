@@ -23,6 +23,18 @@ class Answer(NamedTuple):
     complaint: bytes
 
 
+# Calls what starts a child, perhaps in a thread that is confined, and returns the child.
+Starter = Callable[[Callable[[], Child]], Child]
+
+
+class Command(NamedTuple):
+    """What to start: arguments, an environment, and how it is started where not in the ordinary way."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    starter: Starter | None = None
+
+
 def ask(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, seconds: float) -> Answer:
     """Run `command` to its end. Raises OSError: TimeoutError if it takes longer than `seconds`."""
     try:
@@ -85,27 +97,38 @@ def start(
 
 
 def start_noted(
-    command: Sequence[str],
+    command: Command,
     note: Callable[[Child], None],
     *,
-    env: Mapping[str, str],
     cwd: str | Path,
     stdin: IO[bytes] | int = NOTHING,
-    output: int,
+    output: IO[bytes] | int,
 ) -> Child:
     """Start `command` like `start`, but let it begin only when `note` has returned for it.
 
     So nothing runs that is not noted, even if this process is killed meanwhile. Its output and errors go to
-    the descriptor `output`. Raises OSError.
+    `output`. Raises OSError, and what its `starter` raises.
     """
     held, release = os.pipe()
+    # Whoever takes it out closes it: after an interrupt of this thread, another one may still need it.
+    ends = [held]
+
+    def start_held() -> Child:
+        end = ends.pop()
+        try:
+            # Not the first shell of the PATH: no program of an agent may wait there.
+            argv = ("/bin/sh", "-c", _HELD, "sh", *command.argv)
+            return start(argv, env=command.env, cwd=cwd, stdin=stdin, output=output, errors=end)
+        finally:
+            os.close(end)
+
     try:
-        child = start(
-            ["sh", "-c", _HELD, "sh", *command], env=env, cwd=cwd, stdin=stdin, output=output, errors=held
-        )
+        child = command.starter(start_held) if command.starter else start_held()
         note(child)
         os.write(release, b"\n")
     finally:
+        # What was not released ends by itself.
         os.close(release)
-        os.close(held)
+        for end in ends:
+            os.close(end)
     return child

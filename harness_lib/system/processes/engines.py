@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.processes import environment
+from harness_lib.system.processes import confine, confined_thread, environment
+from harness_lib.system.processes.child import Command
 
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -42,14 +45,36 @@ def is_within(path: str, *tops: str) -> bool:
     return f"{path}/".startswith(tuple(f"{top.rstrip('/')}/" for top in tops))
 
 
-def command(engine: Engine, text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
-    """Return the arguments that run `sh -c text` with `grants`; `closed`: without a network.
+def command(
+    engine: Engine,
+    text: str,
+    grants: Grants,
+    env: Mapping[str, str],
+    *,
+    closed: bool,
+    platform: str = sys.platform,
+) -> Command:
+    """Return what runs `sh -c text` with `grants` and `env`; `closed`: without a network.
 
     bubblewrap keeps a loopback interface of its own then.
     """
     if engine == "bubblewrap":
-        return _bubblewrap(text, grants, env, closed=closed)
-    return _nono(text, grants, env, closed=closed)
+        return Command(_bubblewrap(text, grants, env, closed=closed), env)
+    from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
+
+    package, listed = launcher.nono(env), _listed(grants)
+    if platform == "linux":
+        return Command(
+            ["sh", "-c", text],
+            env,
+            partial(confined_thread.start, confine.load(package), listed, closed=closed),
+        )
+    code = "from harness_lib.system.processes import confine; confine.enter()"
+    # There may be thousands: too many for an argument. Commands that run at once each have their own.
+    descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(b"\0".join(map(os.fsencode, ["C" * closed, *listed])))
+    return Command([*launcher.python(code, ()), note, text, package], env)
 
 
 def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
@@ -94,10 +119,8 @@ def _mount(how: str, path: str, temporary: str) -> list[str]:
     return ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", EMPTY, path]
 
 
-def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
-    from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
-
-    code = "from harness_lib.system.processes import confine; confine.enter()"
+def _listed(grants: Grants) -> list[str]:
+    """Return the paths of `grants` for nono, each after R or W."""
     # Each of these steps asks for all of them.
     secret = [os.path.realpath(path) for path in grants.secret]
     below_secret = tuple(f"{path}/" for path in secret)
@@ -108,12 +131,7 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
         top = f"{os.path.realpath(path)}/"
         contains = any(each.startswith(top) for each in secret)
         writable += _all_but(secret, Path(path)) if contains else [path]
-    # There may be thousands: too many for an argument. Commands that run at once each have their own.
-    descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
-    lines = ["C" * closed, *(f"R{path}" for path in readable), *(f"W{path}" for path in writable)]
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(b"\0".join(map(os.fsencode, lines)))
-    return [*launcher.confiner(code, env), note, text]
+    return [*(f"R{path}" for path in readable), *(f"W{path}" for path in writable)]
 
 
 def _all_but(hidden: Sequence[str], top: Path = Path("/")) -> Iterator[str]:

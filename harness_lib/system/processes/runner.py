@@ -82,7 +82,7 @@ def run(
     with (
         _opened(log) as output,
         _holding(stdin, log.parent) as stdin_file,
-        sandbox.entered(command, env, cwd) as (argv, inside),
+        sandbox.entered(command, env, cwd) as ready,
     ):
         with reaper.adopting() as known:
             process: Child | None = None
@@ -96,7 +96,7 @@ def run(
             try:
                 if at_start is not None:
                     at_start(output)
-                process = child.start_noted(argv, noted, env=inside, cwd=cwd, stdin=stdin_file, output=output)
+                process = child.start_noted(ready, noted, cwd=cwd, stdin=stdin_file, output=output)
                 ending = reaper.wait(
                     process,
                     output,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import child, engines
+from harness_lib.system.processes.child import Command
+from harness_lib.system.processes.confined_thread import OwnProcessConfinedError
 from harness_lib.system.processes.engines import ENGINES, PRIVATE, TITLES, Engine, Grants, is_within
 from harness_lib.system.processes.sandbox_places import (
     CLOUDS,
@@ -146,8 +149,8 @@ def requiring(mode: Mode, env: Mapping[str, str]) -> Iterator[Callable[[], Engin
         return
     first = wanted[0]
     with (
-        tempfile.TemporaryDirectory() as place,
-        _trying(Sandbox(first, place), "true", env, Path(place)) as verdict,
+        _directory() as place,
+        _trying(Sandbox(first, str(place)), "true", env, place) as verdict,
     ):
 
         def engine() -> Engine | None:
@@ -170,12 +173,23 @@ def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[En
     """Return the first of `wanted` that can start a command on this machine, and why the others cannot."""
     failures = []
     for engine in wanted:
-        with tempfile.TemporaryDirectory() as place:
-            failure, _ = trial(Sandbox(engine, place), "true", env, Path(place))
+        with _directory() as place:
+            failure, _ = trial(Sandbox(engine, str(place)), "true", env, place)
         if failure is None:
             return engine, ""
         failures.append(f"{engine}: {failure}")
     return None, "; ".join(failures)
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """Make a temporary directory; it stays where this process has been confined meanwhile."""
+    place = tempfile.mkdtemp(prefix="harness-")
+    try:
+        yield Path(place)
+    finally:
+        # A TemporaryDirectory would try for ever.
+        shutil.rmtree(place, ignore_errors=True)
 
 
 # Why a command failed, None if it did not, and the lines that it printed.
@@ -196,13 +210,15 @@ def _trying(
 
     If it still runs at the end of the block, it is killed.
     """
-    with tempfile.TemporaryDirectory(prefix="harness-") as temporary, ExitStack() as started:
+    with _directory() as temporary, ExitStack() as started:
         try:
-            grants = sandbox.grants(tree, Path(temporary), env, command)
-            argv = engines.command(sandbox.engine, command, grants, env, closed=False)
-            process = child.start(argv, env=env, cwd=tree, output=child.PIPE, errors=child.PIPE)
+            grants = sandbox.grants(tree, temporary, env, command)
+            ready = engines.command(sandbox.engine, command, grants, env, closed=False)
+            process = child.start_noted(ready, lambda _: None, cwd=tree, output=child.PIPE)
             started.enter_context(process)
             started.callback(process.kill)
+        except OwnProcessConfinedError:
+            raise
         except (EnvSetupError, OSError) as error:
             why = (
                 f"{error.filename} is not on the PATH" if isinstance(error, FileNotFoundError) else str(error)
@@ -213,13 +229,12 @@ def _trying(
         @cache
         def verdict() -> Verdict:
             try:
-                output, complaint = process.communicate(timeout=TRIAL_SECONDS)
+                output, _ = process.communicate(timeout=TRIAL_SECONDS)
             except subprocess.TimeoutExpired as error:
                 return str(error), []
             printed = output.decode("utf-8", "replace").splitlines()
-            words = complaint.decode("utf-8", "replace").strip().splitlines()
             code = process.returncode
-            return ((words[-1] if words else f"exit {code}") if code else None), printed
+            return ((printed[-1] if printed else f"exit {code}") if code else None), printed
 
         yield verdict
 
@@ -333,21 +348,19 @@ def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[st
 
 
 @contextmanager
-def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield the arguments and environment that run `sh -c command`, in the sandbox of `env` if it has one."""
+def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[Command]:
+    """Yield what runs `sh -c command`, in the sandbox of `env` if it has one."""
     inside = {name: value for name, value in env.items() if name != VARIABLE}
     place = placed(env, cwd) if VARIABLE in env else None
     if place is None:
-        yield ["sh", "-c", command], inside
+        yield Command(["sh", "-c", command], inside)
         return
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
         yield confined(place[0], command, inside, place[1], Path(temporary))
 
 
-def confined(
-    sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path, temporary: Path
-) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments and environment that run `sh -c command` in `sandbox`, which may write `tree`.
+def confined(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path, temporary: Path) -> Command:
+    """Return what runs `sh -c command` in `sandbox`, which may write `tree`.
 
     `temporary` is the directory for its temporary files.
     """
@@ -358,4 +371,4 @@ def confined(
     grants = sandbox.grants(tree, temporary, inside, command)
     # Under bubblewrap the command has its temporary directory there.
     inside["TMPDIR"] = PRIVATE[0] if sandbox.engine == "bubblewrap" else str(temporary)
-    return engines.command(sandbox.engine, command, grants, inside, closed=closed), inside
+    return engines.command(sandbox.engine, command, grants, inside, closed=closed)

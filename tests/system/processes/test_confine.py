@@ -1,21 +1,29 @@
-"""What confines a command by nono loads little, as each command waits for it."""
+"""What confines a command by nono in a process of its own loads little, as each command waits for it."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from harness_lib.system.install import launcher
+from harness_lib.system.processes import engines
+from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
 
 PROGRAM = (
-    "import sys; sys.path += {path!r}; from harness_lib.system.processes import confine; "
-    "print(confine._nono_py(sys.path).CapabilitySet.__name__, *sys.modules)"
+    "import sys; sys.path.append(sys.argv[1]); from harness_lib.system.processes import confine; "
+    "print(confine.load(sys.argv[2]).CapabilitySet.__name__, *sys.modules)"
 )
 
 
 def test_confining_loads_nono_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=sys.path)]
-    done = run_to_end(command, cwd=tmp_path)
+    words = (PROGRAM, str(CHECKOUT), launcher.nono(os.environ))
+    done = run_to_end([sys.executable, "-I", "-S", "-c", *words], cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     found, *modules = done.stdout.split()
@@ -24,8 +32,27 @@ def test_confining_loads_nono_alone(tmp_path: Path) -> None:
 
 
 def test_without_nono_the_package_is_named(tmp_path: Path) -> None:
-    own = [str(Path(__file__).parents[3])]
-    done = run_to_end([sys.executable, "-I", "-S", "-c", PROGRAM.format(path=own)], cwd=tmp_path)
+    # Not a checkout, which would fetch it.
+    shutil.copytree(
+        CHECKOUT / "harness_lib", tmp_path / "harness_lib", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    code = "from harness_lib.system.install import launcher; launcher.nono({})"
+    code = f"import sys; sys.path.append(sys.argv[1]); {code}"
+    done = run_to_end([sys.executable, "-I", "-S", "-c", code, str(tmp_path)], cwd=tmp_path)
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "ImportError: nono_py"
+    assert done.stderr.splitlines()[-1].endswith("EnvSetupError: nono-py is not installed")
+
+
+def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_command(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    grants = engines.Grants(str(tmp_path / "own"), (), (), (), (), str(tmp_path))
+    text = "touch own/made && ! touch outside && ls own"
+    ready = engines.command("nono", text, grants, os.environ, closed=False, platform="darwin")
+    assert ready.starter is None
+    done = subprocess.run(ready.argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if done.returncode and "Landlock" in done.stderr:
+        pytest.skip(done.stderr)
+    # The file with the grants is gone.
+    assert (done.returncode, done.stdout) == (0, "made\n"), done.stderr
+    assert not (tmp_path / "outside").exists()

@@ -1,0 +1,1 @@
+../../../../../harness_lib/system/processes/confined_thread.py

@@ -112,7 +112,9 @@ def _object(runtime: Runtime, plugin: Plugin, piped: Piped) -> Json:
     if value is None:
         line = failure_line(plugin, "printed no JSON object")
         runtime.log(f"[harness] {line}")
-        raise GarbageError(line)
+        failure = GarbageError(line, as_text(piped))
+        failure.line = line
+        raise failure
     return value
 
 

@@ -35,7 +35,7 @@ _MODEL = ("context", "output", "price_cached", "price_in", "price_out", "price_w
 _PROVIDER = (
     *("protocol", "description", "model", "url", "auth_env", "max_tokens", "max_tokens_field", "stream"),
     *("reasoning_field", "wire", "auth", "authorize_url", "token_url", "client_id", "scope", "redirect_port"),
-    *("redirect_host", "redirect_path", "authorize_params", "account_claim", *_MODEL),
+    *("redirect_host", "redirect_path", "authorize_params", "account_claim", "stream_options", *_MODEL),
 )
 # Harmless calls that every permission hook has to answer.
 _CALLS: tuple[Json, ...] = (

@@ -83,6 +83,11 @@ def _takes_no_limit(_path: str, body: Json) -> None:
     refuse_unless("max" not in " ".join(body), "this host takes no limit")
 
 
+def _takes_no_stream_options(_path: str, body: Json) -> None:
+    """As Mistral."""
+    refuse_unless("stream_options" not in body, "stream_options: Extra inputs are not permitted")
+
+
 def _takes_no_tools_on_chat(path: str, body: Json) -> None:
     said = (
         "Function tools with reasoning_effort are not supported in /v1/chat/completions. Use /v1/responses."
@@ -95,6 +100,7 @@ def _takes_no_tools_on_chat(path: str, body: Json) -> None:
     [
         (_takes_no_max_tokens, "max_tokens_field=max_completion_tokens", "'max_completion_tokens'"),
         (_takes_no_limit, "max_tokens_field=none", "takes no limit"),
+        (_takes_no_stream_options, "stream_options=none", "stream_options: Extra inputs"),
         (_takes_no_tools_on_chat, "wire=responses", "Use /v1/responses"),
     ],
 )

@@ -19,7 +19,7 @@ from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.sessions import context
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
+from harness_lib.loop.wires.answer import NO_FIELD, Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -132,6 +132,7 @@ class Hosted(NamedTuple):
             headers=headers,
             login=login,
             max_tokens_field=values.get("max_tokens_field", ""),
+            stream_options=values.get("stream_options") != NO_FIELD,
             reasoning_field=values.get("reasoning_field", ""),
             max_tokens=most or model_of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
             effort="" if thinking == "off" else thinking,

@@ -15,7 +15,7 @@ from harness_lib.loop.sessions.message import Block, Call, Text
 from harness_lib.text import sentence
 
 WireName = Literal["anthropic", "responses", "chat"]
-# What a `.conf` says as `max_tokens_field` where its host takes no limit at all.
+# What a `.conf` says of a field that its host refuses.
 NO_FIELD = "none"
 _TOO_LARGE = 413
 _WORDS = (
@@ -63,6 +63,7 @@ class Endpoint(NamedTuple):
     max_tokens: int
     headers: Mapping[str, str] = MappingProxyType({})
     max_tokens_field: str = ""
+    stream_options: bool = True
     reasoning_field: str = ""
     effort: str = ""
     cached: bool = False

@@ -76,7 +76,9 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
         request["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
     if endpoint.session and endpoint.url.startswith(_VENDOR):
         request["prompt_cache_key"] = endpoint.session
-    return {**request, "stream": True, "stream_options": {"include_usage": True}}
+    if endpoint.stream_options:
+        request["stream_options"] = {"include_usage": True}
+    return {**request, "stream": True}
 
 
 def answer(native: Json) -> Answer:

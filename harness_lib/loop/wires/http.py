@@ -22,8 +22,8 @@ EVENT_LIMIT = 64 * 1024 * 1024
 # The longest answers of any model are a small part of it.
 ANSWER_LIMIT = 256 * 1024 * 1024
 _REFUSED = (
-    "Where a field is refused, a line in the provider's .conf may give it another name (max_tokens_field, "
-    "reasoning_field, wire); otherwise try another model (--model)."
+    "Where a field is refused, a line in the provider's .conf may give it another name or leave it out "
+    "(max_tokens_field, reasoning_field, stream_options, wire); otherwise try another model (--model)."
 )
 _ADVICE = {
     400: _REFUSED,

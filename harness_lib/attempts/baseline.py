@@ -9,6 +9,7 @@ repository of its own, and leaves nothing here.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -240,10 +241,18 @@ def _essence(task: Task) -> dict[str, object]:
     return {"began": [task.started_at_commit, task.attempts], "parts": parts}
 
 
-# Settings that make git run a program at the user's next command.
-SETTINGS = r"^(filter\..*|alias\..*|core\.(hookspath|fsmonitor))$"
+# Settings that make git run a program at the user's next command; git-config(1) has them. Notes of an earlier
+# harness have the first ones only.
+SETTINGS = r"filter\..*|alias\..*|core\.(hookspath|fsmonitor)"
+PROGRAMS = (
+    r"core\.(pager|editor|askpass|sshcommand|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*|"
+    r"include(if\..*)?\.path|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver|"
+    r"(diff|merge)tool\..*\.(cmd|path)|interactive\.difffilter|credential\.(.*\.)?helper|"
+    r"gpg\.(.*\.)?program|remote\..*\.(uploadpack|receivepack|vcs)|uploadpack\.packobjectshook|"
+    r"submodule\..*\.update|trailer\..*\.(cmd|command)|(browser|man)\..*\.cmd|tar\..*\.command"
+)
 REFS = ("refs/heads", "refs/tags")
-SHOWN = 5
+SHOWN = 20
 
 
 def note(ctx: Context) -> None:
@@ -271,13 +280,17 @@ def left(ctx: Context, task_id: str) -> list[str]:
 
 def _present(git: Git) -> dict[str, dict[str, str]]:
     """Return the values that exist now, by kind and name."""
-    records = decode(git.run("config", "--local", "-z", "--get-regexp", SETTINGS, check=False).stdout)
+    known = _settings(git, "--local")
+    first = {key: value for key, value in known.items() if re.fullmatch(SETTINGS, key, re.DOTALL)}
+    own = _settings(git, "--worktree") if (git.git_dir / "config.worktree").is_file() else {}
     hooks = git.common_dir / "hooks"
     files = [path for path in hooks.iterdir() if path.suffix != ".sample"] if hooks.is_dir() else []
     stashes = git.common_dir / "logs" / "refs" / "stash"
     entries = stashes.read_bytes().splitlines() if stashes.is_file() else []
     return {
-        "settings": {key: value for key, _, value in (record.partition("\n") for record in records)},
+        "settings": first,
+        "programs": {key: value for key, value in known.items() if key not in first},
+        "worktree": own,
         "hooks": {path.name: sha256.digest(path.read_bytes()) for path in sorted(files) if path.is_file()},
         # Work moves branches; only new ones are named.
         "refs": dict.fromkeys(
@@ -287,9 +300,23 @@ def _present(git: Git) -> dict[str, dict[str, str]]:
     }
 
 
+def _settings(git: Git, scope: str) -> dict[str, str]:
+    """Return the settings of `scope` that run a program."""
+    asked = ("config", scope, "-z", "--get-regexp", f"^({SETTINGS}|{PROGRAMS})$")
+    found = (record.partition("\n") for record in decode(git.run(*asked, check=False).stdout))
+    return {
+        key: value
+        for key, _, value in found
+        # `pager.log=false` and `submodule.x.update=rebase` run none.
+        if not (key.startswith("pager.") and value in ("", "true", "false"))
+        if not (key.startswith("submodule.") and not value.startswith("!"))
+    }
+
+
 def _words(git: Git, kind: str, name: str, old: str | None) -> str:
-    if kind == "settings":
-        undo = typed.git("config", name, old) if old is not None else typed.git("config", "--unset-all", name)
+    if kind in ("settings", "programs", "worktree"):
+        words = ("config", *(["--worktree"] if kind == "worktree" else []))
+        undo = typed.git(*words, name, old) if old is not None else typed.git(*words, "--unset-all", name)
         return f"{name} ({undo})"
     if kind == "hooks":
         path = typed.word(git.common_dir / "hooks" / name)

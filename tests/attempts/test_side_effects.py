@@ -48,6 +48,38 @@ def test_what_an_attempt_leaves_is_named_with_what_takes_it_out(claimed: Agent) 
     assert sh(top, "config", "core.hooksPath") == ".husky"
 
 
+def test_each_setting_that_runs_a_program_is_named(claimed: Agent) -> None:
+    """Also that of this work tree alone; one that runs nothing is not."""
+    top = claimed.cwd
+    sh(top, "config", "core.pager", "less")
+    sh(top, "config", "pager.log", "false")
+    sh(top, "config", "user.name", "x")
+    sh(top, "config", "submodule.x.update", "rebase")
+    names = ["core.sshcommand", "sequence.editor", "pager.diff", "include.path", "includeif.gitdir:/.path"]
+    names += ["diff.external", "diff.x.textconv", "diff.x y.command", "merge.x.driver", "credential.helper"]
+    names += [
+        "gpg.program",
+        "gpg.ssh.program",
+        "mergetool.x.cmd",
+        "remote.o.uploadpack",
+        "submodule.y.update",
+    ]
+    for name in names:
+        sh(top, "config", name, "!x")
+    sh(top, "config", "extensions.worktreeConfig", "true")
+    sh(top, "config", "--worktree", "core.editor", "vi")
+    put(top / "f", "x\n")
+
+    said = claimed.ok("finish")
+
+    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
+    for name in (*names, "core.pager"):
+        assert f"{name} (git config --unset-all " in line, name
+    assert "core.editor (git config --worktree --unset-all core.editor)" in line
+    for own in ("pager.log", "user.name", "submodule.x"):
+        assert own not in line
+
+
 def test_work_that_an_attempt_has_stashed_is_named(claimed: Agent) -> None:
     """Its check fails without it, and the next attempt would not know of it."""
     top = claimed.cwd

@@ -10,8 +10,11 @@ No attempt is counted, and nothing is committed or rolled back: nobody knows who
 
 from __future__ import annotations
 
+import errno
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.attempts import check, recheck, worker_worktrees
@@ -34,6 +37,8 @@ SLICE_SECONDS = 90.0
 # Beside the checkout: the commit that it was made for, and whether its set-up has ended.
 MADE, READY = "made", "ready"
 ENDS = 2
+# What a sandbox says of a directory that it closes: a mount that is read-only, Landlock, or macOS.
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Slice(NamedTuple):
@@ -169,14 +174,34 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
 
 @contextmanager
 def _place(ctx: Context) -> Iterator[worker_worktrees.Place]:
-    """Yield the directory of this worker's checks, locked against others."""
-    place = worker_worktrees.directory_of(
-        ctx, f"{worker_worktrees.CHECKS}{check.safe_name(ctx.owner.worker)}"
-    )
-    with flock.attempt(place.lock) as is_free:
+    """Yield the directory of this worker's checks, locked against others.
+
+    In a sandbox that closes the home, it is a temporary one, which is removed.
+    """
+    with ExitStack() as stack:
+        try:
+            place = worker_worktrees.directory_of(
+                ctx, f"{worker_worktrees.CHECKS}{check.safe_name(ctx.owner.worker)}"
+            )
+            is_free = stack.enter_context(flock.attempt(place.lock))
+        except OSError as error:
+            parent = Path(tempfile.gettempdir()).resolve()
+            if error.errno not in CLOSED or parent.is_relative_to(ctx.git.top):
+                raise
+            place, is_free = stack.enter_context(_temporary(ctx, parent)), True
         if not is_free:
             raise HeldError("The final check goes on already.", f"Wait until it ends, then type: {COMMAND}")
         yield place
+
+
+@contextmanager
+def _temporary(ctx: Context, parent: Path) -> Iterator[worker_worktrees.Place]:
+    place = worker_worktrees.Place(Path(tempfile.mkdtemp(prefix="harness-checks-", dir=parent)))
+    try:
+        yield place
+    finally:
+        if place.path.exists():
+            worker_worktrees.drop_checks(ctx, place)
 
 
 LOCK = "proving.lock"

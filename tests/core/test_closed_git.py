@@ -1,4 +1,4 @@
-"""A sandbox that closes the git directory: the first reply says what to type, and nothing is half made."""
+"""A sandbox that closes the git directory or the home: what can be done is done, and the rest is said."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from harness_lib.system.files import atomic
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
 
 @pytest.fixture
@@ -58,3 +58,28 @@ def test_init_leaves_nothing_half_made(make_project: Make, monkeypatch: pytest.M
     assert sorted(project.files) == ["tracked.txt"]
     assert not project.file.exists()
     assert not (project.top / ".harness").exists()
+
+
+def test_checks_on_a_clean_checkout_need_no_home(
+    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The sandbox of Codex leaves the directory for temporary files open."""
+    home = tmp_path / "data"
+    make, seen = os.mkdir, tmp_path / "seen"
+
+    def refuse(path: str | Path, *args: int, **more: int) -> None:
+        if Path(os.fspath(path)).is_relative_to(home):
+            raise OSError(errno.EROFS, "Read-only file system", os.fspath(path))
+        make(path, *args, **more)
+
+    begin(agent, f"pwd >> {seen}; test -f a")
+    agent.finishes({"a": "x\n"})
+    seen.unlink()
+    monkeypatch.setattr(os, "mkdir", refuse)
+
+    assert agent.ok("validate", "--all", "--committed", HARNESS_HOME=str(home))["stop"]["reason"] == "done"
+
+    (place,) = map(Path, seen.read_text("utf-8").splitlines())
+    assert not place.is_relative_to(project.top)
+    assert not place.parent.exists(), "it is left in the directory for temporary files"
+    assert len(project.git("worktree", "list").splitlines()) == 1

@@ -36,12 +36,13 @@ _TOOLS = {
 _RETRYING = "Reconnecting..."
 
 
-def writable(git_directory: str, *, is_linked: bool) -> str:
-    """Return how to start Codex so that it can commit: its sandbox makes the git directory read-only."""
-    if is_linked:
-        return "In a linked worktree only this helps: start it with: codex -s danger-full-access"
-    roots = f"sandbox_workspace_write.writable_roots={json.dumps([git_directory])}"
-    return f"The user ends this Codex and starts it with: codex -c {typed.word(roots)}"
+def writable(places: Sequence[str]) -> str:
+    """Return how to start Codex so that it can commit: its sandbox makes the `places` read-only.
+
+    It closes the git directory of a linked worktree within one that is open, so each is named (0.171.0).
+    """
+    roots = f"sandbox_workspace_write.writable_roots={json.dumps(list(places))}"
+    return f"The user ends this Codex and starts it here with: codex -c {typed.word(roots)}"
 
 
 CREDENTIALS = (".codex/auth.json",)

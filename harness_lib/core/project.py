@@ -50,7 +50,10 @@ def cure_closed_git(ctx: Context, git: Git, place: Path) -> str:
     if writable is None:
         command = f"ls -ld {typed.word(place)}"
         return f"Make it writable, or start the agent so that its sandbox allows it ({command})."
-    return writable(str(git.common_dir), is_linked=git.git_dir != git.common_dir)
+    if git.git_dir == git.common_dir:
+        return writable([str(git.common_dir)])
+    root = roots.find(ctx.env, ctx.cwd)
+    return writable([*([str(root.path)] if root else []), str(git.common_dir), str(git.git_dir)])
 
 
 def offer_ignored(git: Git) -> str | None:

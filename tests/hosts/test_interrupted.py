@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -91,18 +92,29 @@ def test_in_its_own_sandbox_codex_hears_at_once_what_the_user_must_type(
 
 
 @pytest.mark.release
-def test_so_started_codex_works_in_it(codex: Codex, model: Model, machine: Machine, published: Path) -> None:
-    machine.skills_add(published)
+@pytest.mark.parametrize("place", ["project", "linked work tree"])
+def test_so_started_codex_works_in_it(
+    codex: Codex, model: Model, machine: Machine, published: Path, place: str
+) -> None:
+    """To the final check, although nothing in the home can be written, as where no test runs in `/tmp`."""
+    machine.skills_add(published, "-g")
     one_task(machine)
     codex.settle(sandbox="workspace-write")
+    where, told = machine.project, re.compile(r"codex -c 'sandbox_workspace_write\.(.+)'")
+    if place != "project":
+        where = machine.project.with_name("linked")
+        machine.run("git", "worktree", "add", "-q", where).check()
+    settings = ["exclude_slash_tmp=true"]
 
     def works(request: Request) -> Script:
-        yield from obey(request, launcher(request.everything), "start", WORK)
+        request = yield from obey(request, launcher(request.everything), "start", WORK)
+        settings.extend(told.findall(request.last))
         yield Say(DONE)
 
-    model.play(works)
-
-    roots = json.dumps([str(machine.project / ".git")])
-    codex("$harness:harness run", "-c", f"sandbox_workspace_write.writable_roots={roots}").check()
+    for _ in range(2):
+        model.play(works)
+        words = [word for each in settings for word in ("-c", f"sandbox_workspace_write.{each}")]
+        codex("$harness:harness run", *words, cwd=where).check()
 
     assert machine.statuses == ["completed"], model.requests[-1].everything[-2000:]
+    assert "1 of 1 checks of completed tasks pass on a clean checkout" in model.requests[-1].everything

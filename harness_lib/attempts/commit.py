@@ -69,7 +69,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit.
 
     Files of harness itself and caches are left out, even if git tracks them. The init script and the settings
-    are the user's to commit: in a chat such a commit may be the user's, so it stays if the base has the file.
+    are the user's to commit: in a chat such a commit may be the user's, so it stays.
     """
     git, base = ctx.git, task.started_at_commit
     content = tree
@@ -80,7 +80,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
         ours = [path for path in ctx.excluded_paths if task.target or path.rpartition("/")[2] not in _YOURS]
         # In a run nothing of the attempt is on a branch of the user's, which its agent may have merged.
         users = ["--branches"] if task.target else []
-        own = history.without(git, base, head, (*ctx.excluded_paths, *caches), ours, users)
+        own = history.without(git, base, head, (*ours, *caches), ours, users)
         if own != head:
             content = trees.with_from(git, content, own, (*ctx.excluded_paths, *caches))
             head = own

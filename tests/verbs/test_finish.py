@@ -110,12 +110,15 @@ def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project,
     assert len(project.log) > 3
 
 
+@pytest.mark.parametrize("is_new", [False, True])
 def test_the_list_that_git_tracks_stays_out_of_what_the_agent_commits_itself(
-    project: Project, agent: Agent
+    project: Project, agent: Agent, is_new: bool
 ) -> None:
     """The settings of the project are the user's to commit, also while an agent works in a chat."""
-    project.put("harness.toml", "[run]\njobs = 2\n")
-    project.git("add", "-f", "harness-tasks.json", "harness.toml")
+    if not is_new:
+        project.put("harness.toml", "[run]\njobs = 2\n")
+        project.git("add", "harness.toml")
+    project.git("add", "-f", "harness-tasks.json")
     project.commit("Share the list, for CI")
     listed = project.git("show", "HEAD:harness-tasks.json")
     begin(agent)
@@ -123,6 +126,7 @@ def test_the_list_that_git_tracks_stays_out_of_what_the_agent_commits_itself(
     project.git("add", "done")
     project.git("commit", "-qam", "The agent's own, with all that was changed")
     project.put("harness.toml", "[run]\njobs = 1\n")
+    project.git("add", "harness.toml")
     project.git("commit", "-qm", "The user's", "harness.toml")
 
     agent.ok("finish")

@@ -193,3 +193,12 @@ def test_on_chat_completions_the_user_never_speaks_twice_in_a_row() -> None:
         {"role": "assistant", "content": "Yes."},
         {"role": "user", "content": "Three."},
     ]
+
+
+def test_on_chat_completions_an_answer_stands_between_a_tool_and_the_user() -> None:
+    """Mistral refuses the session without one: "Unexpected role 'user' after role 'tool'"."""
+    call = Call("c1", "bash", "{}")
+    history: list[Entry] = [User("One."), Assistant([call]), Answered(call, "cut", error=True), User("Two.")]
+    assert [message["role"] for message in chat.messages(history)] == [
+        *("user", "assistant", "tool", "assistant", "user"),
+    ]

@@ -27,13 +27,18 @@ _REASONING = ("reasoning_content", "reasoning")
 
 
 def messages(history: list[Entry]) -> list[Json]:
-    """Return the history as messages of users, assistants and tools."""
+    """Return the history as messages of users, assistants and tools.
+
+    After a turn that was interrupted, the user follows a tool or the user. Hosts such as Mistral, and the
+    templates of many models, refuse both for the rest of the session.
+    """
     messages: list[Json] = []
     for entry in history:
-        if isinstance(entry, User) and messages and messages[-1]["role"] == "user":
-            # Behind an interrupted answer: the templates of many models take no two messages of the user.
+        before = messages[-1]["role"] if messages else ""
+        if isinstance(entry, User) and before == "user":
             messages[-1]["content"] += f"\n\n{entry.text}"
         elif isinstance(entry, User):
+            messages += [_assistant([])] if before == "tool" else []
             messages.append({"role": "user", "content": entry.text})
         elif isinstance(entry, Assistant):
             messages.append(entry.native[0] if entry.native else _assistant(entry.blocks))

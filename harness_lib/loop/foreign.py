@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.errors import EnvSetupError
 from harness_lib.loop import disk, processes
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object, as_text, dumps
@@ -171,7 +172,12 @@ class ForeignCommand(Program):
     def __call__(self, runtime: Runtime, args: list[str]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execve((command := self.command(*args))[0], command, runtime.variables())  # noqa: S606 (a command is a program)
+        command = self.command(*args)
+        try:
+            os.execve(command[0], command, runtime.variables())  # noqa: S606 (a command is a program)
+        except OSError as error:
+            message = f"The command {self.path} cannot be started: {self.fault or error.strerror}."
+            raise EnvSetupError(message, "hs doctor says what else is broken.") from error
 
 
 KINDS: dict[str, type[Program]] = {

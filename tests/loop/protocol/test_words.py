@@ -70,6 +70,15 @@ def test_a_command_gets_the_remaining_words_and_the_sources(hs: Hs, home: Path) 
     assert (answer.code, words) == (9, ["[it now]", "[--fast]"])
 
 
+def test_a_command_that_cannot_be_started_is_named_with_what_is_wrong(hs: Hs, home: Path) -> None:
+    write(home / ".harness/commands/ship", "#!/bin/sh\r\necho hello\r\n", 0o755)
+    answer = hs("ship")
+    assert answer.code == 7
+    assert (
+        f"The command {home}/.harness/commands/ship cannot be started: its first line ends in" in answer.err
+    )
+
+
 def test_a_first_word_that_is_no_command_is_the_task_with_all_words(go: Go) -> None:
     server, _ = go(say("Fine."), words=("run", "the tests"))
     assert server.requests[0]["messages"][-1]["content"] == "run the tests"

@@ -61,15 +61,10 @@ def enter(*requirements):
 
 
 def harness():
-    # A verb ends before a collection of garbage would pay.
-    gc.disable()
     enter()
-    from harness_lib.cli import lazily
+    from harness_lib.__main__ import begin
 
-    lazily.install(sys.argv[1:])
-    from harness_lib.cli.main import entry
-
-    return entry()
+    return begin()
 
 
 def hs():

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
+from harness_lib.system.install import launcher
 from tests.run_to_end import run_to_end
 
 
 def executed(place: Path, *argv: str, code: int = 0, **env: str) -> set[str]:
     """Return the modules whose code a process has run that was typed as `argv` in `place` and exits `code`.
 
+    It is what an installed `harness` becomes.
     As a process of its own it meets modules that wait; here they would wait in every later test, too.
     """
-    program = (
-        "import os, sys, types; from harness_lib.cli import lazily; lazily.install(sys.argv[1:]); "
-        "from harness_lib.cli.main import entry; "
+    *python, program = launcher.harness()
+    watch = (
+        "import os, sys, types; "
         "plain = lambda: [n for n, m in sys.modules.items() if type(m) is types.ModuleType]; "
-        "os._exit = lambda code: sys.exit(print(*plain()) or code); entry()"
+        "os._exit = lambda code: sys.exit(print(*plain()) or code)"
     )
     done = run_to_end(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}; {program}", *argv],
+        [*python, f"{watch}; {program}", *argv],
         cwd=place,
         env={**os.environ, "CLAUDECODE": "1", **env},
     )

@@ -36,7 +36,7 @@ def entry():
         "modules": [module.__file__ for module in (json, filelock, rpds)],
     }))
     print("talk", file=sys.stderr)
-    return 9
+    sys.exit(9)
 """
 
 

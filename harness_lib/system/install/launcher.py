@@ -44,7 +44,7 @@ def _homes(packages: tuple[str, ...]) -> Iterator[str]:
 
 def harness() -> list[str]:
     """Return the command `harness`."""
-    return python("from harness_lib.cli.main import entry; entry()")
+    return python("from harness_lib.__main__ import begin; begin()")
 
 
 def hs() -> list[str]:

@@ -95,8 +95,7 @@ class Hosted(NamedTuple):
         if self.protocol == "openai":
             is_responses = urlsplit(self._url(runtime)).path.rstrip("/").endswith("/responses")
             wire = "responses" if is_responses else "chat"
-        model = runtime.model or self.default_model or _HOSTED[self.protocol].default_model
-        return Speaker(cast("WireName", named) or wire, self.name, model)
+        return Speaker(cast("WireName", named) or wire, self.name, runtime.model or self.default_model)
 
     def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
@@ -251,11 +250,12 @@ def find_config(runtime: Runtime, name: str) -> Hosted | None:
     variables = f"{key}  API key" if key else "(no key)"
     if values.get("auth"):
         variables = f"(a login: hs auth login {name})"
-    return _HOSTED.get(values.get("protocol", ""), OPENAI)._replace(
+    protocol = _HOSTED.get(values.get("protocol", ""), OPENAI)
+    return protocol._replace(
         name=name,
         values=values,
         description=values.get("description", ""),
-        default_model=values.get("model", ""),
+        default_model=values.get("model") or protocol.default_model,
         variables=variables,
         key=key,
         needs_key=bool(key and not values.get("auth")),

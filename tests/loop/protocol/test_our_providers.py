@@ -127,6 +127,14 @@ def test_a_variant_of_a_host_without_a_key_is_chosen_by_itself(hs: Hs, serve: Se
     assert (answer.code, answer.out) == (0, "Hello.\n"), answer.err
 
 
+def test_a_variant_without_a_model_says_which_one_it_asks_for(hs: Hs, serve: Serve, home: Path) -> None:
+    server = serve(CHAT, say("Hello."))
+    conf = f"protocol=openai\nurl={server.address}/v1/chat/completions\n"
+    write(home / ".harness/providers/ours.conf", conf)
+    answer = hs("hello")
+    assert f"model: {server.requests[0]['model']}\n" in answer.err
+
+
 def test_a_variant_without_its_key_says_which_variable_is_not_set(hs: Hs, home: Path) -> None:
     write(
         home / ".harness/providers/ours.conf",

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
-from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.piped import Json, as_object, dumps, parse_object
 from harness_lib.loop.wires.answer import is_overflow, may_pass, shown
 from harness_lib.text import sentence
 
@@ -29,7 +29,6 @@ _ADVICE = {
     400: _REFUSED,
     422: _REFUSED,
     403: "Check the key and what it may use.",
-    404: "Check the address and the model.",
     413: "The request is too large.",
 }
 # With 429, as for a limit that passes by itself.
@@ -185,7 +184,7 @@ def _read(response: httpx2.Response) -> str:
 
 
 def _whole(response: httpx2.Response) -> Json:
-    answer = as_object(_read(response))
+    answer = parse_object(_read(response))
     if answer is None:
         raise ProviderError("The provider's answer is not a JSON object.")
     if answer.get("error"):
@@ -200,13 +199,9 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     is_passing = may_pass(status) and _NO_CREDIT not in text
     is_too_long = status != httpx2.codes.TOO_MANY_REQUESTS and is_overflow(text, status)
-    advice = _ADVICE.get(status, "")
+    advice = _advice(response, is_passing=is_passing)
     if is_too_long and advice == _REFUSED:
         advice = ""
-    if may_pass(status) and not is_passing:
-        advice = "Add credit with the provider, or check its plan (insufficient_quota)."
-    if response.is_redirect and (where := response.headers.get("location", "")):
-        advice = f"It redirects to {where}; name that address if it is the right one."
     after = _retry_after(response.headers.get("retry-after", "")) if is_passing else None
     # The caller has to know how long to wait.
     wait = f"Retry after {after:.0f} s." if after else ""
@@ -222,6 +217,18 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     if is_too_long:
         return ContextError(message)
     return TransientError(message, after) if is_passing else ProviderError(message)
+
+
+def _advice(response: httpx2.Response, *, is_passing: bool) -> str:
+    """Return what the user can do about the status of `response`; "" for nothing."""
+    status = response.status_code
+    if may_pass(status) and not is_passing:
+        return "Add credit with the provider, or check its plan (insufficient_quota)."
+    if response.is_redirect and (where := response.headers.get("location", "")):
+        return f"It redirects to {where}; name that address if it is the right one."
+    if status in {httpx2.codes.NOT_FOUND, httpx2.codes.METHOD_NOT_ALLOWED}:
+        return f"Check the address and the model. The request went to {shown(str(response.url))}."
+    return _ADVICE.get(status, "")
 
 
 def _without_secrets(text: str, headers: Mapping[str, str]) -> str:

@@ -141,6 +141,12 @@ def test_a_limit_of_hours_is_not_waited_for(follow: Follow, wire: Wire) -> None:
     assert len(server.requests) == 1
 
 
+def test_an_address_that_the_host_does_not_know_is_shown(follow: Follow, wire: Wire) -> None:
+    """Many hosts name an address to which a client of theirs adds the rest."""
+    _, server, ending = follow(wire, Step(status=404))
+    assert f"The request went to {server.address}{wire.path}." in ending.output
+
+
 def test_an_account_without_credit_is_not_asked_again(follow: Follow) -> None:
     """OpenAI answers so with 429, too, but no pause helps."""
     used_up = Step(status=429, said="You exceeded your current quota", code="insufficient_quota")

@@ -56,6 +56,14 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
     assert server.refusals == []
 
 
+def test_skill_and_command_work_as_written(home: Path, tmp_path: Path) -> None:
+    heading = "Prompts, skills, commands"
+    put(home / ".harness/skills/release/SKILL.md", example(heading, "markdown"))
+    put(home / ".harness/commands/spent", example(heading, "sh"), executable=True)
+    requests = typed(tmp_path, ["hs /release 1.2", "hs spent", "hs help | grep 'spent  *Say what'"])
+    assert f"Make the release 1.2: first run the tests, then `{home}/.harness" in str(requests)
+
+
 def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     block = text.split("\n## `hs`: an agent of its own\n")[1].split("```sh\n")[1].split("```")[0]

@@ -57,7 +57,7 @@ class Store(upkeep.Upkeep):
         self._warnings: list[list[str]] = []
 
     def ask(self) -> Answers:
-        return self._answers(self._own(load.find(self.root)))
+        return self._answers(self._own(load.look(self.root)))
 
     def ask_to_change(self) -> Answers:
         return self._answers(self._find())
@@ -69,7 +69,8 @@ class Store(upkeep.Upkeep):
         warnings = []
         if loaded.source is not None:
             message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
-            warnings.append(f"{message} Restore it with: harness check --repair")
+            cure = "" if loaded.why == load.DENIED else " Restore it with: harness check --repair"
+            warnings.append(f"{message}{cure}")
         warnings += load.replaced(self.root, loaded)
         return Answers(loaded.state, self._clock.now(), tuple(warnings))
 

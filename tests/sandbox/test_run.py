@@ -256,7 +256,7 @@ def test_docker_is_said_to_be_out_of_reach(workshop: Workshop, home: Path) -> No
             assert f"tests may be skipped for it; to allow it: harness run --allow-write {path}" in said
 
 
-def test_what_an_agent_reports_arrives_although_the_list_has_changed_since_it_began(
+def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began(
     each_engine: str, workshop: Workshop, home: Path
 ) -> None:
     """Landlock knows files, and each change of the list makes another one."""
@@ -269,15 +269,17 @@ def test_what_an_agent_reports_arrives_although_the_list_has_changed_since_it_be
     typed = "; ".join(f"{harness} {each} >> said 2>&1; echo $? >> codes" for each in words)
     proposed = f"{harness} add Later --validate true >> said 2>&1; echo $? >> codes"
     other = f"until grep -q 'Completed .task-002' {workshop.top}/harness-progress.txt; do sleep 0.05; done"
+    looked = f"{harness} show task-002 > shown 2>&1; echo $? >> codes"
     task = workshop.add(
-        "Report", "test -f codes", do=f"sh touch ~/.cache/a; {other}; {typed}; {proposed}; true"
+        "Report", "test -f codes", do=f"sh touch ~/.cache/a; {other}; {looked}; {typed}; {proposed}; true"
     )
     began = "until test -e ~/.cache/a; do sleep 0.05; done"
     workshop.add("Another", "test -f other", do=f"sh {began}; echo x > other")
 
     workshop.ends(0, "-j", "2", "--sandbox", each_engine)
 
-    assert sh(workshop.top, "show", "main:codes").split() == ["0"] * 4, sh(workshop.top, "show", "main:said")
+    assert sh(workshop.top, "show", "main:codes").split() == ["0"] * 5, sh(workshop.top, "show", "main:said")
+    assert "task-002 [completed] Another" in sh(workshop.top, "show", "main:shown").splitlines()
     done = workshop.task(task)
     assert [each["description"] for each in done["checkpoints"]] == ["half", "whole"]
     assert done["notes"] == ["port 80 is taken"]

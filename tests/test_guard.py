@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests import lasting
 from tests.conftest import Harness, MakeRepo
 from tests.system.git.gitrepo import sh
 
@@ -24,6 +26,14 @@ def test_the_working_directory_is_the_tests_own_and_no_repository(tmp_path: Path
     assert Path.cwd() == tmp_path.resolve()
     asked = subprocess.run(["git", "rev-parse", "--git-dir"], capture_output=True, check=False)
     assert asked.returncode != 0
+
+
+def test_what_all_tests_use_is_in_the_directory_of_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert tmp_path not in lasting.directory().parents
 
 
 def test_a_repository_above_the_tests_directory_is_not_found(tmp_path: Path) -> None:

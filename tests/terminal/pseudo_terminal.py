@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import pty
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -18,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from harness_lib.cli import main
+from tests import lasting
 from tests.system.git.gitrepo import put
 from tests.verbs.project import placed
 
@@ -26,8 +24,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def _with_harness() -> str:
     """Return a PATH that has a `harness`: without one, commands are shown with the launcher's path."""
-    place = Path(tempfile.mkdtemp(prefix="harness-tests-"))
-    atexit.register(shutil.rmtree, place)
+    place = lasting.directory()
     put(
         place / "harness",
         f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib "$@"\n',

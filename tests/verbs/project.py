@@ -7,7 +7,6 @@ is a living process that a test can kill.
 
 from __future__ import annotations
 
-import atexit
 import io
 import json
 import os
@@ -16,7 +15,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -30,6 +28,7 @@ from harness_lib.cli import main
 from harness_lib.core.context import Context
 from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
+from tests import lasting
 from tests.run_to_end import Said
 from tests.system.git.gitrepo import disk, put, sh
 
@@ -264,8 +263,7 @@ def make(top: Path, **options: str | bool) -> Project:
 @cache
 def _template() -> Path:
     """Return a repository to copy, which is cheaper than to make one; it has none of git's sample hooks."""
-    place = Path(tempfile.mkdtemp(prefix="harness-tests-"))
-    atexit.register(shutil.rmtree, place)
+    place = lasting.directory()
     sh(place, "init", "-q", "-b", "main", "--template=", ".")
     put(place / "tracked.txt", "one\n")
     Project(place).commit("Begin")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 from harness_lib.system.git import locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
+from tests import lasting
 
 LIMIT = 1_000_000
 FILES = {"tracked.txt": "one\n", "dir/inner.txt": "inner\n"}
@@ -82,8 +81,7 @@ def disk(top: Path) -> dict[str, tuple[str, bytes]]:
 @functools.cache
 def _template(*files: tuple[str, str]) -> Path:
     """Return a repository with one commit of `files`, to be copied: that takes a fifth of making it."""
-    top = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, top)
+    top = lasting.directory()
     sh(top, "init", "-q", "-b", "main")
     commit_all(top, "Begin", dict(files))
     return top

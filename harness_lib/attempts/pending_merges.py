@@ -72,7 +72,7 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
     if not ctx.git.is_ancestor(target_tip, waiting_tip):
         yield f"{target_branch.short(target)} has commits of its own"
     try:
-        holder = worktrees.holder(ctx.git, target)
+        holder = worktrees.holder(ctx.main, target)
         found = list(_obstacles(ctx.at(Git.open(holder)), target_tip, waiting_tip)) if holder else []
     except (HarnessError, OSError):
         # A full disk or a read-only repository: report the waiting work all the same.

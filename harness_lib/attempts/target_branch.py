@@ -238,7 +238,7 @@ def _holder(ctx: Context, target: str) -> Context | None:
     own = main.git_dir == ctx.git.common_dir and not worktrees.is_bare(main)
     if own and main.branch() == target:
         return ctx.at(main)
-    holder = worktrees.holder(ctx.git, target)
+    holder = worktrees.holder(main, target)
     return None if holder is None else ctx.at(Git.open(holder))
 
 

@@ -32,10 +32,13 @@ class Linked(NamedTuple):
 def listed(git: Git) -> list[Linked]:
     """Return the work trees of the repository, the main one first; deleted ones, too."""
     linked = []
+    # Of a submodule, or a git directory that stands apart, git lists that as the main one.
+    main = git.top if git.git_dir == git.common_dir else None
     for record in os.fsdecode(git.run("worktree", "list", "--porcelain", "-z").stdout).split("\0\0"):
         facts = dict(line.partition(" ")[::2] for line in record.strip("\0").split("\0"))
         if "worktree" in facts and "bare" not in facts:
-            linked.append(Linked(Path(facts["worktree"]), facts.get("branch")))
+            linked.append(Linked(main or Path(facts["worktree"]), facts.get("branch")))
+        main = None
     return linked
 
 
@@ -53,7 +56,8 @@ def _rebasing(git: Git, branch: str, trees: Sequence[Linked]) -> Iterator[Path]:
         names = (calls.read(own / kind / "head-name") for kind in ("rebase-merge", "rebase-apply"))
         if os.fsencode(branch) in (name.strip() for name in names):
             pointer = os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")
-            yield Path(own, pointer).parent if pointer else trees[0].path
+            paths = [Path(own, pointer).parent] if pointer else [each.path for each in trees[:1]]
+            yield from filter(Path.is_dir, paths)
 
 
 def is_hidden(git: Git, branch: str) -> bool:

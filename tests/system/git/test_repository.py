@@ -170,25 +170,32 @@ def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) ->
 
 
 @pytest.mark.parametrize("how", ["--merge", "--apply"])
-@pytest.mark.parametrize("place", ["top", "linked"])
+@pytest.mark.parametrize("place", ["top", "linked", "apart"])
 def test_a_branch_that_is_being_rebased_has_its_work_tree(
     world: World, tmp_path: Path, how: str, place: str
 ) -> None:
     """Git lists it as detached, and moves the branch when the rebase ends."""
+    if place == "apart":
+        sh(world.top, "init", "-q", "--separate-git-dir", str(tmp_path / "git directory"))
+    git = Git.open(world.top)
     sh(world.top, "branch", "side")
     commit_all(world.top, "Main", {"tracked.txt": "main\n"})
-    linked = world.top if place == "top" else tmp_path / "linked tree"
+    linked = tmp_path / "linked tree" if place == "linked" else world.top
     sh(
         world.top,
-        *(("switch", "-q", "side") if place == "top" else ("worktree", "add", "-q", str(linked), "side")),
+        *(("worktree", "add", "-q", str(linked), "side") if place == "linked" else ("switch", "-q", "side")),
     )
     commit_all(linked, "Side", {"tracked.txt": "side\n"})
 
     sh(linked, "rebase", how, "main", check=False)
 
-    assert worktrees.holder(world.git, "refs/heads/side") == linked
+    assert worktrees.holder(git, "refs/heads/side") == linked
+    if place == "linked":
+        linked.rename(tmp_path / "away")
+        assert worktrees.holder(git, "refs/heads/side") is None
+        (tmp_path / "away").rename(linked)
     sh(linked, "rebase", "--abort")
-    assert worktrees.holder(world.git, "refs/heads/side") == linked
+    assert worktrees.holder(git, "refs/heads/side") == linked
 
 
 @pytest.mark.parametrize("settings", ["--local", "--worktree", "--file=.git/included"])

@@ -129,6 +129,6 @@ def start_noted(
     finally:
         # What was not released ends by itself.
         os.close(release)
-        for end in ends:
-            os.close(end)
+        while ends:
+            os.close(ends.pop())
     return child

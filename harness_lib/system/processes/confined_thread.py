@@ -6,6 +6,7 @@ own process stays free, and loads nono-py once. On macOS such rules belong to a 
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -36,7 +37,7 @@ def start(nono_py: Any, grants: Sequence[str], begin: Callable[[], Started], *, 
 
     A program that `begin` starts must do nothing before: it has the limits of that thread, and so could read
     our memory through it. Each of `grants` is R or W before a path; `closed`: without a network.
-    Raises what `begin` raises, EnvSetupError if nono confines nothing, and OwnProcessConfinedError.
+    Raises what `begin` raises, EnvSetupError if nono confines nothing, OwnProcessConfinedError, and OSError.
     """
     before, libc = _limits(), confine.libc_of_root()
     started: list[Started] = []
@@ -51,7 +52,11 @@ def start(nono_py: Any, grants: Sequence[str], begin: Callable[[], Started], *, 
             failed.append(error)
 
     thread = threading.Thread(target=confined)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as full:
+        # As it is for a process for which the system has no room.
+        raise BlockingIOError(errno.EAGAIN, str(full)) from full
     thread.join()
     # It is in the kernel for a moment longer.
     while Path(f"/proc/self/task/{thread.native_id}").exists():

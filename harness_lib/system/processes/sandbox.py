@@ -220,9 +220,7 @@ def _trying(
         except OwnProcessConfinedError:
             raise
         except (EnvSetupError, OSError) as error:
-            why = (
-                f"{error.filename} is not on the PATH" if isinstance(error, FileNotFoundError) else str(error)
-            )
+            why = str(error)
             yield lambda: (why, [])
             return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,24 @@ def test_a_piped_child_is_told_and_heard_and_complains_elsewhere(tmp_path: Path)
         )
     assert process.communicate(b"this\n", timeout=60)[0] == b"got this\n"
     assert (tmp_path / "errors").read_bytes() == b"bad\n"
+
+
+def test_a_thread_that_begins_after_its_start_was_interrupted_touches_no_descriptor(tmp_path: Path) -> None:
+    late: list[Callable[[], child.Child]] = []
+
+    def interrupted(begin: Callable[[], child.Child]) -> child.Child:
+        late.append(begin)
+        raise KeyboardInterrupt
+
+    command = child.Command(["touch", "made"], os.environ, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.start_noted(command, lambda _: None, cwd=tmp_path, output=child.NOTHING)
+    # It has the number of one that was closed.
+    with (tmp_path / "other").open("w") as other:
+        with pytest.raises(IndexError):
+            late[0]()
+        os.fstat(other.fileno())
+    assert not (tmp_path / "made").exists()
 
 
 # -- one that nobody waits for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,17 @@ def test_what_fails_in_the_thread_is_raised_in_the_caller(
     with pytest.raises(FileNotFoundError) as failed:
         said(confined("true"), tmp_path / "missing")
     assert failed.value.filename == tmp_path / "missing"
+
+
+def test_no_room_for_another_thread_is_an_error_of_the_machine(
+    confined: Callable[..., Command], tmp_path: Path
+) -> None:
+    ready, before = confined("true"), threading.stack_size(1 << 46)
+    try:
+        with pytest.raises(BlockingIOError, match="can't start new thread"):
+            said(ready, tmp_path)
+    finally:
+        threading.stack_size(before)
 
 
 def test_what_is_interrupted_before_it_is_noted_never_begins(

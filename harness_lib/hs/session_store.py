@@ -62,6 +62,12 @@ def _age(path: Path) -> tuple[int, str]:
 def create(runtime: Runtime) -> Session:
     """Make a session for the run's provider, model and directory. Raises EnvSetupError if it cannot be."""
     stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
+    cwd = str(runtime.cwd)
+    try:
+        # Neither a session nor a model could name another one.
+        cwd.encode()
+    except UnicodeEncodeError as error:
+        raise EnvSetupError(f"The path of this directory is not UTF-8: {cwd!a}.", "Rename it.") from error
     try:
         runtime.sessions.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = runtime.sessions / stamp
@@ -77,7 +83,7 @@ def create(runtime: Runtime) -> Session:
             "model": runtime.model,
             "provider": runtime.provider,
             "created": now(),
-            "cwd": str(runtime.cwd),
+            "cwd": cwd,
             **({"parent": parent} if (parent := runtime.env.get("HARNESS_PARENT")) else {}),
         }
         disk.write(path / "session.conf", disk.render_conf(values).encode())

@@ -159,6 +159,16 @@ def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, ho
     assert list((home / ".harness" / "sessions").iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take UTF-8 only")
+def test_a_directory_whose_name_is_not_utf8_is_named(go: Go, home: Path, project: Path) -> None:
+    odd = project / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    server, answer = go(say("never"), cwd=odd)
+    assert (answer.code, server.requests) == (7, []), answer.err
+    assert f"not UTF-8: '{project}/caf\\udce9'. Rename it." in answer.err
+    assert not list((home / ".harness").rglob("sessions/*"))
+
+
 def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
     go: Go, home: Path, project: Path
 ) -> None:

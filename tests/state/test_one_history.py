@@ -13,7 +13,17 @@ from harness_lib import timestamps
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
-from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
+from harness_lib.task import (
+    Attempt,
+    Checkpoint,
+    Intent,
+    Recheck,
+    Session,
+    SessionConfig,
+    State,
+    Task,
+    Validation,
+)
 from tests import postgres
 from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, Hands, answers
@@ -48,6 +58,7 @@ TASKS = (
     Task("said-too", status="in_progress", claimed_by="y", unproven=True),
     Task("tried", attempt_log=(Attempt(1, started_at=SOON, ended_at=LATER),)),
 )
+RED = Task("r", status="completed", completed_commit=COMMITS[0], recheck=Recheck(COMMITS[0], passed=False))
 ONE = Session(1, "one", "host", finished_attempts=1)
 Stores = tuple[Store, Store, Store]
 
@@ -194,19 +205,43 @@ def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
         (Task("d", halt="x"),),
         (Task("e", status="failed", attempts=3), Task("f", depends_on=("e",))),
         (Task("g", status="failed", attempts=3),),
+        (RED,),
+        (RED, Task("h", status="failed", attempts=3)),
+        (RED, Task("i", status="in_progress", claimed_by="one")),
     ):
         both(stores, _empty)
         answered = both(stores, partial(_add, tasks=tasks))
-        seen.append((answered["no_work"], answered["work_remains"], answered["awaits_user"]))
+        names = ("no_work", "work_remains", "awaits_user", "holds_agents")
+        seen.append(tuple(answered[name] for name in names))
     assert seen[0] == "done"
     assert seen[1:] == [
-        ("done", False, False),
-        (None, True, False),
-        ("waiting", True, False),
-        ("waiting", True, True),
-        ("blocked", True, False),
-        ("blocked", False, False),
+        ("done", False, False, False),
+        (None, True, False, True),
+        ("waiting", True, False, True),
+        ("waiting", True, True, True),
+        ("blocked", True, False, True),
+        ("blocked", False, False, False),
+        ("recheck_failed", False, False, True),
+        ("recheck_failed", False, False, True),
+        ("waiting", True, False, True),
     ]
+
+
+def test_a_final_check_holds_agents(stores: Stores) -> None:
+    both(stores, lambda tx: tx.add([Task("a", status="completed")]))
+    assert not both(stores, lambda tx: tx.add_session(ONE))["holds_agents"]
+    checks = ONE._replace(final_check=True)
+    assert both(stores, lambda tx: tx.replace_session(checks))["holds_agents"]
+
+
+def test_questions_about_a_part_are_answered_alike(stores: Stores) -> None:
+    lost = Task("lost", status="failed", error_log=("[DEPENDENCY] x",), depends_on=("gone",))
+    both(stores, lambda tx: tx.add([*TASKS, lost]))
+    for store in stores:
+        asked = store.ask_now()
+        assert [task.id for task in asked.search("in_progress", limit=1)] == ["mine"]
+        assert asked.blocked_through("gone") == ("lost",)
+        assert tuple(asked.warnings) == ()
 
 
 def _empty(tx: Tx) -> None:

@@ -52,11 +52,11 @@ class RowsAnswers(Questions):
     _key: int
     _shell: State
     _cyclic: bool
+    _open_sessions: tuple[Session, ...] | None
 
     def __init__(self, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
         self.now = now
-        self._open_sessions: tuple[Session, ...] | None = None
 
     @property
     def _needs_database(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -12,7 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions
-from harness_lib.system.processes import owner
+from harness_lib.system.processes import owner, sandbox
 from harness_lib.task import Session, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.
@@ -87,6 +88,12 @@ def refuse_supervised(ctx: Context, verb: str) -> None:
             f"{verb} is not available inside `harness run`, which claims and finishes {task} itself.",
             f"End your turn; then the check of {task} runs. harness note and checkpoint are fine.",
         )
+
+
+def refuse_in_sandbox(ctx: Context, verb: str, instead: Callable[[], str]) -> None:
+    """Raise UsageError in the sandbox of a run, where the user's git directory and `.harness/` are closed."""
+    if ctx.env.get(SUPERVISED) and ctx.env.get(sandbox.INSIDE):
+        raise UsageError(f"{verb} is not available in the sandbox of a run.", instead())
 
 
 def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:

@@ -168,6 +168,8 @@ def examine(root: Root, now: datetime) -> Examined:
     name = root.state.name
     try:
         document = codec.parse(root.state.read_bytes())
+    except PermissionError:
+        document = load.look(root).document
     except FileNotFoundError:
         return Examined((Problem("", f"{name} is missing; {_rest(root)}"),), is_lost=True)
     except UnparseableError as error:
@@ -189,7 +191,7 @@ def examine(root: Root, now: datetime) -> Examined:
     # What harness wrote it has checked.
     untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
     problems = (*(() if untouched else schema.problems(document)), *rings, *unproven)
-    questions = Answers(state, now, tuple(load.replaced(root, load.find(root))))
+    questions = Answers(state, now, tuple(load.replaced(root, load.look(root))))
     return Examined(problems, questions, is_only_unproven=len(problems) == len(unproven))
 
 

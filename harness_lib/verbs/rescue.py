@@ -130,6 +130,7 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
     not fit; then nothing was written).
     """
     rescue = _find(ctx, name)
+    ownership.refuse_in_sandbox(ctx, "harness rescue apply", lambda: _by_git(ctx, rescue))
     _refuse_foreign_attempt(ctx)
     brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.excluded_paths, only)
     if brought.unknown:
@@ -167,6 +168,11 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
         warnings=tuple(warnings),
         extra={"rescue": _facts(rescue), "written": list(brought.written[:SHOWN])},
     )
+
+
+def _by_git(ctx: Context, rescue: Rescue) -> str:
+    difference = typed.git("diff", rescue_apply.origin(ctx.git, rescue.oid), rescue.oid)
+    return f"Apply it by git: {difference} | git apply"
 
 
 def save(ctx: Context, task_id: str) -> Reply:

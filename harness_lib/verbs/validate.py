@@ -91,6 +91,9 @@ def run(ctx: Context, task_id: str | None, *, everything: bool) -> Reply:
         raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
     tasks = questions.search() if task_id is None else (ownership.require_task(questions, task_id),)
     trust.require(ctx, questions)
+    shown = typed.harness("show", task_id or ctx.env.get(ownership.SUPERVISED, ""))
+    instead = f"Type the check itself; it is in: {shown}"
+    ownership.refuse_in_sandbox(ctx, "harness validate", lambda: instead)
     before = ctx.capture()
     if task_id is not None:
         check.require_check(ctx, questions, tasks[0])

@@ -256,6 +256,22 @@ def test_docker_is_said_to_be_out_of_reach(workshop: Workshop, home: Path) -> No
             assert f"tests may be skipped for it; to allow it: harness run --allow-write {path}" in said
 
 
+def test_what_needs_the_git_directory_of_the_user_says_what_to_type_instead(
+    each_engine: str, workshop: Workshop
+) -> None:
+    harness = f"{shlex.quote(sys.executable)} -m harness_lib"
+    first = workshop.add("Kept", "grep -q done f", "--max-attempts", "1", do="sh echo half > f")
+    typed = f"{harness} rescue apply {first}/1 > applied 2>&1; {harness} validate task-002 > checked 2>&1"
+    way = "sh -c \"$(sed -n 's/.*Apply it by git: //p' applied)\""
+    workshop.add("Other", "test -f checked", "--priority", "P2", do=f"sh {typed}; {way}")
+
+    workshop.run("--sandbox", each_engine)
+
+    assert sh(workshop.top, "show", "main:f") == "half"
+    assert "not available in the sandbox" in sh(workshop.top, "show", "main:applied")
+    assert "harness show task-002" in sh(workshop.top, "show", "main:checked")
+
+
 def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began(
     each_engine: str, workshop: Workshop, home: Path
 ) -> None:
@@ -269,7 +285,9 @@ def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began
     typed = "; ".join(f"{harness} {each} >> said 2>&1; echo $? >> codes" for each in words)
     proposed = f"{harness} add Later --validate true >> said 2>&1; echo $? >> codes"
     other = f"until grep -q 'Completed .task-002' {workshop.top}/harness-progress.txt; do sleep 0.05; done"
-    looked = f"{harness} show task-002 > shown 2>&1; echo $? >> codes"
+    looked = "; ".join(
+        f"{harness} {verb} > shown 2>&1; echo $? >> codes" for verb in ("check", "show task-002")
+    )
     task = workshop.add(
         "Report", "test -f codes", do=f"sh touch ~/.cache/a; {other}; {looked}; {typed}; {proposed}; true"
     )
@@ -278,7 +296,7 @@ def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began
 
     workshop.ends(0, "-j", "2", "--sandbox", each_engine)
 
-    assert sh(workshop.top, "show", "main:codes").split() == ["0"] * 5, sh(workshop.top, "show", "main:said")
+    assert sh(workshop.top, "show", "main:codes").split() == ["0"] * 6, sh(workshop.top, "show", "main:said")
     assert "task-002 [completed] Another" in sh(workshop.top, "show", "main:shown").splitlines()
     done = workshop.task(task)
     assert [each["description"] for each in done["checkpoints"]] == ["half", "whole"]

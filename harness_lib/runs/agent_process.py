@@ -24,6 +24,7 @@ from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
+from harness_lib.system import os_errors
 from harness_lib.system.files import atomic, nofollow, printed
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, denied, environment, runner, sandbox, sandbox_places
@@ -306,8 +307,7 @@ def confined(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, st
     homes = list(_homes(ctx, launch))
     made = [name for name in launch.writable if name.endswith("/")]
     for path in (Path(sandbox_places.home_of(ctx.env), name) for name in made):
-        # Inside, an agent that was never used could not.
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(path)
     known = "\n".join((*ctx.env, ctx.env.get("HARNESS_PROVIDER", ""), *launch.argv, *_settings(ctx, launch)))
     clouds = [cloud for cloud, words in launch.clouds.items() if any(word in known for word in words)]
     return sandbox.widened(ctx.env, (*launch.writable, *homes, *files), clouds=clouds)
@@ -319,8 +319,20 @@ def _homes(ctx: Context, launch: Launch) -> Iterator[str]:
         if ctx.env.get(name, "").startswith("/"):
             path = f"{ctx.env[name]}{slash}{below}"
             if path.endswith("/"):
-                Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+                _make(Path(path))
             yield os.path.normpath(path)
+
+
+def _make(directory: Path) -> None:
+    """Make the `directory` of an agent: inside, one that was never used could not.
+
+    An agent may need none, such as that of a home that cannot be written, and otherwise says so itself.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if os_errors.passes(error):
+            raise
 
 
 def _settings(ctx: Context, launch: Launch) -> Iterator[str]:

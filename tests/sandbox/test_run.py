@@ -189,6 +189,18 @@ def test_the_directory_of_an_agent_that_was_never_used_is_made(
     assert (home / place).stat().st_mode & 0o777 == 0o700
 
 
+def test_an_agent_with_a_directory_of_its_own_needs_none_in_the_home(
+    engine: str, workshop: Workshop, home: Path, tmp_path: Path
+) -> None:
+    text = "#!/bin/sh\necho x > $CLAUDE_CONFIG_DIR/session && touch made\n"
+    put(home / "bin" / "claude", text, executable=True)
+    # No directory can be made there.
+    put(home / ".claude", "")
+    workshop.add("Write", "test -f made")
+    agent, own = f"{home}/bin/claude; true", str(tmp_path / "own")
+    workshop.ends(0, "--sandbox", engine, agent=agent, CLAUDE_CONFIG_DIR=own)
+
+
 COPILOT = """#!/bin/sh
 while [ $# -gt 1 ] && [ "$1" != --usage-output-file ]; do shift; done
 echo '{"modelMetrics": {"m": {"usage": {"inputTokens": 1000}}}}' > "$2.new" && mv "$2.new" "$2" && touch made

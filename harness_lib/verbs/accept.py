@@ -146,7 +146,9 @@ def _target_of_machines(git: Git, here: str | None, into: str) -> str | None:
     name = target_branch.short(there)
     raise RefusedError(
         f"The run of this work was for {name}, and no branch here belongs to that. Nothing was changed.",
-        f"Go there first: {typed.git('switch', name)}",
+        f"Say that yours does: {typed.git('branch', '--set-upstream-to', f'origin/{name}', name)}"
+        if git.ref(there)
+        else f"Go there first: {typed.git('switch', name)}",
     )
 
 

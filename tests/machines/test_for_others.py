@@ -409,7 +409,9 @@ def test_accepted_work_goes_to_the_branch_of_its_run_or_nowhere(world: World) ->
     refused = two("accept", tasks[1], "--json", HARNESS_TRUST="1")
     assert (refused.code, refused.json["error"]["hint"]) == (8, "Go there first: git switch release")
     assert two.statuses_now == {tasks[0]: "completed", tasks[1]: "pending"}
-    sh(two.top, "switch", "-q", "release")
+    sh(two.top, "switch", "-q", "--no-track", "-c", "release", "origin/release")
+    hint = two("accept", tasks[1], "--json", HARNESS_TRUST="1").json["error"]["hint"]
+    sh(two.top, *hint.removeprefix("Say that yours does: git ").split())
     two.ok("accept", tasks[1], HARNESS_TRUST="1")
 
     assert world.log() == ["Begin"]

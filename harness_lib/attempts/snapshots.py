@@ -248,22 +248,26 @@ def bring_all(ctx: Context) -> Answer:
 
 
 def keep_unknown(ctx: Context) -> int:
-    """Keep here the work in the remote of tasks that the list lacks; return how many refs were made.
+    """Keep here the work in the remote of claims that the list does not know; return how many refs were made.
 
     The database may have been set back, and the next sweep would remove that work. Raises HeldError.
     """
     there = remote.of(ctx)
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
-    known = {check.safe_name(task.id) for task in ctx.store.ask().search()} if found else set()
+    # After that: a claim that is made meanwhile is known.
+    known = {check.safe_name(task.id): task.fence for task in ctx.store.ask().search()} if found else {}
     specs = []
     for ref in found:
         kind, task, fence = ref.split("/")[-3:]
-        if task not in known and not _PROBE.search(ref):
+        is_known = task in known and (not fence.isdigit() or int(fence) <= known[task])
+        if not is_known and not _PROBE.search(ref):
             name = "checked" if kind == "ready" else "so-far"
             specs.append(f"+{ref}:{rescue_refs.RESCUE_REFS}{task}/{name}-{fence}")
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs) if specs else None
     if answer and not answer.done:
-        message = f"{there.work} cannot be asked for the work of tasks that the list lacks: {answer.why}."
+        message = (
+            f"{there.work} cannot be asked for the work of claims that the list does not know: {answer.why}."
+        )
         raise RemoteAwayError(message, remote.see(there.work))
     return len(specs)
 

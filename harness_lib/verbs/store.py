@@ -208,9 +208,9 @@ def _check(ctx: Context, args: Namespace) -> Reply:
         rights.require_user(as_it_is, "Whether the list goes on", command)
     # First: a database that goes on has fences above those of its lost claims.
     merged, problems = _merged(as_it_is)
+    problems += _kept(as_it_is, store) if args.repair else []
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
-    problems += _kept(ctx, store) if args.repair else []
     problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
     return Reply(
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
@@ -245,7 +245,7 @@ def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
 
 
 def _kept(ctx: Context, store: PgStore) -> list[str]:
-    """Keep here what the remote has of tasks that the list lacks; return why that cannot be done."""
+    """Keep here what the remote has of claims that the list does not know; return why that cannot be done."""
     if not _is_pushed(ctx):
         return []
     try:
@@ -254,8 +254,8 @@ def _kept(ctx: Context, store: PgStore) -> list[str]:
         return [error.message]
     if count:
         store.warn(
-            f"The remote has unmerged work of tasks that the list lacks ({counted(count, 'ref')}). It is "
-            "kept on this machine: harness rescue list"
+            f"The remote has unmerged work of claims that the list does not know ({counted(count, 'ref')}). "
+            "It is kept on this machine: harness rescue list"
         )
     return []
 

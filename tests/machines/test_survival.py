@@ -224,19 +224,21 @@ def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
     assert one.statuses_now == {task: "completed"}
 
 
-def test_work_of_a_task_that_a_backup_lacks_is_kept(world: World) -> None:
+def test_work_of_a_task_or_a_claim_that_a_backup_lacks_is_kept(world: World) -> None:
     one = world.machine("one")
-    one.file_task("a")
+    task = one.file_task("a")
     world.trust()
     with postgres.set_back(world.url, world.name):
         late = one.file_task("late")
         for kind in ("ready", "wip"):
             sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/{kind}/{late}/1")
+        sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/{task}/1")
 
     said = one.ok("store", "check", "--repair", HARNESS_TRUST="1")
     one.ends(0)
 
-    assert "unmerged work of tasks that the list lacks (2 refs)" in " ".join(said["warnings"])
+    assert "unmerged work of claims that the list does not know (3 refs)" in " ".join(said["warnings"])
+    assert sh(one.top, "for-each-ref", f"refs/harness/rescue/{task}/so-far-1")
     kept = sh(one.top, "for-each-ref", "--format=%(refname)", f"refs/harness/rescue/{late}").split()
     assert kept == [f"refs/harness/rescue/{late}/{name}" for name in ("checked-1", "so-far-1")]
     assert one.file_task("other") != late

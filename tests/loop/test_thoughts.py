@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve
+from harness_lib.loop import turn
+from harness_lib.loop.turn import Ending
+from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Hs, Serve
 from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
 
 CALL = (Use("bash", {"command": "echo hello"}),)
@@ -70,6 +72,46 @@ def test_a_host_that_demands_them_without_being_described_so_is_quoted(
     assert "reasoning_content" not in str(server.requests[1]["messages"])
     assert len(server.refusals) == 1
     server.refusals.clear()
+
+
+def _wants_signatures(_path: str, body: Json) -> None:
+    """As Gemini 3: each call is sent back with its signature, and OpenRouter wants thoughts in one piece."""
+    for message in body["messages"]:
+        for called in message.get("tool_calls") or []:
+            signature = called.get("extra_content")
+            refuse_unless(signature == SIGNATURE, "Function call is missing a thought_signature.")
+        if message.get("tool_calls"):
+            refuse_unless(message.get("reasoning_details") == [DETAIL], "reasoning_details are missing")
+
+
+SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
+DETAIL = {"type": "reasoning.text", "index": 0, "text": "One two", "signature": "c2ln", "format": "f"}
+
+
+def test_what_a_host_has_signed_goes_back_as_it_came(follow: Follow) -> None:
+    called = {"id": "a", "index": 0, "function": {"name": "bash", "arguments": '{"command": "echo hi"}'}}
+    parts = [{**DETAIL, "text": "One", "signature": None}, {**DETAIL, "text": " two"}]
+    deltas: list[Json] = [*({"reasoning_details": [part]} for part in parts)]
+    deltas.append({"tool_calls": [{**called, "extra_content": SIGNATURE}]})
+    chunks = tuple({"choices": [{"index": 0, "delta": delta}]} for delta in deltas)
+    run, server, ending = follow(CHAT, Step(inserted=chunks, stop="tool_calls"), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    _wants_signatures("", server.requests[1])
+
+    # Another model is told of the call alone.
+    run.model = "model-two"
+    turn.follow(run)
+    assert "c2ln" not in str(server.requests[2])
+
+
+@pytest.mark.parametrize("arguments", ["{", '{"a": NaN}', "null"])
+def test_arguments_that_no_host_reads_do_not_go_back_with_thoughts(follow: Follow, arguments: str) -> None:
+    """llama.cpp answers 500 to each request that repeats them."""
+    spoiled = Step(thinking="so", uses=(Use("bash", raw=arguments),))
+    _, server, ending = follow(CHAT, spoiled, say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    (sent,) = server.requests[1]["messages"][2]["tool_calls"]
+    assert sent["function"]["arguments"] == "{}"
 
 
 def _takes_no_max_tokens(_path: str, body: Json) -> None:

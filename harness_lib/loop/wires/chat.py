@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.sessions.context import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
@@ -24,6 +24,11 @@ from harness_lib.loop.wires.answer import (
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 _VENDOR = "https://api.openai.com/"
 _REASONING = ("reasoning_content", "reasoning")
+# The thoughts of OpenRouter, signed or encrypted, and those of their values that come in parts.
+_DETAILS = "reasoning_details"
+_PARTS = frozenset({"text", "summary", "data"})
+# Where Gemini (and LiteLLM before it) signs a call, which it refuses without.
+_SIGNED = ("extra_content", "provider_specific_fields")
 
 
 def messages(history: list[Entry]) -> list[Json]:
@@ -92,27 +97,41 @@ def answer(native: Json) -> Answer:
     if not choices or not isinstance(choices[0].get("message"), dict):
         raise ProviderError("The provider's answer has no message.")
     message, usage = choices[0]["message"], as_table(native.get("usage"))
-    blocks: list[Block] = []
-    thought = next((str(message[key]) for key in _REASONING if message.get(key)), "")
-    if thought:
-        blocks.append(Thinking(thought))
-    said = as_string(message.get("content")) or as_string(message.get("refusal"))
-    if said:
-        blocks.append(Text(said))
-    for call in as_tables(message.get("tool_calls")):
-        function = as_table(call.get("function"))
-        arguments = as_string(function.get("arguments"))
-        blocks.append(Call(str(call.get("id") or ""), str(function.get("name") or ""), arguments))
     stop = str(choices[0].get("finish_reason") or "stop")
     details = as_table(usage.get("prompt_tokens_details"))
     return Answer(
-        blocks=blocks,
+        blocks=_blocks(message),
         stop=_STOPS.get(stop, stop),
         tokens_in=count(usage.get("prompt_tokens")),
         tokens_out=count(usage.get("completion_tokens")),
         tokens_cached=count(details.get("cached_tokens")),
-        native=[message] if thought else None,
+        native=[message] if _is_told_again(message) else None,
     )
+
+
+def _blocks(message: Json) -> list[Block]:
+    thought = next((str(message[key]) for key in _REASONING if message.get(key)), "")
+    said = as_string(message.get("content")) or as_string(message.get("refusal"))
+    blocks: list[Block] = [Thinking(thought)] if thought else []
+    blocks += [Text(said)] if said else []
+    for call in as_tables(message.get("tool_calls")):
+        function = as_table(call.get("function"))
+        arguments = as_string(function.get("arguments"))
+        blocks.append(Call(str(call.get("id") or ""), str(function.get("name") or ""), arguments))
+    return blocks
+
+
+def _is_told_again(message: Json) -> bool:
+    """Return whether the host wants `message` back as it came: it has thoughts or signatures.
+
+    Not with arguments that no host can read: it would refuse the rest of the session.
+    """
+    calls = as_tables(message.get("tool_calls"))
+    arguments = [as_table(call.get("function")).get("arguments") for call in calls]
+    if not all(isinstance(each, str) and as_object(each) is not None for each in arguments):
+        return False
+    signed = any(call.get(key) for call in calls for key in _SIGNED)
+    return signed or any(message.get(key) for key in (*_REASONING, _DETAILS))
 
 
 class Reader:
@@ -124,6 +143,8 @@ class Reader:
         self._thought: dict[str, list[str]] = {}
         # By their numbers: the id and name of a call, and the parts of its arguments.
         self._calls: dict[int, tuple[str, str, list[str]]] = {}
+        self._signed: dict[int, Json] = {}
+        self._details: dict[tuple[str, object], Json] = {}
         self._finish: str | None = None
         self._usage: Json = {}
 
@@ -155,8 +176,13 @@ class Reader:
             message[key] = "".join(parts)
         if self._said:
             message["content"] = "".join(self._said)
+        if self._details:
+            message[_DETAILS] = list(self._details.values())
         if self._calls:
-            message["tool_calls"] = [_as_json(call, call.arguments) for call in self._finished()]
+            message["tool_calls"] = [
+                {**_as_json(call, call.arguments or "{}"), **self._signed[number]}
+                for number, call in zip(sorted(self._calls), self._finished(), strict=True)
+            ]
         choice = {"index": 0, "message": message, "finish_reason": self._finish}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
@@ -166,6 +192,8 @@ class Reader:
             if thought:
                 self._thought.setdefault(key, []).append(thought)
                 yield Shown("thinking", {"text": thought})
+        for detail in as_tables(delta.get(_DETAILS)):
+            self._detail(detail)
         for key in ("content", "refusal"):
             said = as_string(delta.get(key))
             if said:
@@ -178,6 +206,18 @@ class Reader:
             known_id, known_name, parts = self._calls.get(index, ("", "", []))
             parts.append(as_string(function.get("arguments")))
             self._calls[index] = known_id or identity, known_name or name, parts
+            signed = self._signed.setdefault(index, {})
+            signed.update({key: call[key] for key in _SIGNED if call.get(key)})
+
+    def _detail(self, detail: Json) -> None:
+        """Add a part of a thought; one without a number is a whole one."""
+        number = detail["index"] if isinstance(detail.get("index"), int) else f"{len(self._details)}"
+        kept = self._details.setdefault((str(detail.get("type")), number), {})
+        for key, value in detail.items():
+            if key in _PARTS:
+                kept[key] = as_string(kept.get(key)) + as_string(value)
+            elif value is not None or key not in kept:
+                kept[key] = value
 
     def _index(self, sent: object, identity: str, name: str) -> int:
         """Return which call a part belongs to; some hosts number all of an answer alike, or none of them."""

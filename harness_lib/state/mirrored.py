@@ -6,11 +6,12 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import NamedTuple, NoReturn
 
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules import graph
-from harness_lib.state import api, codec, load, schema
+from harness_lib.state import api, codec, load, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
@@ -105,7 +106,12 @@ class Mirrored(Upkeep):
         return self.link.name
 
     def ask(self) -> api.Questions:
-        return Answers(self.whole(), self._clock.now())
+        return Answers(self.whole(), self.now())
+
+    def now(self) -> datetime:
+        """Return the time in the database, by which leases end, as far as this machine knows it."""
+        cache, now = summary.read(self.root), self._clock.now()
+        return now + timedelta(seconds=cache["ahead"]) if cache else now
 
     def whole(self) -> State:
         return load.find(self.root).state

@@ -10,6 +10,7 @@ import pytest
 from harness_lib import timestamps
 from tests.machines.world import Machine, World
 from tests.runs.forking import AHEAD
+from tests.system.git.gitrepo import put
 
 YEAR = 365 * 24 * 3600
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
@@ -59,6 +60,24 @@ def test_a_claim_of_another_machine_is_shown_as_valid_and_not_to_be_recovered(wo
     assert "leased until" in shown
     assert "its lease ended" not in shown
     assert next_command == "harness status"
+
+
+@pytest.mark.parametrize("env", [{"HARNESS_SUPERVISED": "1"}, {}])
+def test_what_is_shown_from_the_files_goes_by_the_clock_of_the_list(
+    world: World, env: dict[str, str]
+) -> None:
+    """An agent of a run has no connection, and a database may be away."""
+    one = world.machine("one")
+    one.file_task("a")
+    world.trust()
+    one.ok("claim", **{AHEAD: f"{YEAR}"})
+    if not env:
+        link = one.top / ".harness" / "store.json"
+        put(link, link.read_text().replace("host=", "host=/nowhere"))
+
+    shown = one.harness("status", **env, **{AHEAD: f"{YEAR}"}).stdout
+
+    assert "leased until" in shown, shown
 
 
 def test_a_final_check_is_dated_by_the_clock_of_the_list(world: World) -> None:

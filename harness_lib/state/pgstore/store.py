@@ -116,8 +116,8 @@ class PgStore(Mirrored):
             state = super().whole()
         except HarnessError:
             raise error from None
-        now = self._clock.now()
-        return Answers(state, now, (f"{sentence(error.message)} {self._mirror.age(now)}",))
+        age = self._mirror.age(self._clock.now())
+        return Answers(state, self.now(), (f"{sentence(error.message)} {age}",))
 
     def ask_to_change(self) -> api.Questions:
         """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""

@@ -69,7 +69,7 @@ class Facts(NamedTuple):
     `touched` says which task changed which file of its check. `machines` has the number of finished tasks of
     each, if several share the list. `merged` is the last run's branch, `elsewhere` those of others.
     `again` says what another run would do, and `commands` are for it. `gone` are the completed tasks whose
-    commits are on no branch.
+    commits are on no branch, and whose checks have not passed without them.
     """
 
     began: float
@@ -134,7 +134,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
         commands,
         tuple(sorted(machines.items())),
         tuple(merged[1:]),
-        tuple(task.id for task, other in known.missing if not other),
+        tuple(task.id for task, other in known.missing if not (other or _passes_without(ctx.main, task))),
     )
 
 
@@ -336,6 +336,14 @@ def _not_there(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> 
         return missing
     # Others have changed the same lines since, and all of it stands in one commit.
     return [task for task in missing if not git.is_ancestor(task.completed_commit or "", end)]
+
+
+def _passes_without(git: Git, task: Task) -> bool:
+    """Return whether the check of `task` has passed without its commit, as after a squash with an edit."""
+    found = task.recheck
+    if found is None or not found.passed or not git.exists(found.commit):
+        return False
+    return not git.is_ancestor(task.completed_commit or "", found.commit)
 
 
 def _has(git: Git, tip: str, commit: str, since: str | None = None) -> bool:

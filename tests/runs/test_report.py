@@ -424,6 +424,20 @@ def test_a_run_whose_work_was_reset_away_behind_it_is_not_done(workshop: Worksho
     workshop.ends(0)
 
 
+def test_a_run_whose_work_was_squashed_and_edited_is_done_if_its_check_passes(workshop: Workshop) -> None:
+    """As where a review of its branch changes it: no commit has the work as it was."""
+    base = workshop.git.head()
+    workshop.file_task("f")
+    workshop.file_task("g")
+    workshop.run("--max-tasks", "1")
+    sh(workshop.top, "reset", "-q", "--hard", str(base))
+    commit_all(workshop.top, "Squashed, and edited", {"f": "done, with an edit\n"})
+
+    workshop.ends(0, "--final-check", "all")
+
+    assert workshop.ok("report")["report"]["gone"] == []
+
+
 def test_a_run_that_an_error_has_ended_was_not_stopped_by_the_user(workshop: Workshop) -> None:
     put(workshop.top / "harness-init.sh", "case $PWD in */0) echo no database; exit 1; esac\n")
     workshop.file_task("f")

@@ -33,14 +33,12 @@ def enter() -> None:
 
 def load(package: str) -> Any:
     """Return the module that implements nono_py: the `package` also loads pydantic, for half a second."""
-    if MODULE not in sys.modules:
-        sys.path.append(package)
-        try:
-            # Not by importlib.util, which takes as long to load as that module itself.
-            __import__(MODULE)
-        finally:
-            sys.path.remove(package)
-    return sys.modules[MODULE]
+    sys.path.append(package)
+    try:
+        # Not by importlib.util, which takes as long to load as that module itself.
+        return __import__(MODULE)
+    finally:
+        sys.path.remove(package)
 
 
 def libc_of_root() -> Any:

@@ -62,19 +62,17 @@ def command(
         return Command(_bubblewrap(text, grants, env, closed=closed), env)
     from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
 
-    package, listed = launcher.nono(env), _listed(grants)
+    listed = _listed(grants)
     if platform == "linux":
-        return Command(
-            ["sh", "-c", text],
-            env,
-            partial(confined_thread.start, confine.load(package), listed, closed=closed),
-        )
+        nono_py = sys.modules.get(confine.MODULE) or confine.load(launcher.nono(env))
+        starter = partial(confined_thread.start, nono_py, listed, closed=closed)
+        return Command(["sh", "-c", text], env, starter)
     code = "from harness_lib.system.processes import confine; confine.enter()"
     # There may be thousands: too many for an argument. Commands that run at once each have their own.
     descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(b"\0".join(map(os.fsencode, ["C" * closed, *listed])))
-    return Command([*launcher.python(code, ()), note, text, package], env)
+    return Command([*launcher.python(code, ()), note, text, launcher.nono(env)], env)
 
 
 def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import turn
+from harness_lib.loop import discovery, runtime, turn
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Hs, Serve
+from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
 
 CALL = (Use("bash", {"command": "echo hello"}),)
@@ -56,6 +58,33 @@ def test_a_host_that_demands_its_thoughts_back_gets_them(hs: Hs, serve: Serve, h
 
     assert (answer.out, server.refusals) == ("Done.\n", []), answer.err
     assert server.requests[1]["messages"][2]["reasoning_content"] == "hm"
+
+
+def _wants_the_field(_path: str, body: Json) -> None:
+    """As DeepSeek, of every answer."""
+    for message in body["messages"]:
+        refuse_unless(message["role"] != "assistant" or "reasoning_content" in message, "Missing field")
+
+
+def test_answers_without_thoughts_have_the_field_where_others_have_some(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."), say("Fine."))
+    server.peculiar = _wants_the_field
+    env = variant(home, server, "reasoning_field=reasoning_content")
+
+    hs("RUN it", env=env)
+    answer = hs("--continue", "and now?", env=env)
+
+    assert (answer.out, server.refusals) == ("Fine.\n", []), answer.err
+
+
+def test_the_bundled_deepseek_gets_its_thoughts_back(home: Path, project: Path) -> None:
+    run = runtime.start(environment({"HOME": str(home), "DEEPSEEK_API_KEY": "k"}), project)
+    discovery.refresh(run)
+    config = hosted.find_config(run, "deepseek")
+    assert config is not None
+    assert config.at(run).reasoning_field == "reasoning_content"
 
 
 def test_a_host_that_demands_them_without_being_described_so_is_quoted(

@@ -54,12 +54,7 @@ def messages(history: list[Entry]) -> list[Json]:
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
-    # A host takes thoughts back in one field only, or not at all.
-    left_out = {*_REASONING} - {endpoint.reasoning_field}
-    messages = [
-        {key: value for key, value in message.items() if key not in left_out}
-        for message in payload.get("messages") or []
-    ]
+    messages = _with_thoughts(payload.get("messages") or [], endpoint.reasoning_field)
     if payload.get("system"):
         messages.insert(0, {"role": "system", "content": payload["system"]})
     newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
@@ -89,6 +84,18 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
     if endpoint.stream_options:
         request["stream_options"] = {"include_usage": True}
     return {**request, "stream": True}
+
+
+def _with_thoughts(messages: list[Json], field: str) -> list[Json]:
+    """Return `messages` with their thoughts in `field` only: a host takes them back there, or not at all.
+
+    Where one has thoughts, each answer has the field: DeepSeek refuses the request otherwise.
+    """
+    left_out = {*_REASONING} - {field}
+    told = [{key: value for key, value in message.items() if key not in left_out} for message in messages]
+    if not any(message.get(field) for message in told):
+        return told
+    return [{**({field: ""} if message.get("role") == "assistant" else {}), **message} for message in told]
 
 
 def answer(native: Json) -> Answer:

@@ -228,14 +228,17 @@ class Context:
 
     @property
     def excluded_paths(self) -> tuple[str, ...]:
-        """The harness's own files, relative to the top of a work tree: never committed, never rolled back.
+        """What is never committed and never rolled back, relative to the top of a work tree.
 
-        Asked anew each time: a broken list is set aside beside the whole one in the middle of a verb.
+        That is harness's own files and, in a chat, other work trees of the repository, as Claude Code makes
+        them inside. Asked anew each time: a broken list is set aside beside the whole one in the middle of a
+        verb.
         """
+        others = status.work_trees_inside(self.git) if self.target is None else ()
         if self._inside is None:
-            return ()
+            return tuple(others)
         names = dict.fromkeys((*self.root.standing_names(), find_root.INIT_SCRIPT, find_root.SETTINGS))
-        return tuple(str(self._inside / name) for name in names)
+        return (*(str(self._inside / name) for name in names), *others)
 
     def capture(self) -> str:
         """Return the tree of the work tree as it is now; `excluded_paths` are in it as in HEAD."""

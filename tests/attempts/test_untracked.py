@@ -9,6 +9,7 @@ import pytest
 from harness_lib import typed
 from harness_lib.attempts import baseline
 from tests.conftest import for_release
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -176,3 +177,42 @@ def test_an_attempt_that_did_nothing_beside_files_of_the_user_has_no_work_to_sho
     assert project.refs() == []
     assert "harness rescue" not in agent.ok("claim")["brief"]
     assert project.read("plan.md") == "mine\n"
+
+
+def test_what_stands_where_a_work_tree_was_is_work(project: Project, agent: Agent) -> None:
+    """Git still has its record of one that was deleted by hand."""
+    place = project.top / "place"
+    project.git("worktree", "add", "-q", str(place))
+    shutil.rmtree(place)
+    begin(agent, "test -f place/done")
+
+    agent.finishes({"place/done": "x\n"})
+
+    assert project.in_commit() == ["place/done", "tracked.txt"]
+
+
+@pytest.mark.parametrize("made", ["before", "meanwhile"])
+@pytest.mark.parametrize("verb", ["finish", "fail"])
+def test_a_linked_work_tree_inside_the_project_is_nobodys_work(
+    project: Project, agent: Agent, made: str, verb: str
+) -> None:
+    """`claude --worktree`, and its subagents with a work tree, make theirs in `.claude/worktrees`."""
+    linked = project.top / ".claude" / "worktrees" / "one"
+    agent.ok("add", "One", "--validate", "test -f done")
+    if made == "before":
+        project.git("worktree", "add", "-q", "-b", "one", str(linked))
+    brief = agent.ok("claim")["message"]
+    if made == "meanwhile":
+        project.git("worktree", "add", "-q", "-b", "one", str(linked))
+    put(linked / "precious", "x\n")
+    put(project.top / "done", "x\n")
+
+    said = agent.ok("finish") if verb == "finish" else agent.ok("fail", "task-001", "--message", "no")
+
+    assert "worktrees" not in brief
+    assert not [line for line in said["warnings"] if "repository of its own" in line]
+    assert "worktrees" not in project.git("ls-tree", "-r", "--name-only", "HEAD")
+    assert (linked / "precious").read_text("utf-8") == "x\n"
+    assert not project.git("-C", str(linked), "status", "--short", "--untracked-files=no")
+    rescued = project.git("for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
+    assert not any("worktrees" in project.git("ls-tree", "-r", "--name-only", ref) for ref in rescued)

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib.system.files import directories
 from harness_lib.system.git import calls, clones, trees
 from harness_lib.system.git.calls import call, covers, decode, encode, failure
 from harness_lib.system.git.repository import Git
@@ -64,6 +65,21 @@ def ignored(git: Git) -> tuple[str, ...]:
     """Return the untracked paths that git ignores; a directory counts as one if all of it is ignored."""
     asked = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
     return tuple(path.rstrip("/") for path in decode(git.run("ls-files", *asked).stdout))
+
+
+def work_trees_inside(git: Git) -> list[str]:
+    """Return the linked work trees of the repository that are inside this one, as paths from its top.
+
+    Read from the files of git, as many verbs ask several times; mostly there are none.
+    """
+    found = []
+    for own in sorted(directories.matching(git.common_dir / "worktrees", "*")):
+        pointer = os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")
+        place = Path(os.path.realpath((own / pointer).parent))
+        # Git keeps its record of one that was deleted by hand; what stands there now is no work tree.
+        if pointer and (place / ".git").is_file() and git.top in place.parents:
+            found.append(str(place.relative_to(git.top)))
+    return found
 
 
 def _status(record: str) -> tuple[str, str]:

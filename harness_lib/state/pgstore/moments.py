@@ -209,6 +209,9 @@ class Moments:
                 "It is complete now: type the command again.",
             )
         gone = f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed."
+        if now == self.link.name:
+            # A link that is removed knows no more what this machine has seen.
+            raise EnvSetupError(f"{gone} It is there again now.", "Type the command again.")
         join = f"remove {self.root.link} and join it: harness store join URL --list NAME"
         if MOVED in now:
             raise EnvSetupError(

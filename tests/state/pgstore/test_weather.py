@@ -287,6 +287,14 @@ def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Sha
             act()
 
 
+def test_a_list_that_is_there_again_is_not_to_be_joined_anew(shared: Shared) -> None:
+    """A look has met the moment between the end of the tables and their restore."""
+    store = shared.with_tasks()
+    with pytest.raises(EnvSetupError, match="It is there again now") as caught:
+        store._moments.accepted(None, changes=True)
+    assert caught.value.hint == "Type the command again."
+
+
 def test_a_database_that_was_set_back_is_noticed_and_goes_on_only_if_told(shared: Shared) -> None:
     """Its fences go on above those that were given before: a late worker's is refused still."""
     store = shared.with_tasks()

@@ -64,7 +64,10 @@ def command(
 
     listed = _listed(grants)
     if platform == "linux":
-        nono_py = sys.modules.get(confine.MODULE) or confine.load(launcher.nono(env))
+        try:
+            nono_py = sys.modules.get(confine.MODULE) or confine.load(launcher.nono(env))
+        except ImportError as error:
+            raise EnvSetupError(f"nono-py cannot be loaded: {error}") from error
         starter = partial(confined_thread.start, nono_py, listed, closed=closed)
         return Command(["sh", "-c", text], env, starter)
     code = "from harness_lib.system.processes import confine; confine.enter()"

@@ -201,3 +201,12 @@ def test_a_nono_that_confines_nothing_is_no_sandbox(tmp_path: Path) -> None:
     done = chosen("nono", FOR_NONE, tmp_path)
     assert done.returncode == 1
     assert "nono: nono-py is there, but confines nothing" in done.stderr
+
+
+@pytest.mark.usefixtures("confined")
+def test_a_nono_that_cannot_be_loaded_is_no_sandbox(tmp_path: Path) -> None:
+    """As from a file system from which no program is started (noexec)."""
+    broken = "raise ImportError('failed to map segment from shared object')"
+    assert chosen("auto", broken, tmp_path).stdout == "None\n"
+    done = chosen("nono", broken, tmp_path)
+    assert "nono: nono-py cannot be loaded: failed to map segment from shared object" in done.stderr

@@ -150,23 +150,21 @@ def run(
         errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
         given = NOTHING if stdin is None else fed.enter_context(_holding(stdin))
         child: Child | None = None
+
+        def begun(started: Child) -> None:
+            _running.add(started.pid)
+            note(started.pid)
+
         try:
             # It could not be ended before its id is known.
             with uninterrupted():
                 if starter is not None:
                     ready = Command(command, env, starter)
-                    child = start_noted(ready, lambda _: None, cwd=cwd, stdin=given, output=written)
+                    child = start_noted(ready, begun, cwd=cwd, stdin=given, output=written)
                 else:
-                    child = start(
-                        command,
-                        env=env,
-                        cwd=cwd,
-                        stdin=given,
-                        output=written,
-                        errors=OUTPUT if merge else errors,
-                    )
-                _running.add(child.pid)
-                note(child.pid)
+                    to = OUTPUT if merge else errors
+                    child = start(command, env=env, cwd=cwd, stdin=given, output=written, errors=to)
+                    begun(child)
             look = _look(written, heard)
             reason = reaper.wait(child, written.fileno(), timeout=timeout, limit=OUTPUT_LIMIT, on_tick=look)
             if reason != "ended":

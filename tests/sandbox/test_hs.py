@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.system.processes import sandbox
 from tests.conftest import CHECKOUT
 from tests.loop.conftest import (
     CHAT,
@@ -78,6 +79,17 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
     assert said["work"].strip() == "Made"
     assert said["read"].split() == ["kept", each_engine]
     assert (home / "agreed").is_dir()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_confined_command_begins_when_it_is_noted(done: Done, home: Path) -> None:
+    if why := sandbox.find(os.environ, ["nono"])[1]:
+        pytest.skip(why)
+    calls = (use("bash", command="echo $$; cat $SESSION_DIR/*.running"), say("Done."))
+    _, answer = done(*calls, env={"HARNESS_SANDBOX": "nono"})
+    (result,) = (text for name, text in bodies(session_of(home)) if "tool" in name)
+    own, noted, *_ = result.split()
+    assert own == noted, (result, answer.err)
 
 
 def test_a_list_is_worked_off_in_the_sandbox(engine: str, done: Done, workshop: Workshop, home: Path) -> None:

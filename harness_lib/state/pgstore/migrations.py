@@ -1,7 +1,8 @@
 """Make the tables of a database, or bring those of an earlier version up to date.
 
 The numbered SQL files make one version out of the one before. All of it happens in one transaction, which
-locks out whoever else does the same; a machine in the middle of a change is waited for.
+locks out whoever else does the same; a machine in the middle of a change is waited for. If the server ends
+the transaction for its sake, it is made again.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import psycopg
 import harness_lib
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.connecting import Connection, Format
+from harness_lib.state.pgstore.repeating import GIVEN_UP
 
 NONE = Format(0, 0, 0, "")
+_TRIES = 10
 
 
 def text_of(version: int) -> str:
@@ -69,7 +72,16 @@ def upgrade(url: str) -> int:
 
 def _brought(url: str, *, only_new: bool = False, roles: bool = False) -> Format:
     """Return how the tables were; `only_new`: what is there stays. The rights of roles are given anew."""
-    with connecting.explained(url), connecting.connected(url) as conn, conn.transaction():
+    with connecting.explained(url), connecting.connected(url) as conn:
+        for _ in range(_TRIES - 1):
+            # Machines at work lock the tables in an order of their own, so each may wait for the other.
+            with suppress(*GIVEN_UP):
+                return _bring(conn, only_new=only_new, roles=roles)
+        return _bring(conn, only_new=only_new, roles=roles)
+
+
+def _bring(conn: Connection, *, only_new: bool, roles: bool) -> Format:
+    with conn.transaction():
         conn.execute(f"set local search_path = {connecting.OWN_NAMES}".encode())
         conn.execute("select pg_advisory_xact_lock(hashtext('harness schema'))")
         found = _present(conn)
@@ -80,7 +92,7 @@ def _brought(url: str, *, only_new: bool = False, roles: bool = False) -> Format
             conn.execute("update harness.about set harness = %s", (harness_lib.__version__,))
         if found.version <= connecting.SCHEMA and (roles or (not only_new and _has_roles(conn))):
             conn.execute(_file("roles.sql").encode())
-    return found
+        return found
 
 
 def _has_roles(conn: Connection) -> bool:

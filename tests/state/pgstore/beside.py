@@ -53,6 +53,11 @@ def exact(shared: Shared) -> bool:
 
 def is_waited_for(server: str) -> bool:
     """Return whether somebody waits for a lock in the database at `server`."""
+    return waiting(server) > 0
+
+
+def waiting(server: str) -> int:
+    """Return how many wait for a lock in the database at `server`."""
     query = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     with psycopg.connect(server) as conn:
-        return conn.execute(query).fetchone() is not None
+        return len(conn.execute(query).fetchall())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import psycopg
@@ -16,9 +17,10 @@ from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task
-from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
+from tests.state.pgstore.beside import claim, exact, finish, is_waited_for, waiting
 from tests.state.pgstore.machines import Shared
 from tests.state.pgstore.people import People
+from tests.waiting import until
 
 NEXT = SCHEMA + 1
 # What a later harness might bring: a column that is filled from what is there.
@@ -211,3 +213,29 @@ def test_a_change_that_is_under_way_is_waited_for(shared: Shared) -> None:
             finish(tx, mine.id)
         assert store.ask().counts().completed == 1
         assert exact(shared)
+
+
+def test_an_upgrade_that_the_server_ends_in_favour_of_a_look_is_made_again(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits for a table that the other has: whoever looks at them takes them in an order of its own."""
+    held = "alter table harness.task add column soon text; select pg_advisory_xact_lock(42);"
+    in_turn = f"{held} alter table harness.event add column soon text; {LATER}"
+    with shared.apart(), ThreadPoolExecutor(2) as pool:
+        shared.with_tasks(2)
+        with psycopg.connect(shared.server) as look, psycopg.connect(shared.server) as gate:
+            # The server asks first the one whose patience ends first: that shall be the upgrade.
+            look.execute("set deadlock_timeout = '1h'")
+            look.execute("select from harness.event")
+            gate.execute("select pg_advisory_lock(42)")
+            monkeypatch.setattr(connecting, "SCHEMA", NEXT)
+            monkeypatch.setattr(migrations, "text_of", lambda _: in_turn)
+            upgrade = pool.submit(migrations.upgrade, shared.server)
+            until("the upgrade", lambda: waiting(shared.server) == 1)
+            tasks = pool.submit(lambda: look.execute("select from harness.task").fetchall())
+            until("the look", lambda: waiting(shared.server) == 2)
+            gate.execute("select pg_advisory_unlock(42)")
+            assert len(tasks.result()) == 2
+            look.commit()
+            assert upgrade.result() == SCHEMA
+        assert migrations.present(shared.server) == NEXT

@@ -61,7 +61,7 @@ def merge(
     """
     git = ctx.git
     if clones.has_clone(git):
-        look_at = (*look_at, *rescue_refs.keep_own_files(ctx, task))
+        look_at = (*look_at, *rescue_refs.keep_own_files(ctx, task, oid))
     with locks.hold(git):
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.

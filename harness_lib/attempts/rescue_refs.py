@@ -61,8 +61,8 @@ def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) 
     return trees.edited(git, head, alone) if alone else None
 
 
-def keep_own_files(ctx: Context, task: Task) -> list[str]:
-    """Keep what the attempt of a run has written into files of harness itself, which no commit of it has.
+def keep_own_files(ctx: Context, task: Task, oid: str) -> list[str]:
+    """Keep what the attempt of a run has written into files of harness itself, and its commit `oid` lacks.
 
     Return a sentence about it, if there is some.
     """
@@ -72,7 +72,9 @@ def keep_own_files(ctx: Context, task: Task) -> list[str]:
         return []
     with locks.hold(git):
         tree = snapshot.capture(git)
-        own = [path for path in trees.difference(git, base, tree) if covers(ctx.excluded_paths, path)]
+        # A branch of the user's that the agent has merged may have brought some.
+        lacking = set(trees.difference(git, oid, tree)).intersection(trees.difference(git, base, tree))
+        own = sorted(path for path in lacking if covers(ctx.excluded_paths, path))
         if not own:
             return []
         ref = keep(git, attempt_ref(task, "-own"), tree, git.head(), f"files of harness that {task.id} wrote")

@@ -71,19 +71,24 @@ def test_what_agents_write_into_files_of_harness_is_kept_and_in_no_commit(
 
 
 def test_a_branch_of_the_user_that_an_agent_merges_stays_as_it_is(workshop: Workshop) -> None:
-    """Its settings count; those that the agent adds in a commit of its own do not."""
+    """Its settings count, and are not named; those that the agent adds in a commit of its own do not."""
     commit_all(workshop.top, "Settings", {"harness.toml": "[run]\njobs = 4\n"})
     sh(workshop.top, "checkout", "-q", "-b", "side")
     commit_all(workshop.top, "Narrow", {"harness.toml": "[run]\njobs = 3\n"})
+    sh(workshop.top, "checkout", "-q", "-b", "later")
+    commit_all(workshop.top, "Narrower", {"harness.toml": "[run]\njobs = 2\n"})
     sh(workshop.top, "checkout", "-q", "main")
     commit = "sh echo 'jobs = 9' > harness.toml; git add -A; git commit -qm own"
     workshop.add("Merge", "grep -q done f", do=f"sh git merge -q --no-ff side -m x\nwrite f done\n{commit}")
+    workshop.add("Merge alone", "grep -q done g", do="sh git merge -q --no-ff later -m x\nwrite g done")
 
     workshop.ends(0)
 
-    assert sh(workshop.top, "show", "main:harness.toml") == "[run]\njobs = 3"
-    assert "side" in sh(workshop.top, "branch", "--merged", "main")
-    assert workshop.task("task-001")["look_at"]
+    first, second = workshop.task("task-001"), workshop.task("task-002")
+    for task, jobs in ((first, 3), (second, 2)):
+        assert sh(workshop.top, "show", f"{task['completed_commit']}:harness.toml") == f"[run]\njobs = {jobs}"
+    assert {"side", "later"} <= set(sh(workshop.top, "branch", "--merged", "main").split())
+    assert ("look_at" in first, "look_at" in second) == (True, False)
 
 
 def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop) -> None:

@@ -44,9 +44,12 @@ def current(git: Git) -> str:
     """Return the full name of the branch that is checked out. Raises UsageError if HEAD is detached."""
     branch = git.branch()
     if branch is None:
+        operation = git.under_way()
         raise UsageError(
             f"HEAD is detached in {git.top}: there is no branch that work could be merged into.",
-            "Check one out first: git switch -c NAME",
+            f"End your {operation} first; see how: git status"
+            if operation
+            else "Check one out first: git switch -c NAME",
         )
     return branch
 

@@ -88,6 +88,9 @@ def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     assert said.returncode == 2
     assert "HEAD is detached" in said.stderr
     assert "git switch -c NAME" in said.stderr
+    # Git would refuse that, too.
+    sh(workshop.top, "rebase", "-q", "--exec", "false", "--root", check=False)
+    assert "End your rebase first; see how: git status" in workshop.run().stderr
     assert workshop.state["session_count"] == 0
 
 

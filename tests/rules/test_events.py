@@ -40,7 +40,11 @@ ENDED: dict[str, object] = {
 ALL: list[tuple[str, News, dict[str, object]]] = [
     ("started", Started(), {}),
     ("ready", Ready(), {}),
-    ("claimed", Claimed("t1", "One", 2), {"task": "t1", "title": "One", "attempt": 2}),
+    (
+        "claimed",
+        Claimed("t1", "One", 2, "2026-11-29T12:00:00Z"),
+        {"task": "t1", "title": "One", "attempt": 2, "claimed_at": "2026-11-29T12:00:00Z"},
+    ),
     ("step", Stepped("limit", 9.5, "x"), {"step": "limit", "until": 9.5, "message": "x"}),
     ("said", Said("hm", 70, 0.5), {"last": "hm", "tokens": 70, "cost": 0.5, "session": ""}),
     ("idle", Idle("waiting"), {"why": "waiting"}),

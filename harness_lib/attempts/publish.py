@@ -192,14 +192,18 @@ def waits(ctx: Context) -> str | None:
     if ctx.merging.mode != "push" or _unpushed(ctx) is None:
         return None
     name, there, remote = target_branch.short(ctx.target or ""), _there(ctx.merging), ctx.merging.remote
-    words, command = f"{there} lacks finished work of {name}", typed.git("push", remote, name)
+    theirs_name = target_branch.short(ctx.merging.branch)
+    push = typed.git("push", remote, name if name == theirs_name else f"{name}:{theirs_name}")
+    words, steps = f"{there} lacks finished work of {name}", [push]
     theirs = ctx.main.ref(_tracking(ctx.merging))
     if theirs and not ctx.main.is_ancestor(theirs, ctx.target or ""):
         # Others have pushed, or the host has made the commits anew; then the rebase leaves them out.
         words = f"{there} and {name} have parted, and {there} lacks commits of finished work"
-        pull = typed.git("pull", "--rebase", remote, target_branch.short(ctx.merging.branch))
-        command = f"{pull} && {command}"
-    return f"{words}. Push it when you can: {command}"
+        steps = [typed.git("pull", "--rebase", remote, theirs_name), push]
+        if ctx.main.branch() != ctx.target:
+            # It rebases what is checked out.
+            steps.insert(0, typed.git("switch", name))
+    return f"{words}. Push it when you can: {' && '.join(steps)}"
 
 
 def must_wait(ctx: Context, task: Task) -> bool:

@@ -134,6 +134,10 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     report = workshop.ok("report")["message"]
     assert "lacks finished work of main" in report
     assert "      git push origin main\n" in report
+    # Of a branch that has another name there.
+    sh(workshop.top, "config", "branch.main.merge", "refs/heads/develop")
+    assert "      git push origin main:develop\n" in workshop.ok("report")["message"]
+    sh(workshop.top, "config", "branch.main.merge", "refs/heads/main")
     hook.unlink()
     workshop.ends(0, "--merge", "push")
     assert "lacks" not in workshop.ok("report")["message"]
@@ -164,11 +168,12 @@ def test_where_the_host_has_made_the_commits_anew_the_report_says_how_to_bring_b
     workshop.file_task("a")
     workshop.ends(0, "--merge", "push")
     sh(workshop.top, "fetch", "-q")
+    sh(workshop.top, "switch", "-q", "-c", "other", "main^")
 
     (found,) = [each for each in workshop.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
 
     assert found["what"] == "origin/main and main have parted, and origin/main lacks commits of finished work"
-    assert found["commands"] == ["git pull --rebase origin main && git push origin main"]
+    assert found["commands"] == ["git switch main && git pull --rebase origin main && git push origin main"]
     subprocess.run(found["commands"][0], shell=True, cwd=workshop.top, check=True, capture_output=True)
     assert sh(workshop.top, "rev-parse", "main") == remote.at()
     assert [each["kind"] for each in workshop.ok("report")["report"]["decisions"]] == ["check"]

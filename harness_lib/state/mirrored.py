@@ -28,7 +28,8 @@ class Link(NamedTuple):
 
     `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
     have not is told by `floor`, `since` and `seen`, as in `versions.Mark`. `op`: the change of that event.
-    `moving`: the list is being moved to the file.
+    `moving`: the list is being moved to the file. `file`: size in bytes, inode and time in ns of the file of
+    the list as it was written last; () if that is not known.
     """
 
     url: str
@@ -40,6 +41,7 @@ class Link(NamedTuple):
     seen: tuple[int, ...] = ()
     moving: bool = False
     op: str = ""
+    file: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, root: Root) -> Link | None:
@@ -51,7 +53,8 @@ class Link(NamedTuple):
             mirrored = int(document["mirrored"])
             floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
             link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
-            link = link._replace(op=str(document.get("op", "")))
+            written = tuple(map(int, document.get("file", ())))
+            link = link._replace(op=str(document.get("op", "")), file=written)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -67,7 +70,7 @@ class Link(NamedTuple):
         atomic.make_own(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
         document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
-        document["op"] = self.op
+        document |= {"op": self.op, "file": self.file}
         document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
         atomic.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
 

@@ -109,7 +109,11 @@ class Mirror:
                 warnings += publishing.append(self._root, [line for line in news if line is not None])
                 warnings += self._publish(asked, f"{link.name} in {connecting.shown(link.url)}")
                 with publishing.explained(self._root):
-                    followed = link._replace(mirrored=version.number, op=version.op, moving=False)
+                    cache = summary.read(self._root)
+                    written = tuple(cache["stamp"][:3]) if cache else ()
+                    followed = link._replace(
+                        mirrored=version.number, op=version.op, moving=False, file=written
+                    )
                     followed._replace(**mark._asdict()).save(self._root, durable=link.moving)
         except (EnvSetupError, psycopg.Error) as error:
             warnings.append(
@@ -139,11 +143,14 @@ class Mirror:
 
     def keep_edited(self) -> list[str]:
         """Keep a copy of a mirror that somebody has edited; return a warning. Raises EnvSetupError."""
-        if load.stamp_now(self._root) is None or summary.read(self._root) is not None:
+        stamp, link = load.stamp_now(self._root), Link.of(self._root)
+        if stamp is None or summary.read(self._root) is not None:
             return []
         if summary.last(os.fspath(self._root.summary)) is None:
-            # Without a status cache nobody knows whether it was edited.
-            return []
+            # It is gone, or that of an older harness, which changes the file as if it were the list.
+            written = link.file if link else ()
+            if written in ((), tuple(stamp[:3])):
+                return []
         kept = self.keep("edited")
         text = f"{self._root.state.name} was edited, but the list is in a database: the edit was not applied"
         return [f"{text} and is kept in {kept}. Change tasks with: harness edit"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from harness_lib.state import summary
 from harness_lib.state.pgstore import mirror, moving
 from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.system.clock import SYSTEM
+from harness_lib.system.files import atomic
 from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
 
@@ -96,6 +98,38 @@ def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared, moves_back:
     (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
     assert kept.read_text() == edited
     assert "Edited" not in store.root.state.read_text()
+
+
+def write_summary_of_another_harness(store: PgStore) -> None:
+    """Harness 0.1.0, which knows no databases, takes the file for the list."""
+    store.root.summary.write_text(json.dumps({"format": 6}))
+
+
+def remove_summary(store: PgStore) -> None:
+    store.root.summary.unlink()
+
+
+@pytest.mark.parametrize("leave_summary", [write_summary_of_another_harness, remove_summary])
+def test_what_an_older_harness_has_changed_is_kept(
+    shared: Shared, leave_summary: Callable[[PgStore], None]
+) -> None:
+    store = shared.with_tasks()
+    edited = store.root.state.read_text().replace("Task 1", "Edited")
+    atomic.write(store.root.state, edited.encode())
+    leave_summary(store)
+    (warning,) = store.ask().warnings
+    assert "the edit was not applied" in warning
+    (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
+    assert kept.read_text() == edited
+    assert "Edited" not in store.root.state.read_text()
+
+
+def test_a_list_that_an_older_harness_has_only_read_was_not_edited(shared: Shared) -> None:
+    store = shared.with_tasks()
+    write_summary_of_another_harness(store)
+    assert store.ask().warnings == ()
+    log(store, "a change")
+    assert not list(Path(store.root.path).glob("harness-tasks.json.edited-*"))
 
 
 def test_the_file_of_a_long_list_says_where_the_list_is(

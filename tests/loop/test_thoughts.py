@@ -117,8 +117,9 @@ SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
 DETAIL = {"type": "reasoning.text", "index": 0, "text": "One two", "signature": "c2ln", "format": "f"}
 
 
-def test_what_a_host_has_signed_goes_back_as_it_came(follow: Follow) -> None:
-    called = {"id": "a", "index": 0, "function": {"name": "bash", "arguments": '{"command": "echo hi"}'}}
+@pytest.mark.parametrize("identity", ["a", ""])
+def test_what_a_host_has_signed_goes_back_as_it_came(follow: Follow, identity: str) -> None:
+    called = {"id": identity, "index": 0, "function": {"name": "bash", "arguments": '{"command": "echo hi"}'}}
     parts = [{**DETAIL, "text": "One", "signature": None}, {**DETAIL, "text": " two"}]
     deltas: list[Json] = [*({"reasoning_details": [part]} for part in parts)]
     deltas.append({"tool_calls": [{**called, "extra_content": SIGNATURE}]})

@@ -8,7 +8,6 @@ that does not help is not tried again in the same turn, or it would cost a reque
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from harness_lib.loop import confined, disk, plugins
@@ -22,7 +21,7 @@ from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.sessions.session import SIZE_LIMIT
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import Answer, Endpoint
+from harness_lib.loop.wires.answer import Answer, Endpoint, new_id
 
 # The most requests of a turn.
 DEFAULT_TURNS = 100
@@ -230,7 +229,7 @@ def _repeatable(answer: Answer) -> Answer:
     for block in answer.blocks:
         repeatable = block
         if isinstance(block, Call) and (not block.id or block.id in known or block.id.split() != [block.id]):
-            repeatable = replace(block, id=f"call_{os.urandom(16).hex()}")
+            repeatable = replace(block, id=new_id())
         if isinstance(repeatable, Call):
             known.add(repeatable.id)
             name = disk.for_hosts(repeatable.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -188,6 +189,11 @@ class Wire(Protocol):
     def answer(self, native: Json) -> Answer:
         """Return what a native answer says. Raises ProviderError when it is invalid."""
         ...
+
+
+def new_id() -> str:
+    """Return an id for a call to which its host has given none."""
+    return f"call_{os.urandom(16).hex()}"
 
 
 def count(value: object) -> int:

@@ -18,6 +18,7 @@ from harness_lib.loop.wires.answer import (
     as_tables,
     broken_off,
     count,
+    new_id,
     tools_of,
 )
 
@@ -187,7 +188,12 @@ class Reader:
             message[_DETAILS] = list(self._details.values())
         if self._calls:
             message["tool_calls"] = [
-                {**_as_json(call, call.arguments or "{}"), **self._signed[number]}
+                # One without an id gets it here: what is signed goes back as it is kept.
+                {
+                    **_as_json(call, call.arguments or "{}"),
+                    "id": call.id or new_id(),
+                    **self._signed[number],
+                }
                 for number, call in zip(sorted(self._calls), self._finished(), strict=True)
             ]
         choice = {"index": 0, "message": message, "finish_reason": self._finish}

@@ -14,7 +14,7 @@ from harness_lib.rules import graph
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 from harness_lib.text import counted, first, folded, some
 
 LISTED = 20
@@ -82,10 +82,9 @@ def _source(draft: Draft) -> tuple[str, str]:
 def _changes(questions: Questions, drafts: Drafts, known: dict[int, Task], names: _Names) -> Iterator[str]:
     """Yield what the plans say otherwise than when they were imported."""
     changed = []
-    listed = codec.encode(State(tasks=tuple(known.values())))["tasks"]
-    for (number, task), document in zip(known.items(), listed, strict=True):
+    for number, task in known.items():
         draft = drafts.items[number]
-        new, old = _said(draft.document), _said(document)
+        new, old = _said(draft.document), _said(reading.written(task))
         # What the plan does not say the user may have typed: it stands.
         fields = [name for name in new if new[name] != old[name] and (name in _ALWAYS_SAID or new[name])]
         if not set(_waits(number, draft, names, [])) <= set(task.depends_on):

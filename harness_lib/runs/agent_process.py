@@ -25,7 +25,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.system import os_errors
-from harness_lib.system.files import atomic, nofollow, printed
+from harness_lib.system.files import atomic, directories, nofollow, printed
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, denied, environment, runner, sandbox, sandbox_places
 from harness_lib.task import Task
@@ -339,9 +339,10 @@ def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
     """Yield the settings of an agent, in the home directory and in the work tree."""
     home = Path(ctx.env.get("HOME") or Path.home())
     for place in (place / name for place in (home, ctx.git.top) for name in launch.writable):
-        for file in (place, *sorted(place.glob("*"))):
-            if file.suffix in SETTINGS and file.is_file():
-                with suppress(OSError):
+        for file in (place, *sorted(directories.matching(place, "*"))):
+            # A home may have directories of root's.
+            with suppress(OSError):
+                if file.suffix in SETTINGS and file.is_file():
                     yield nofollow.read(file, FLOOD_BYTES).decode("utf-8", "replace")
 
 

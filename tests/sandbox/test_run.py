@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import engines
+from harness_lib.agents.adapter import Launch
+from harness_lib.runs import agent_process
+from harness_lib.system.processes import engines, sandbox
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
@@ -199,6 +201,25 @@ def test_an_agent_with_a_directory_of_its_own_needs_none_in_the_home(
     workshop.add("Write", "test -f made")
     agent, own = f"{home}/bin/claude; true", str(tmp_path / "own")
     workshop.ends(0, "--sandbox", engine, agent=agent, CLAUDE_CONFIG_DIR=own)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_agent_starts_although_a_directory_in_the_home_may_not_be_looked_at(
+    workshop: Workshop, home: Path, tmp_path: Path
+) -> None:
+    """As after a `sudo` that has made `~/.local/share`."""
+    put(home / ".local" / "share" / "claude" / "settings.json", "{}")
+    tmp_path.chmod(0o700)
+    ctx = workshop.context()
+    ctx.env = {**ctx.env, **sandbox.noted(sandbox.Sandbox("nono", str(ctx.git.top)))}
+    launch = Launch(("claude",), writable=(".local/share/claude",))
+    os.seteuid(65534)
+    try:
+        box = sandbox.of(agent_process.confined(ctx, launch, []))
+    finally:
+        os.seteuid(0)
+    assert box is not None
+    assert box.writable == (f"{home}/.local/share/claude",)
 
 
 COPILOT = """#!/bin/sh

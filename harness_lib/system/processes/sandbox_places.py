@@ -125,9 +125,9 @@ def caches_of(env: Mapping[str, str]) -> list[str]:
     """
     below = {home_of(env) / name: program for name, program in CACHES.items()}
     for cache, program in below.items():
-        if not cache.exists() and environment.find(program, env.get("PATH", os.defpath)):
-            # What cannot be made cannot be filled either.
-            with suppress(OSError):
+        # What cannot be made or looked at cannot be filled either.
+        with suppress(OSError):
+            if not cache.exists() and environment.find(program, env.get("PATH", os.defpath)):
                 cache.mkdir(parents=True)
     named = (env.get(name, "") for name in CACHES_NAMED)
     return [os.path.realpath(path) for path in (*map(str, below), *named) if path.startswith("/")]

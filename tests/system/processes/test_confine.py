@@ -14,6 +14,7 @@ from harness_lib.system.install import launcher
 from harness_lib.system.processes import engines
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
+from tests.system.git.gitrepo import put
 
 PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from harness_lib.system.processes import confine; "
@@ -56,3 +57,20 @@ def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_com
     # The file with the grants is gone.
     assert (done.returncode, done.stdout) == (0, "made\n"), done.stderr
     assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_cache_in_a_home_that_may_not_be_looked_at_is_left_out(tmp_path: Path) -> None:
+    """As of a user whose home is that of root, or `/`."""
+    closed = tmp_path / ".local" / "share"
+    closed.mkdir(parents=True)
+    closed.chmod(0o700)
+    put(tmp_path / "bin" / "pnpm", "", executable=True)
+    code = (
+        "import os, sys; sys.path.append(sys.argv[1]); "
+        "from harness_lib.system.processes.sandbox_places import caches_of; "
+        "os.seteuid(65534); print(caches_of({'HOME': sys.argv[2], 'PATH': sys.argv[2] + '/bin'}))"
+    )
+    words = (code, str(CHECKOUT), str(tmp_path))
+    done = run_to_end([sys.executable, "-I", "-S", "-c", *words], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

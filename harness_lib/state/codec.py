@@ -23,6 +23,7 @@ from harness_lib.state import reading
 from harness_lib.state.reading import (
     NEWER,
     SHOWN,
+    WORDS,
     Problem,
     Problems,
     cut,
@@ -40,6 +41,7 @@ from harness_lib.text import first
 __all__ = [
     "ContractError",
     "UnparseableError",
+    "cure",
     "decode",
     "decode_rendered",
     "decode_task",
@@ -62,6 +64,9 @@ CORRECT = (
     " (the user can restore the last good list: harness check --restore)"
 )
 UPDATE = "Update harness on this machine, and leave the file as it is."
+# Fields that are one of some words, and typed by people: a word that is not known is a mistake.
+TYPED = ("status", "priority", "concurrency_mode")
+OR_UPDATE = "If a newer harness has written the word that is named: update harness on this machine instead."
 
 
 class ContractError(ConfigError):
@@ -72,16 +77,25 @@ class ContractError(ConfigError):
 
     def __init__(self, problems: Sequence[Problem], source: str = "harness-tasks.json") -> None:
         self.problems = tuple(problems)
-        newer = of_newer(problems)
+        named = of_newer(problems) or problems
         super().__init__(
-            "\n".join(first([f"{source}: {problem}" for problem in newer or problems], LISTED, " problems")),
-            UPDATE if newer else CORRECT,
+            "\n".join(first([f"{source}: {problem}" for problem in named], LISTED, " problems")),
+            cure(problems, CORRECT),
         )
 
 
 def of_newer(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """Return those of `problems` that say that a newer harness has made the list."""
     return tuple(problem for problem in problems if problem.message.endswith(NEWER))
+
+
+def cure(problems: Sequence[Problem], correct: str) -> str:
+    """Return the hint for `problems`; `correct` says how to correct the file."""
+    if of_newer(problems):
+        return UPDATE
+    words = (problem for problem in problems if WORDS in problem.message)
+    is_ours = any(not problem.path.endswith(TYPED) for problem in words)
+    return f"{correct}\n{OR_UPDATE}" if is_ours else correct
 
 
 class UnparseableError(ValueError):

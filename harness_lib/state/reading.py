@@ -21,6 +21,7 @@ SHOWN = 60
 # Python refuses to write longer numbers.
 _LONGEST_NUMBER = 10**SHOWN
 NEWER = "made by a newer harness, upgrade this one"
+WORDS = "must be one of"
 
 
 class Problem(NamedTuple):
@@ -185,7 +186,7 @@ def _flag(_kind: Kind, value: Any, path: str, problems: Problems) -> Any:
 
 def _choice(kind: Kind, value: Any, path: str, problems: Problems) -> Any:
     if value not in kind.words:
-        problems.append(Problem(path, f"is {show(value)}, must be one of {', '.join(kind.words)}"))
+        problems.append(Problem(path, f"is {show(value)}, {WORDS} {', '.join(kind.words)}"))
     return value
 
 

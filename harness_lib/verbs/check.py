@@ -117,7 +117,7 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
     if examined.problems or examined.questions is None:
         found = f"{counted(len(examined.problems), 'problem')} in {ctx.store.list_file}"
         # A lost list has its own command, and a readable list is not replaced.
-        hint = codec.UPDATE if codec.of_newer(examined.problems) else CORRECT
+        hint = codec.cure(examined.problems, CORRECT)
         return found if examined.is_lost or examined.questions else f"{found}\n{hint}"
     doubt = "" if trusted else f"; {_which(ctx, examined.questions)} have not been trusted on this machine"
     return f"{ctx.store.list_file} is valid ({counted(examined.questions.counts().total, 'task')}){doubt}"

@@ -322,6 +322,22 @@ def test_a_list_of_a_newer_harness_is_not_to_be_corrected() -> None:
     assert "Update harness" in (raised.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("field", "may_be_of_newer"),
+    [("halt_kind", True), ("outcome", True), ("status", False), ("priority", False)],
+)
+def test_a_word_that_harness_itself_writes_may_be_of_a_newer_one(
+    field: str, *, may_be_of_newer: bool
+) -> None:
+    """Such a list keeps its version: a halt of a new kind is one word more."""
+    with pytest.raises(ContractError) as raised:
+        codec.decode(one(**{field: "NOVEL"}))
+
+    hint = raised.value.hint or ""
+    assert hint.startswith("correct the named fields")
+    assert ("update harness on this machine" in hint) == may_be_of_newer
+
+
 def test_an_id_of_a_hundred_characters_and_a_version_with_a_point_are_taken() -> None:
     assert codec.decode(one(id="x" * 100)).tasks[0].id == "x" * 100
     assert codec.decode({"tasks": [], "version": 2.0}) == codec.decode({"tasks": []})

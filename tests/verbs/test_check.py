@@ -43,6 +43,17 @@ def test_of_a_list_of_a_newer_harness_nothing_is_to_be_corrected(project: Projec
     assert said["next"] is None
 
 
+def test_a_halt_that_this_harness_does_not_know_may_be_of_a_newer_one(project: Project, agent: Agent) -> None:
+    project.file.write_text(
+        '{"version": 2, "tasks": [{"id": "task-001", "status": "pending", "halt_kind": "NOVEL"}]}', "utf-8"
+    )
+
+    said = agent.fails(1, "check")
+
+    assert "Correct the named fields" in said["message"]
+    assert "update harness on this machine" in said["message"]
+
+
 def test_a_list_that_git_has_set_back_comes_back_as_the_user_says(project: Project, agent: Agent) -> None:
     """Docs/ci.md puts the list into git, so a stash or a reset takes what has happened since out of it."""
     committed = project.file.read_bytes()

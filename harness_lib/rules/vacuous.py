@@ -27,7 +27,8 @@ def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: Fal
         # An unclosed quote: the shell will report it.
         return None
     before, operator, last = _split(words)
-    if not last or _may_end_early(before):
+    set_e = (word == "set" and re.match(r"-\w*e", flag) for word, flag in pairwise(before))
+    if not last or not _ENDS_EARLY.isdisjoint(before) or any(set_e):
         return None
     name = last[0].rpartition("/")[2]
     if last[:2] == ["exit", "0"] or name in _ALWAYS:
@@ -63,12 +64,6 @@ def _split(words: list[str]) -> tuple[list[str], str | None, list[str]]:
     before, operator, last = words[: places[-1]], words[places[-1]], words[places[-1] + 1 :]
     decides = operator in {"||", "|"} or set(operator) <= frozenset(";\n")
     return before, operator, last if decides else []
-
-
-def _may_end_early(words: list[str]) -> bool:
-    """Return whether one of `words` may end the check before its last command, as `exit` or `set -e` does."""
-    set_e = (word == "set" and re.match(r"-\w*e", flag) for word, flag in pairwise(words))
-    return not _ENDS_EARLY.isdisjoint(words) or any(set_e)
 
 
 def _searched(words: list[str]) -> tuple[str, str] | None:

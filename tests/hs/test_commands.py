@@ -45,6 +45,18 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
     assert hs("auth", "list").out == ""
 
 
+def test_who_ends_the_input_in_the_place_of_a_key_is_told_that_none_was_typed(
+    home: Path, project: Path
+) -> None:
+    with person("auth", "set", "groq", cwd=project, env={}) as someone:
+        someone.sees("Key for")
+        someone.types("\x04")
+        someone.sees("No credential for groq: no key was typed.")
+        assert someone.leaves() == 7
+
+    assert not (home / ".harness" / ".auth.json").exists()
+
+
 def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
     """It is put into a copy of the bundled packs; the page for contributors says where."""
     bundled = shutil.copytree(runtime.BUNDLED, tmp_path / "bundled")

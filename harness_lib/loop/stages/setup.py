@@ -138,7 +138,10 @@ def ask_key(runtime: Runtime, credential: Json) -> Json:
         raise HookError("there is no terminal to read the key from") from error
     import getpass  # noqa: PLC0415 (only where a key is typed)
 
-    key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
+    try:
+        key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
+    except EOFError as error:
+        raise HookError("no key was typed") from error
     if not key or not key.isprintable():
         raise HookError("the key is empty or has characters that cannot be printed")
     return {"type": "api_key", "key": key}

@@ -269,7 +269,7 @@ def left(ctx: Context, task_id: str) -> list[str]:
         # Claimed under the legacy protocol, or by an older harness.
         return []
     new = [
-        _words(ctx.git, kind, name, before[kind].get(name))
+        _words(ctx.git, kind, name, before[kind].get(name), value)
         for kind, present in _present(ctx.git).items()
         if kind in before
         for name, value in present.items()
@@ -304,20 +304,24 @@ def _settings(git: Git, scope: str) -> dict[str, str]:
     """Return the settings of `scope` that run a program."""
     asked = ("config", scope, "-z", "--get-regexp", f"^({SETTINGS}|{PROGRAMS})$")
     found = (record.partition("\n") for record in decode(git.run(*asked, check=False).stdout))
-    return {
-        key: value
-        for key, _, value in found
+    values: dict[str, list[str]] = {}
+    for key, _, value in found:
         # `pager.log=false` and `submodule.x.update=rebase` run none.
-        if not (key.startswith("pager.") and value in ("", "true", "false"))
-        if not (key.startswith("submodule.") and not value.startswith("!"))
-    }
+        is_switch = key.startswith("pager.") and value in ("", "true", "false")
+        if not is_switch and not (key.startswith("submodule.") and not value.startswith("!")):
+            values.setdefault(key, []).append(value)
+    # Of `include.path` and the like each counts.
+    return {key: "\n".join(each) for key, each in values.items()}
 
 
-def _words(git: Git, kind: str, name: str, old: str | None) -> str:
+def _words(git: Git, kind: str, name: str, old: str | None, new: str) -> str:
     if kind in ("settings", "programs", "worktree"):
         words = ("config", *(["--worktree"] if kind == "worktree" else []))
-        undo = typed.git(*words, name, old) if old is not None else typed.git(*words, "--unset-all", name)
-        return f"{name} ({undo})"
+        undo = (name, old) if old is not None else ("--unset-all", name)
+        if old is not None and "\n" in old + new:
+            # Git does not set one of several, and only a look tells which is new.
+            undo = ("--get-all", name)
+        return f"{name} ({typed.git(*words, *undo)})"
     if kind == "hooks":
         path = typed.word(git.common_dir / "hooks" / name)
         return f"the hook {name} (rm {path})" if old is None else f"another content of the hook {path}"

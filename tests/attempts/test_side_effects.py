@@ -80,6 +80,21 @@ def test_each_setting_that_runs_a_program_is_named(claimed: Agent) -> None:
         assert own not in line
 
 
+def test_one_of_several_values_is_named_with_what_shows_all(agent: Agent) -> None:
+    """Git does not set one of them again, and the last is not always the new one."""
+    top = agent.cwd
+    sh(top, "config", "include.path", "mine")
+    begin(agent)
+    settings = top / ".git" / "config"
+    put(settings, settings.read_text().replace("\tpath = mine", "\tpath = new\n\tpath = mine"))
+    put(top / "done", "x\n")
+
+    said = agent.ok("finish")
+
+    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
+    assert "include.path (git config --get-all include.path)" in line
+
+
 def test_work_that_an_attempt_has_stashed_is_named(claimed: Agent) -> None:
     """Its check fails without it, and the next attempt would not know of it."""
     top = claimed.cwd

@@ -77,7 +77,7 @@ def work_trees_inside(git: Git) -> list[str]:
         pointer = os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")
         place = Path(os.path.realpath((own / pointer).parent))
         # Git keeps its record of one that was deleted by hand; what stands there now is no work tree.
-        if pointer and (place / ".git").is_file() and git.top in place.parents:
+        if pointer and git.top in place.parents and (place / ".git").is_file():
             found.append(str(place.relative_to(git.top)))
     return found
 

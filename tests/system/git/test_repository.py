@@ -169,6 +169,15 @@ def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) ->
     assert Git.open(world.top / "sub") == world.git
 
 
+def test_a_work_tree_elsewhere_that_cannot_be_looked_at_is_not_inside(world: World) -> None:
+    """As one of root's."""
+    for name in ("inside", "elsewhere"):
+        sh(world.top, "worktree", "add", "-q", "--detach", name)
+    # The system refuses this name in another way than a missing one.
+    put(world.git.common_dir / "worktrees" / "elsewhere" / "gitdir", f"/{'x' * 300}/.git\n")
+    assert status.work_trees_inside(world.git) == ["inside"]
+
+
 @pytest.mark.parametrize("how", ["--merge", "--apply"])
 @pytest.mark.parametrize("place", ["top", "linked", "apart"])
 def test_a_branch_that_is_being_rebased_has_its_work_tree(

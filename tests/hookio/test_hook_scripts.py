@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -138,7 +139,8 @@ def test_what_is_to_be_typed_is_named_by_the_path_that_the_host_knows(root: Root
     def told(folder: Path, **env: str) -> str:
         heard = executed(folder / "hooks" / "harness-stop.py", sent(root, "Stop"), root.path, env=env)
         (typed,) = re.findall("Type: (.+) claim", json.loads(heard.out)["reason"])
-        return str(typed)
+        (path,) = shlex.split(typed)
+        return path
 
     assert told(link, CLAUDE_PLUGIN_ROOT=str(link)) == f"{link}/bin/harness"
     plugin = CHECKOUT / "skills" / "harness"

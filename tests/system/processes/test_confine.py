@@ -45,18 +45,18 @@ def test_without_nono_the_package_is_named(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].endswith("EnvSetupError: nono-py is not installed")
 
 
-def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_command(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    grants = engines.Grants(str(tmp_path / "own"), (), (), (), (), str(tmp_path))
+def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_command(on_disk: Path) -> None:
+    (on_disk / "own").mkdir()
+    grants = engines.Grants(str(on_disk / "own"), (), (), (), (), str(on_disk))
     text = "touch own/made && ! touch outside && ls own"
     ready = engines.command("nono", text, grants, os.environ, closed=False, platform="darwin")
     assert ready.starter is None
-    done = subprocess.run(ready.argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(ready.argv, cwd=on_disk, capture_output=True, text=True, check=False)
     if done.returncode and "Landlock" in done.stderr:
         pytest.skip(done.stderr)
     # The file with the grants is gone.
     assert (done.returncode, done.stdout) == (0, "made\n"), done.stderr
-    assert not (tmp_path / "outside").exists()
+    assert not (on_disk / "outside").exists()
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="only root can become somebody else")

@@ -23,6 +23,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="rules belong to
 
 
 @pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
+
+
+@pytest.fixture
 def confined(tmp_path: Path) -> Callable[..., Command]:
     """Return what makes the command of a text, which may write `own`; skip where nono does not start."""
     if why := sandbox.find(os.environ, ["nono"])[1]:
@@ -86,7 +91,7 @@ def test_a_closed_network_is_closed_for_the_command_alone(
         "import socket; server = socket.create_server(('127.0.0.1', 0)); "
         "socket.create_connection(server.getsockname()); print('open')"
     )
-    text = f'{sys.executable} -c "{connect}"'
+    text = f'"{sys.executable}" -c "{connect}"'
     assert said(confined(text), tmp_path) == "open\n"
     assert "PermissionError" in said(confined(text, closed=True), tmp_path)
     assert said(Command(["sh", "-c", text], os.environ), tmp_path) == "open\n"

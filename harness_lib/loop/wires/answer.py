@@ -18,7 +18,7 @@ from harness_lib.text import sentence
 WireName = Literal["anthropic", "responses", "chat"]
 # What a `.conf` says of a field that its host refuses.
 NO_FIELD = "none"
-_TOO_LARGE = 413
+TOO_LARGE = 413
 _WORDS = (
     "context_length_exceeded",
     "maximum context length",
@@ -103,7 +103,7 @@ def complete(url: str, path: str) -> str:
 def is_overflow(message: str, status: int = 0) -> bool:
     """Return whether `message`, the whole error as it came, is about the length of the request."""
     text = message.lower()
-    return status == _TOO_LARGE or any(words in text for words in _WORDS)
+    return status == TOO_LARGE or any(words in text for words in _WORDS)
 
 
 def may_pass(status: int) -> bool:

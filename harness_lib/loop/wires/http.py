@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object, dumps, parse_object
-from harness_lib.loop.wires.answer import is_overflow, may_pass, shown
+from harness_lib.loop.wires.answer import TOO_LARGE, is_overflow, may_pass, shown
 from harness_lib.text import sentence
 
 CONNECT_SECONDS = 10.0
@@ -29,7 +31,6 @@ _ADVICE = {
     400: _REFUSED,
     422: _REFUSED,
     403: "Check the key and what it may use.",
-    413: "The request is too large.",
 }
 # With 429, as for a limit that passes by itself.
 _NO_CREDIT = "insufficient_quota"
@@ -44,11 +45,10 @@ NO_CERTIFICATES = (
     "Check that SSL_CERT_FILE and SSL_CERT_DIR point to existing files, or unset them."
 )
 NOT_TRUSTED = (
-    "The certificate of the provider at {url} is not trusted: {why}. "
+    "The certificate of the {who} at {url} is not trusted: {why}. "
     "If it is your own, name the file of its authority in SSL_CERT_FILE."
 )
 _FORM_SECONDS = 30.0
-_LONGEST_FORM = 1024 * 1024
 
 
 def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Json) -> Iterator[str | Json]:
@@ -56,52 +56,54 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
 
     Raises TransientError for what may pass, ProviderError for what does not.
     """
-    try:
-        with _client(kept, url).sse(
+    with (
+        _failures("provider", url),
+        _client(kept, url).sse(
             url,
             method="POST",
             content=dumps(body).encode(),
             headers={**headers, "content-type": "application/json"},
             max_event_size=EVENT_LIMIT,
-        ) as source:
-            response = source.response
-            if response.status_code != httpx2.codes.OK:
-                raise _refused(response, headers)
-            kind = response.headers.get("content-type", "").partition(";")[0]
-            if kind.strip().lower() == "application/json":
-                yield _whole(response)
-                return
-            # Events are always UTF-8, and a byte order mark before them is no part of the first.
-            response.encoding = "utf-8-sig"
-            size = 0
-            for event in source:
-                # Count the size after decompression.
-                size += len(event.data)
-                _check_size(size)
-                yield event.data
+        ) as source,
+    ):
+        response = source.response
+        if response.status_code != httpx2.codes.OK:
+            raise _refused(response, headers)
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        if kind.strip().lower() == "application/json":
+            yield _whole(response)
+            return
+        # Events are always UTF-8, and a byte order mark before them is no part of the first.
+        response.encoding = "utf-8-sig"
+        for event in source:
+            yield event.data
+
+
+@contextmanager
+def _failures(who: str, url: str) -> Iterator[None]:
+    """Turn an error of the package about `url`, the address of `who`, into one of ours."""
+    try:
+        yield
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"Invalid provider URL: {shown(url)} ({error}).") from error
+        raise ProviderError(f"Invalid {who} URL: {shown(url)} ({error}).") from error
     except httpx2.SSEError as error:
-        raise ProviderError(f"The provider at {shown(url)} sent no stream of events: {error}") from error
+        raise ProviderError(f"The {who} at {shown(url)} sent no stream of events: {error}") from error
     except (httpx2.TransportError, httpx2.DecodingError) as error:
         why = (str(error) or type(error).__name__).rstrip(".")
         if "CERTIFICATE_VERIFY_FAILED" in why:
-            raise ProviderError(NOT_TRUSTED.format(url=shown(url), why=why)) from error
+            raise ProviderError(NOT_TRUSTED.format(who=who, url=shown(url), why=why)) from error
         if isinstance(error, httpx2.ReadTimeout):
-            why = f"it said nothing for {SILENCE_SECONDS:.0f} seconds"
+            why = f"it said nothing for {error.request.extensions['timeout']['read']:.0f} seconds"
         elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (proxy := _proxy(url)):
             why += f", by way of the proxy {shown(proxy)}"
-        raise TransientError(f"The provider at {shown(url)} cannot be reached: {why}.") from error
+        raise TransientError(f"The {who} at {shown(url)} cannot be reached: {why}.") from error
 
 
 def _proxy(url: str) -> str:
     """Return the proxy that the environment names for `url`; "" for none."""
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 (only where a host is not reached)
-
     address, proxies = urlsplit(url), getproxies()
-    return (
-        "" if proxy_bypass(address.hostname or "") else proxies.get(address.scheme) or proxies.get("all", "")
-    )
+    named = proxies.get(address.scheme) or proxies.get("all", "")
+    return "" if proxy_bypass(address.hostname or "") else named
 
 
 def forget(kept: dict[str, Any]) -> None:
@@ -117,70 +119,44 @@ def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
     It follows no redirect, which would carry the key to wherever it leads.
     Raises ProviderError for a proxy or certificates that cannot be used.
     """
-    clients: dict[str, httpx2.Client] = kept.setdefault("clients", {})
-    # A connection without TLS needs no certificates, and loading them takes as long as a whole request.
-    secure = not url.startswith("http://")
-    key = "secure" if secure else "plain"
+    clients: dict[Any, httpx2.Client] = kept.setdefault("clients", {})
+    # A connection without TLS needs no certificates, and loading them takes as long as a whole request. A
+    # proxy that cannot be used concerns no host that is asked without one.
+    key = secure, by_proxy = not url.startswith("http://"), bool(_proxy(url))
     if key not in clients:
         try:
-            clients[key] = _made(secure=secure, by_proxies=True)
+            clients[key] = httpx2.Client(
+                timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+                follow_redirects=False,
+                verify=httpx2.create_ssl_context() if secure else False,
+                trust_env=by_proxy,
+                event_hooks={"response": [_bound]},
+            )
+        except OSError as error:
+            raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
         except (ImportError, ValueError) as error:
-            if _proxy(url):
-                raise ProviderError(NO_PROXY) from error
-            # A proxy that cannot be used concerns no host that is asked without it.
-            key = urlsplit(url).netloc
-            clients[key] = clients.get(key) or _made(secure=secure, by_proxies=False)
+            raise ProviderError(NO_PROXY) from error
     return clients[key]
 
 
-def _made(*, secure: bool, by_proxies: bool) -> httpx2.Client:
-    """Return a new client. Raises ImportError or ValueError for a proxy that it cannot speak to."""
-    try:
-        return httpx2.Client(
-            timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
-            follow_redirects=False,
-            verify=httpx2.create_ssl_context() if secure else False,
-            trust_env=by_proxies,
-            event_hooks={"response": [_bound]},
-        )
-    except OSError as error:
-        raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
+def _bound(response: httpx2.Response) -> None:
+    """Limit what is read of `response`, counted as it is unpacked; comments between events count, too."""
+    unbound = response.iter_bytes
 
-
-class _Bounded(httpx2.SyncByteStream):
-    """The bytes of an answer, counted; they may also be comments between events, which nobody sees."""
-
-    def __init__(self, stream: httpx2.SyncByteStream) -> None:
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[bytes]:
+    def iter_bytes(chunk_size: int | None = None) -> Iterator[bytes]:
         size = 0
-        for chunk in self._stream:
+        for chunk in unbound(chunk_size):
             size += len(chunk)
-            _check_size(size)
+            if size > ANSWER_LIMIT:
+                problem = f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up."
+                raise ProviderError(problem)
             yield chunk
 
-    def close(self) -> None:
-        self._stream.close()
-
-
-def _bound(response: httpx2.Response) -> None:
-    assert isinstance(response.stream, httpx2.SyncByteStream)
-    response.stream = _Bounded(response.stream)
-
-
-def _check_size(size: int) -> None:
-    if size > ANSWER_LIMIT:
-        raise ProviderError(f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up.")
+    response.iter_bytes = iter_bytes  # type: ignore[method-assign]
 
 
 def _read(response: httpx2.Response) -> str:
-    """Return the text of a whole answer."""
-    data = bytearray()
-    for chunk in response.iter_bytes():
-        data += chunk
-        _check_size(len(data))
-    return data.decode("utf-8", "replace")
+    return response.read().decode("utf-8", "replace")
 
 
 def _whole(response: httpx2.Response) -> Json:
@@ -193,42 +169,28 @@ def _whole(response: httpx2.Response) -> Json:
 
 
 def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
-    status = response.status_code
-    text = _read(response)
+    """Return the error for an answer with another status than 200, and what the user can do about it."""
+    status, text = response.status_code, _read(response)
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
-    is_passing = may_pass(status) and _NO_CREDIT not in text
-    is_too_long = status != httpx2.codes.TOO_MANY_REQUESTS and is_overflow(text, status)
-    advice = _advice(response, is_passing=is_passing)
-    if is_too_long and advice == _REFUSED:
-        advice = ""
-    after = _retry_after(response.headers.get("retry-after", "")) if is_passing else None
-    # The caller has to know how long to wait.
-    wait = f"Retry after {after:.0f} s." if after else ""
-    words = (
-        f"The provider answered {status}:",
-        sentence(_without_secrets(reason, headers)) if reason else "(nothing)",
-        advice,
-        wait,
-    )
-    message = " ".join(part for part in words if part)
+    said = sentence(_without_secrets(reason, headers)) if reason else "(nothing)"
+    message = f"The provider answered {status}: {said}"
     if status == httpx2.codes.UNAUTHORIZED:
         return UnauthorizedError(message)
-    if is_too_long:
-        return ContextError(message)
-    return TransientError(message, after) if is_passing else ProviderError(message)
-
-
-def _advice(response: httpx2.Response, *, is_passing: bool) -> str:
-    """Return what the user can do about the status of `response`; "" for nothing."""
-    status = response.status_code
-    if may_pass(status) and not is_passing:
-        return "Add credit with the provider, or check its plan (insufficient_quota)."
-    if response.is_redirect and (where := response.headers.get("location", "")):
-        return f"It redirects to {where}; name that address if it is the right one."
-    if status in {httpx2.codes.NOT_FOUND, httpx2.codes.METHOD_NOT_ALLOWED}:
-        return f"Check the address and the model. The request went to {shown(str(response.url))}."
-    return _ADVICE.get(status, "")
+    if status != httpx2.codes.TOO_MANY_REQUESTS and is_overflow(text, status):
+        return ContextError(f"{message} The request is too large." if status == TOO_LARGE else message)
+    if may_pass(status) and _NO_CREDIT not in text:
+        after = _retry_after(response.headers.get("retry-after", ""))
+        # The caller has to know how long to wait.
+        return TransientError(f"{message} Retry after {after:.0f} s." if after else message, after)
+    advice = _ADVICE.get(status, "")
+    if may_pass(status):
+        advice = "Add credit with the provider, or check its plan (insufficient_quota)."
+    elif response.is_redirect and (where := response.headers.get("location", "")):
+        advice = f"It redirects to {where}; name that address if it is the right one."
+    elif status in {httpx2.codes.NOT_FOUND, httpx2.codes.METHOD_NOT_ALLOWED}:
+        advice = f"Check the address and the model. The request went to {shown(str(response.url))}."
+    return ProviderError(f"{message} {advice}".rstrip())
 
 
 def _without_secrets(text: str, headers: Mapping[str, str]) -> str:
@@ -260,16 +222,9 @@ def _retry_after(text: str) -> float | None:
 def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:
     """Return the status, and the JSON object of the answer, empty where it has none.
 
-    Raises TransientError where the server cannot be reached, ProviderError for an invalid URL, and
-    what `http.client` raises.
+    Raises TransientError where the server cannot be reached, ProviderError where it never can be.
     """
-    try:
-        with _client({}, url) as client:
-            accepted = {"accept": "application/json"}
-            response = client.post(url, data=dict(fields), headers=accepted, timeout=_FORM_SECONDS)
-    except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"Invalid URL of the authorization server: {shown(url)}") from error
-    except (httpx2.TransportError, httpx2.DecodingError) as error:
-        why = str(error) or type(error).__name__
-        raise TransientError(f"The authorization server at {shown(url)} cannot be reached: {why}") from error
-    return response.status_code, as_object(response.text[:_LONGEST_FORM]) or {}
+    with _failures("authorization server", url), _client({}, url) as client:
+        accepted = {"accept": "application/json"}
+        response = client.post(url, data=dict(fields), headers=accepted, timeout=_FORM_SECONDS)
+    return response.status_code, as_object(response.text) or {}

@@ -45,34 +45,31 @@ class Answer:
 class Streamed(Answer):
     """The answer as it comes: for the user at a terminal."""
 
-    def __init__(self) -> None:
-        self._said = ""
+    # What was printed last.
+    _last = "\n"
 
     def begin(self, runtime: Runtime, *, is_new: bool) -> None:
         super().begin(runtime, is_new=is_new)
         runtime.stream.listeners.append(self._hear)
 
     def end(self, done: Turn) -> None:
-        if done.error or done.output.strip() != self._said.strip():
-            self._break()
-            super().end(Turn(harmless(done.output, keep="\n\t"), error=done.error))
-        else:
-            self._break()
+        self._break()
+        super().end(done._replace(output=""))
 
     def _hear(self, event: Json) -> None:
         if event["type"] == "text":
-            text = str(event.get("text", ""))
-            self._said += text
             # The text of a model must not move the cursor.
-            sys.stdout.write(harmless(text, keep="\n\t"))
+            text = harmless(str(event.get("text", "")), keep=_KEPT)
+            self._last = text or self._last
+            sys.stdout.write(text)
             sys.stdout.flush()
-        elif event["type"] in {"tool_start", "retry"}:
+        elif event["type"] in {"tool_start", "stop", "retry"}:
             self._break()
 
     def _break(self) -> None:
-        if self._said and not self._said.endswith("\n"):
+        if not self._last.endswith("\n"):
             print(flush=True)
-        self._said = ""
+        self._last = "\n"
 
 
 class Events(Answer):

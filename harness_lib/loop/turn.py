@@ -42,11 +42,15 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
         runtime.found = {}
     messages = runtime.messages()
     runtime.first = messages[-1].seq + 1 if messages else 1
-    runtime.requests, runtime.stop = 0, ""
+    runtime.requests, runtime.stop, runtime.stream.said = 0, "", []
     if message.strip():
         runtime.session.append("user", {}, skills.called(runtime, message))
     try:
         ending = follow(runtime)
+        said, output = ("".join(text.split()) for text in ("".join(runtime.stream.said), ending.output))
+        if not (ending.failed or said.endswith(output)):
+            # Providers that are programs do not stream to us, and hooks may change an answer.
+            runtime.stream.emit("text", text=ending.output)
     finally:
         if runtime.account_file:
             # For the hs whose subagent this is, however it ends.

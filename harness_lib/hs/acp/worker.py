@@ -146,7 +146,6 @@ class Worker:
         self._inbox = inbox
         # What the running calls make of files.
         self._edits: dict[str, Json] = {}
-        self._said = ""
         runtime.asker = self._ask
         runtime.stream.listeners.append(self._hear)
         runtime.notices.append(lambda text: tell({"type": "notice", "message": text}))
@@ -174,12 +173,11 @@ class Worker:
 
     def _take(self, number: int, message: str) -> Turn:
         cancelled = Turn(stop="cancelled")
-        self._said = ""
         try:
             try:
                 if not self._inbox.begin(number):
                     return cancelled
-                done = turn.take(self._runtime, message)
+                return turn.take(self._runtime, message)
             finally:
                 self._inbox.end()
         except Interrupted:
@@ -188,10 +186,6 @@ class Worker:
             # Nobody reads the rest of this response any more.
             http.forget(self._runtime.kept)
             return cancelled
-        if done.output.strip() and done.output.strip() != self._said.strip():
-            # Foreign providers and hooks speak without a stream of ours.
-            tell({"type": "text", "text": done.output})
-        return done
 
     def _ask(self, question: Question) -> Said:
         """Ask the user by way of the client; subagents may ask at the same time."""
@@ -208,11 +202,7 @@ class Worker:
 
     def _hear(self, event: Json) -> None:
         kind = event["type"]
-        if kind == "text":
-            self._said += str(event.get("text", ""))
-        elif kind in {"tool_start", "retry"}:
-            self._said = ""
-        elif kind == "tool_run":
+        if kind == "tool_run":
             self._edits[str(event["id"])] = edited(self._runtime, event)
         elif kind == "tool_done":
             event = {**event, **self._done(event)}

@@ -193,11 +193,15 @@ class Stream:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self.listeners: list[Listener] = []
+        # The texts of answers in this turn.
+        self.said: list[str] = []
 
     def emit(self, kind: str, **values: object) -> None:
         """Append the event `kind` and tell the listeners."""
         event = {"type": kind, **values}
         self._write(os.O_APPEND, f"{dumps(event)}\n".encode())
+        if kind == "text":
+            self.said.append(str(values.get("text", "")))
         for listener in self.listeners:
             listener(event)
 

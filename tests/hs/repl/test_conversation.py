@@ -8,6 +8,7 @@ import pytest
 
 from tests.hs.person import SLOW, STARTED, person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write, write_models, write_servers
 
@@ -70,6 +71,14 @@ def test_what_we_notice_is_said_above_the_line(conversation: Conversation, home:
     with conversation(say("Done.")) as (someone, _):
         someone.types("go\r", shows="the MCP server absent is left out")
         someone.has_on_screen("Done.")
+
+
+def test_the_answer_of_a_provider_that_does_not_stream_is_shown(home: Path, project: Path) -> None:
+    write_echo_pack(home / ".harness")
+    with person("--provider", "echo", cwd=project, env={}) as someone:
+        someone.has_on_screen("You:")
+        someone.types("hello\r", then="echo-1: hello")
+        someone.leaves("\x04")
 
 
 def test_a_session_in_which_nothing_was_said_is_not_kept(

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from harness_lib.loop import disk
 from harness_lib.loop.failures import Interrupted
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import reaper, signals
 from harness_lib.system.processes.child import (
     NOTHING,
     OUTPUT,
@@ -70,6 +70,40 @@ def uninterrupted() -> Iterator[None]:
         if held and not _Held.blocks and _Held.pending:
             number, _Held.pending = _Held.pending, 0
             raise Interrupted(number)
+
+
+class UnderWay:
+    """Work of the main thread: the signals `numbers` raise Interrupted inside the block and nothing outside.
+
+    `changed` is called whenever work has begun or ended. One may come just before the end is noted: who
+    catches Interrupted around the block notes it.
+    """
+
+    def __init__(self, *numbers: signal.Signals, changed: Callable[[], None] = lambda: None) -> None:
+        self.now = False
+        self._changed = changed
+        for number in numbers:
+            signals.handle(number, self._signalled)
+
+    def __enter__(self) -> None:
+        self.now = True
+        self._changed()
+
+    def __exit__(self, *_: object) -> None:
+        self.now = False
+        self._changed()
+
+    def interrupt(self) -> bool:
+        """Interrupt the work from another thread; return whether there was any."""
+        is_working, main = self.now, threading.main_thread().ident
+        # To the main thread: a signal that another thread gets interrupts no waiting there.
+        if is_working and main is not None:
+            signal.pthread_kill(main, signal.SIGINT)
+        return is_working
+
+    def _signalled(self, number: int, frame: object) -> None:
+        if self.now:
+            interrupt(number, frame)
 
 
 @contextmanager

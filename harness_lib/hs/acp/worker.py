@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import signal
+import sys
 import threading
 from html import unescape
 
@@ -28,7 +29,6 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, skills
 from harness_lib.loop.turn import Turn
 from harness_lib.loop.wires import http
-from harness_lib.system.processes import signals
 
 
 class Inbox:
@@ -36,14 +36,12 @@ class Inbox:
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
-        self._main = threading.main_thread().ident
         self._answers: dict[int, queue.SimpleQueue[str]] = {}
         self._asked = 0
-        self._working = 0
-        self._cancelled = 0
-        self._gone = False
-        signals.handle(signal.SIGINT, self._interrupt)
-        signals.handle(signal.SIGTERM, self._interrupt)
+        # The turn that was begun last, and the last one that was cancelled.
+        self.turn = 0
+        self.cancelled = 0
+        self.under_way = processes.UnderWay(signal.SIGINT, signal.SIGTERM)
         threading.Thread(target=self._read, daemon=True).start()
 
     def take(self) -> Json | None:
@@ -56,38 +54,24 @@ class Inbox:
         self._answers[self._asked] = queue.SimpleQueue()
         return self._asked, self._answers[self._asked]
 
-    def begin(self, turn: int) -> bool:
-        """Let `turn` (above 0) be interrupted from now on; return False if it was cancelled already."""
-        self._working = turn
-        return self._cancelled != turn and not self._gone
-
-    def end(self) -> None:
-        """Stop letting requests interrupt."""
-        self._working = 0
-
-    def _interrupt(self, number: int, frame: object) -> None:
-        if self._working:
-            processes.interrupt(number, frame)
-
     def _read(self) -> None:
         # Not sys.stdin: the interpreter cannot end while a thread waits in it.
         for line in open(0, encoding="utf-8", closefd=False):  # noqa: SIM115 (a descriptor, never closed)
             request = as_object(line)
             if request is not None and "cancel" in request:
-                self._cancelled = int(request["cancel"])
-                self._wake(self._working == self._cancelled)
+                self._cancel(int(request["cancel"]))
             elif request is not None and "permission" in request:
                 self._answers.pop(int(request["permission"])).put(str(request["answer"]))
             elif request is not None:
                 self._lines.put(request)
-        self._gone = True
-        self._wake(self._working > 0)
+        # With the client go all turns that it has asked for.
+        self._cancel(sys.maxsize)
         self._lines.put(None)
 
-    def _wake(self, needed: bool) -> None:  # noqa: FBT001 (whether it is needed is the one thing to say)
-        # To the main thread: a signal that another thread gets interrupts no waiting there.
-        if needed and self._main is not None:
-            signal.pthread_kill(self._main, signal.SIGINT)
+    def _cancel(self, turn: int) -> None:
+        self.cancelled = turn
+        if self.turn <= turn:
+            self.under_way.interrupt()
 
 
 _APPROVALS = {
@@ -174,15 +158,11 @@ class Worker:
     def _take(self, number: int, message: str) -> Turn:
         cancelled = Turn(stop="cancelled")
         try:
-            try:
-                if not self._inbox.begin(number):
-                    return cancelled
-                return turn.take(self._runtime, message)
-            finally:
-                self._inbox.end()
+            with self._inbox.under_way:
+                self._inbox.turn = number
+                return cancelled if number <= self._inbox.cancelled else turn.take(self._runtime, message)
         except Interrupted:
-            # It may have come just before the end was noted.
-            self._inbox.end()
+            self._inbox.under_way.now = False
             # Nobody reads the rest of this response any more.
             http.forget(self._runtime.kept)
             return cancelled

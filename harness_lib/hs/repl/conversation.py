@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,7 +21,6 @@ from harness_lib.loop.sessions.message import Message, Text
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import http
-from harness_lib.system.processes import signals
 from harness_lib.text import in_one_line
 
 
@@ -140,7 +138,7 @@ class Conversation:
         self._status = ""
         completer = Words(runtime, lambda: self._skills, lambda: self._models)
         self.editor = Editor(runtime.home / _HISTORY, completer, self, self._above)
-        self._under_way = UnderWay(self.editor.draw)
+        self._under_way = processes.UnderWay(signal.SIGINT, changed=self.editor.draw)
         self._drawing = Drawing(runtime, self.editor.show, self.editor.draw, self.editor.clear)
         runtime.asker = self._ask
         runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
@@ -291,37 +289,6 @@ class Conversation:
             ("reverse", drawing.cut_row(self._status, width)),
             ("", "\n"),
         ]
-
-
-class UnderWay:
-    """A block of work: SIGINT is raised as Interrupted inside it and ignored outside.
-
-    `changed` is called whenever work has begun or ended.
-    """
-
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self.now = False
-        self._changed = changed
-        self._main = threading.main_thread().ident
-        signals.handle(signal.SIGINT, self._signalled)
-
-    def __enter__(self) -> None:
-        self.now = True
-        self._changed()
-
-    def __exit__(self, *_: object) -> None:
-        self.now = False
-        self._changed()
-
-    def interrupt(self) -> bool:
-        """Interrupt the work from another thread; return whether there was any."""
-        if self.now and self._main is not None:
-            signal.pthread_kill(self._main, signal.SIGINT)
-        return self.now
-
-    def _signalled(self, number: int, frame: object) -> None:
-        if self.now:
-            processes.interrupt(number, frame)
 
 
 def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:

@@ -126,9 +126,6 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     )
     if current != session:
         tx.replace_session(current)
-        if not tx.concurrent:
-            tx.drop_session(session.pid)
-            tx.hold_session(me.pid or None)
         ended = session_notes.path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
         tx.on_commit(lambda: session_notes.remove(ended))
         tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
@@ -257,7 +254,7 @@ def _is_of_run(session: Session) -> bool:
 
 
 def open_one(tx: Tx, ctx: Context, number: int | None = None) -> Session:
-    """Add a session of this worker, not yet counted; in exclusive mode hold the protocol's lock for it.
+    """Add a session of this worker, not yet counted.
 
     `number`: that of the worker's session which it goes on with.
     """
@@ -276,8 +273,6 @@ def open_one(tx: Tx, ctx: Context, number: int | None = None) -> Session:
         started_at=timestamps.render(tx.now),
     )
     tx.add_session(session)
-    if not tx.concurrent:
-        tx.hold_session(me.pid or None)
     tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
     return session
 
@@ -344,8 +339,6 @@ def _remove(tx: Tx, session: Session) -> None:
         task = tx.task(found.id)
         if recovery.is_same(task, found) and task is not None and task.lease_expires_at is not None:
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
-    if session.pid is not None:
-        tx.drop_session(session.pid)
     tx.log("LOCK", "released", session=session.number)
 
 

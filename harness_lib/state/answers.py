@@ -295,8 +295,6 @@ class Tx(Change, Answers, api.Tx):
         self.op = os.urandom(16).hex()
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
-        self.held: int | None = None
-        self.dropped: set[int] = set()
         # The name under which the file as it was read is kept beside the new one.
         self.keeps_old = ""
         self._name = name
@@ -389,17 +387,6 @@ class Tx(Change, Answers, api.Tx):
 
     def _put_sessions(self, sessions: Iterable[Session]) -> None:
         self._put(self.state._replace(sessions=tuple(sessions)))
-
-    def hold_session(self, pid: int | None) -> None:
-        self._assert_open()
-        self.held = pid
-
-    def drop_session(self, pid: int | None) -> None:
-        self._assert_open()
-        if pid is not None:
-            self.dropped.add(pid)
-        if self.held == pid:
-            self.held = None
 
     def close(self) -> None:
         """Refuse changes from now on: they would never be published."""

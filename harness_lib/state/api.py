@@ -310,12 +310,6 @@ class Tx(Questions, Protocol):
     def note_session(self) -> None:
         """Record that a session has begun or ended now."""
 
-    def hold_session(self, pid: int | None) -> None:
-        """Lock agents of the legacy protocol out for `pid`, the owner of an exclusive session."""
-
-    def drop_session(self, pid: int | None) -> None:
-        """End that for `pid`, whose session ends."""
-
     def log(
         self,
         kind: LogType,

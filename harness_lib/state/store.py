@@ -9,7 +9,7 @@ Source: docs/design.md, "A state change".
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from harness_lib import timestamps
@@ -105,7 +105,7 @@ class Store(upkeep.Upkeep):
             finally:
                 tx.close()
             self._publish(tx, loaded)
-            outer.owner = tx.held or lock_owner(tx.state, without=tx.dropped)
+            outer.owner = lock_owner(tx.state)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         now = self._clock.now()
@@ -284,15 +284,15 @@ class OuterLock:
         return []
 
 
-def lock_owner(state: State, without: Collection[int] = ()) -> int | None:
-    """Return the owner of the exclusive session that is open on this machine, but none of `without`.
+def lock_owner(state: State) -> int | None:
+    """Return the owner of the exclusive session that is open on this machine.
 
     Called after every transaction, not only when the session begins: the directory may have been removed
     since, by a crash or by a cleanup of /tmp.
     """
     if state.concurrent:
         return None
-    return next((pid for pid in sorted(_local_pids(state) - set(without)) if process.alive(pid)), None)
+    return next((pid for pid in sorted(_local_pids(state)) if process.alive(pid)), None)
 
 
 def _local_pids(state: State) -> frozenset[int]:

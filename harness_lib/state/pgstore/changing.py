@@ -171,12 +171,6 @@ class RowsTx(Change, Pending, api.Tx):
     def note_session(self) -> None:
         self._put_shell(self._shell._replace(last_session=timestamps.render(self.now)))
 
-    def hold_session(self, pid: int | None) -> None:
-        """Do nothing: no agent that follows the legacy protocol finds this list."""
-
-    def drop_session(self, pid: int | None) -> None:
-        """Do nothing, as `hold_session`."""
-
     def _put_shell(self, shell: State) -> None:
         self._assert_open()
         self._touch()

@@ -35,7 +35,6 @@ def session(pid: int, number: int = 1) -> Session:
 def begin(store: Store, pid: int) -> None:
     with store.transaction() as tx:
         tx.state = tx.state._replace(sessions=(session(pid),))
-        tx.hold_session(pid)
 
 
 def touch(store: Store) -> None:
@@ -119,7 +118,6 @@ def test_a_directory_that_cannot_be_handed_over_is_a_warning(store: Store, root:
     path = mkdir_lock.path_for(root.path)
     with store.transaction() as tx:
         tx.state = tx.state._replace(sessions=(session(owner.pid),))
-        tx.hold_session(owner.pid)
         # Nothing can be put in the place of a directory.
         (path / "harness-session").mkdir()
     (path / "harness-session").rmdir()
@@ -160,18 +158,14 @@ def test_between_changes_of_an_exclusive_session_it_carries_its_owner_until_that
     with store.transaction():
         assert carried_pid(root) == owner.pid
     with pytest.raises(KeyError), store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
-        tx.drop_session(owner.pid)
+        tx.state = tx.state._replace(sessions=())
         raise KeyError
     assert carried_pid(root) == owner.pid
 
     with store.transaction() as tx:
         tx.state = tx.state._replace(sessions=())
-        tx.drop_session(owner.pid)
 
     assert not directory.exists()
-    for use in (tx.hold_session, tx.drop_session):
-        with pytest.raises(RuntimeError, match=r"^BUG: a transaction is used after it has ended$"):
-            use(1)
 
 
 def test_the_directory_of_a_dead_owner_is_given_up(store: Store, owner: Owner, directory: Path) -> None:
@@ -215,34 +209,11 @@ def test_it_stands_for_the_session_whose_owner_lives(store: Store, root: Root, o
 
 def test_who_ends_its_session_leaves_it_to_an_open_one(store: Store, root: Root, owner: Owner) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
-        both = (session(owner.pid), session(other.pid, 2))
-        with store.transaction() as tx:
-            tx.state = tx.state._replace(sessions=both)
-            tx.hold_session(other.pid)
-        assert carried_pid(root) == other.pid
-        with store.transaction() as tx:
-            tx.drop_session(None)
-            tx.drop_session(other.pid)
-        assert carried_pid(root) == owner.pid
-
-
-def test_whose_session_is_dropped_is_passed_over_as_either(store: Store, root: Root, owner: Owner) -> None:
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         pids = (owner.pid, other.pid)
-        for dropped, left in (pids, pids[::-1]):
+        for ended, left in (pids, pids[::-1]):
             with store.transaction() as tx:
-                tx.state = tx.state._replace(sessions=(session(owner.pid), session(other.pid, 2)))
-                tx.drop_session(dropped)
+                tx.state = tx.state._replace(sessions=(session(ended), session(left, 2)))
+            assert carried_pid(root) == min(pids)
+            with store.transaction() as tx:
+                tx.state = tx.state._replace(sessions=(session(left, 2),))
             assert carried_pid(root) == left
-
-
-def test_who_holds_a_session_holds_it_until_it_drops_that_one(store: Store, root: Root, owner: Owner) -> None:
-    with store.transaction() as tx:
-        tx.hold_session(owner.pid)
-        tx.drop_session(owner.pid + 1)
-    assert carried_pid(root) == owner.pid
-
-    with store.transaction() as tx:
-        tx.hold_session(owner.pid)
-        tx.drop_session(owner.pid)
-    assert carried_pid(root) is None

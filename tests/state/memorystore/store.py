@@ -109,12 +109,6 @@ class MemoryTx(RowsAnswers, api.Tx):
     def note_session(self) -> None:
         self._written().last_session = timestamps.render(self.now)
 
-    def hold_session(self, pid: int | None) -> None:
-        """Do nothing: no agent that follows the legacy protocol finds this list."""
-
-    def drop_session(self, pid: int | None) -> None:
-        """Do nothing, as `hold_session`."""
-
     def log(
         self,
         kind: LogType,

@@ -113,12 +113,12 @@ class Past(NamedTuple):
 
 
 def past(root: Root, loaded: Loaded) -> Past | None:
-    """Return the list that harness wrote last, if another program has taken something out of it since.
+    """Return the list that harness wrote last, if the file `loaded`, which is not ours, lacks some of it.
 
     Git does that to a list that it tracks (a stash, a reset), or that comes with a merge. Only inside a
     transaction, because a writer keeps its copy of the list after the list; those who read ask `replaced`.
     """
-    newest = None if loaded.ours or loaded.source is not None else newest_good(root)
+    newest = newest_good(root)
     if newest is None:
         return None
     path = root.generations / newest[0]
@@ -154,7 +154,7 @@ def _lacking(was: State, now: State) -> str:
 
 
 def replaced(root: Root, loaded: Loaded) -> list[str]:
-    """Return a warning for those who only read the list, if there is a `past`."""
+    """Return a warning for those who only read the file, which is not ours, if there is a `past`."""
     found = past(root, loaded)
     if found is None or _is_locked(root) or find(root).ours:
         return []

@@ -191,7 +191,8 @@ def examine(root: Root, now: datetime) -> Examined:
     # What harness wrote it has checked.
     untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
     problems = (*(() if untouched else schema.problems(document)), *rings, *unproven)
-    questions = Answers(state, now, tuple(load.replaced(root, load.look(root))))
+    warnings = () if untouched else load.replaced(root, load.look(root))
+    questions = Answers(state, now, tuple(warnings))
     return Examined(problems, questions, is_only_unproven=len(problems) == len(unproven))
 
 

@@ -80,7 +80,8 @@ def reply(outcome: Reply, screen: Screen) -> int:
     if screen.json:
         screen.data(_dump(outcome.document()))
         return int(outcome.exit)
-    _warn(outcome.warnings, screen)
+    for warning in outcome.warnings:
+        _talk(screen, f"warning: {warning}", "yellow")
     if outcome.message:
         _data(screen, outcome.message, GROUNDS.get(outcome.exit, BAD))
     if outcome.next:
@@ -103,16 +104,12 @@ def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str,
             pass
         else:
             return int(problem.exit_code)
-    _warn(warnings, screen)
+    for warning in warnings:
+        _talk(screen, f"warning: {warning}", "yellow")
     _talk(screen, f"{problem.kind}: {problem.message}", BAD)
     if problem.hint:
         _talk(screen, f"hint: {problem.hint}")
     return int(problem.exit_code)
-
-
-def _warn(warnings: tuple[str, ...], screen: Screen) -> None:
-    for warning in warnings:
-        _talk(screen, f"warning: {warning}", "yellow")
 
 
 def _data(screen: Screen, text: str, style: str) -> None:

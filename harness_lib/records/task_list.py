@@ -168,11 +168,6 @@ class State(NamedTuple):
         """Whether only agents of the legacy protocol have worked on it: it never had a session of harness."""
         return self.sessions is None
 
-    @property
-    def concurrent(self) -> bool:
-        """Whether many workers share this list."""
-        return self.session_config.concurrency_mode == "concurrent"
-
     def find(self, task_id: str) -> Task | None:
         """Return the task called `task_id`, or None."""
         return next((task for task in self.tasks if task.id == task_id), None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness_lib.rules import graph, rechecks, selection
 from harness_lib.rules.rechecks import red
 from harness_lib.rules.selection import is_permanent
-from harness_lib.task import Session, State, Status, StopReason, Task
+from harness_lib.task import State, Status, StopReason, Task
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -134,23 +134,6 @@ def no_work(state: State) -> StopReason | None:
     return "recheck_failed" if rechecks.red(state.tasks) else "blocked"
 
 
-def awaits_user(state: State) -> bool:
-    """Return whether only the user can free the remaining tasks, so that waiting is useless."""
-    return no_work(state) == "waiting" and all(task.status != "in_progress" for task in state.tasks)
-
-
-def session_spent(state: State, session: Session) -> StopReason | None:
-    """Return `max_tasks_per_session` if this session has finished as many attempts; 0 is no limit."""
-    limit = state.session_config.max_tasks_per_session
-    return "max_tasks_per_session" if 0 < limit <= session.finished_attempts else None
-
-
-def sessions_spent(state: State) -> StopReason | None:
-    """Return `max_sessions` if no further session may start; asked before that one is counted."""
-    limit = state.session_config.max_sessions
-    return "max_sessions" if 0 < limit <= state.session_count else None
-
-
 def work_remains(state: State) -> bool:
     """Return True while a task is pending, in progress or retryable.
 
@@ -158,13 +141,6 @@ def work_remains(state: State) -> bool:
     will come back to it.
     """
     return any(not task.is_done and not is_permanent(task) for task in state.tasks)
-
-
-def holds_agents(state: State) -> bool:
-    """Return whether hooks hold agents: while work remains, a task is red, or a final check is left."""
-    if work_remains(state) or any(session.final_check for session in state.sessions or ()):
-        return True
-    return bool(rechecks.red(state.tasks))
 
 
 def _is_awaited(task: Task) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -34,7 +35,30 @@ from harness_lib.task import (
 from harness_lib.text import folded
 
 
-class Answers(Questions):
+class ShellAnswers(Questions):
+    """What `_shell`, a list whose tasks and open sessions may be elsewhere, tells of the list as a whole."""
+
+    _shell: State
+
+    def settings(self) -> SessionConfig:
+        return self._shell.session_config
+
+    def plan_header(self, plan: str) -> str:
+        return next((kept.header for kept in self._shell.plans if kept.plan == plan), "")
+
+    def proposals(self) -> tuple[Task, ...]:
+        return self._shell.proposals
+
+    @property
+    def session_count(self) -> int:
+        return self._shell.session_count
+
+    @property
+    def last_session(self) -> str | None:
+        return self._shell.last_session
+
+
+class Answers(ShellAnswers):
     """What `Questions` promises, of one `state` at the moment `now`."""
 
     _indexes: ClassVar[_Indexes | None] = None
@@ -48,11 +72,8 @@ class Answers(Questions):
         self.state = state
 
     @property
-    def concurrent(self) -> bool:
-        return self.state.concurrent
-
-    def settings(self) -> SessionConfig:
-        return self.state.session_config
+    def _shell(self) -> State:  # type: ignore[override]  # nobody sets it
+        return self.state
 
     def counts(self) -> Counts:
         return stats.count(self.state)
@@ -63,14 +84,8 @@ class Answers(Questions):
     def work_remains(self) -> bool:
         return stats.work_remains(self.state)
 
-    def holds_agents(self) -> bool:
-        return stats.holds_agents(self.state)
-
     def no_work(self) -> StopReason | None:
         return stats.no_work(self.state)
-
-    def awaits_user(self) -> bool:
-        return stats.awaits_user(self.state)
 
     def task(self, task_id: str) -> Task | None:
         place = self._place(task_id)
@@ -111,9 +126,6 @@ class Answers(Questions):
 
     def held_by(self, worker: str) -> Task | None:
         return next((task for task in self.state.tasks if recovery.is_mine(task, worker)), None)
-
-    def in_progress(self) -> tuple[Task, ...]:
-        return self.search("in_progress")
 
     def expired(self) -> tuple[Task, ...]:
         return tuple(task for task in self.in_progress() if recovery.expired(task, self.now))
@@ -168,35 +180,12 @@ class Answers(Questions):
         same = (each for each in self.state.tasks if rechecks.proof(each, rechecks.passed_on(each)) == proof)
         return next(same, None) if proof is not None else None
 
-    def plan_header(self, plan: str) -> str:
-        return next((kept.header for kept in self.state.plans if kept.plan == plan), "")
-
-    def proposals(self) -> tuple[Task, ...]:
-        return self.state.proposals
-
-    @property
-    def session_count(self) -> int:
-        return self.state.session_count
-
-    @property
-    def last_session(self) -> str | None:
-        return self.state.last_session
-
     @property
     def has_had_sessions(self) -> bool:
         return not self.state.is_legacy
 
     def sessions(self) -> tuple[Session, ...]:
         return self.state.sessions or ()
-
-    def session(self, worker: str) -> Session | None:
-        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
-
-    def session_spent(self, session: Session) -> StopReason | None:
-        return stats.session_spent(self.state, session)
-
-    def sessions_spent(self) -> StopReason | None:
-        return stats.sessions_spent(self.state)
 
     def _place(self, task_id: str) -> int | None:
         """Return the place of the task, None if there is none: mostly where it was before the last change."""
@@ -247,13 +236,47 @@ class _Indexes:
         return ids_by_commit
 
 
-class Change:
-    """What a change of a list keeps for its end: the lines of the log, and what follows it."""
+class Change(ShellAnswers):
+    """A change of the list as a whole, and what it keeps for its end: lines of the log, what follows it."""
 
-    now: datetime
     lines: list[str]
     callbacks: list[Callable[[], None]]
     _open: bool
+    # It changes tasks and sessions only.
+    _is_narrow: bool
+
+    @abstractmethod
+    def _put_shell(self, shell: State) -> None:
+        """Let the list be as `shell` says."""
+
+    def forget_attempts(self, count: int) -> None:
+        self._put_shell(self._shell._replace(attempts_reset=self._shell.attempts_reset + count))
+
+    def keep_plan(self, plan: str, header: str) -> None:
+        self._assert_wide()
+        if self.plan_header(plan) != header:
+            others = tuple(kept for kept in self._shell.plans if kept.plan != plan)
+            kept = (KeptPlan(plan, header),) if header else ()
+            self._put_shell(self._shell._replace(plans=(*others, *kept)))
+
+    def propose(self, task: Task) -> None:
+        self._assert_wide()
+        self._put_shell(self._shell._replace(proposals=(*self._shell.proposals, task)))
+
+    def drop_proposal(self, task_id: str) -> None:
+        self._assert_wide()
+        left = tuple(each for each in self._shell.proposals if each.id != task_id)
+        self._put_shell(self._shell._replace(proposals=left))
+
+    def configure(self, settings: SessionConfig) -> None:
+        self._assert_wide()
+        self._put_shell(self._shell._replace(session_config=settings))
+
+    def count_session(self, number: int) -> None:
+        self._put_shell(self._shell._replace(session_count=max(self._shell.session_count, number)))
+
+    def note_session(self) -> None:
+        self._put_shell(self._shell._replace(last_session=timestamps.render(self.now)))
 
     def log(
         self,
@@ -275,6 +298,10 @@ class Change:
     def _assert_open(self) -> None:
         if not self._open:
             raise RuntimeError("BUG: a transaction is used after it has ended")
+
+    def _assert_wide(self) -> None:
+        self._assert_open()
+        assert not self._is_narrow, "BUG: a narrow change may change tasks and sessions only"
 
 
 class Tx(Change, Answers, api.Tx):
@@ -305,9 +332,9 @@ class Tx(Change, Answers, api.Tx):
     def changed(self) -> bool:
         return self.state is not self._read
 
-    def _put(self, new: State) -> None:
+    def _put_shell(self, shell: State) -> None:
         self._assert_open()
-        self.state = new
+        self.state = shell
 
     def replace(self, task: Task) -> None:
         tasks, place = list(self.state.tasks), self._place(task.id)
@@ -315,58 +342,35 @@ class Tx(Change, Answers, api.Tx):
         if task.depends_on != tasks[place].depends_on:
             self._assert_wide()
         tasks[place] = task
-        self._put(self.state._replace(tasks=tuple(tasks)))
+        self._put_shell(self.state._replace(tasks=tuple(tasks)))
 
     def add(self, tasks: Iterable[Task]) -> None:
         self._assert_wide()
-        self._put(self.state._replace(tasks=(*self.state.tasks, *tasks)))
+        self._put_shell(self.state._replace(tasks=(*self.state.tasks, *tasks)))
 
     def remove(self, task_id: str) -> None:
         self._assert_wide()
         task = self.task(task_id)
         assert task is not None, f"BUG: there is no task {task_id} to remove"
         left = tuple(each for each in self.state.tasks if each is not task)
-        self._put(self.state._replace(tasks=left))
+        self._put_shell(self.state._replace(tasks=left))
         self.forget_attempts(task.attempts)
-
-    def forget_attempts(self, count: int) -> None:
-        self._put(self.state._replace(attempts_reset=self.state.attempts_reset + count))
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
         state, findings = selection.validate_dependencies(self.state, self.now)
         if findings:
-            self._put(state)
+            self._put_shell(state)
         return findings
-
-    def keep_plan(self, plan: str, header: str) -> None:
-        self._assert_wide()
-        others = tuple(kept for kept in self.state.plans if kept.plan != plan)
-        if self.plan_header(plan) != header:
-            kept = (KeptPlan(plan, header),) if header else ()
-            self._put(self.state._replace(plans=(*others, *kept)))
-
-    def propose(self, task: Task) -> None:
-        self._assert_wide()
-        self._put(self.state._replace(proposals=(*self.state.proposals, task)))
-
-    def drop_proposal(self, task_id: str) -> None:
-        self._assert_wide()
-        left = tuple(each for each in self.state.proposals if each.id != task_id)
-        self._put(self.state._replace(proposals=left))
-
-    def configure(self, settings: SessionConfig) -> None:
-        self._assert_wide()
-        self._put(self.state._replace(session_config=settings))
 
     def start_over(self) -> str:
         self._assert_wide()
         self.keeps_old = f"{self._name}.old-{self.now:%Y%m%dT%H%M%SZ}"
         created, settings = timestamps.render(self.now), self.state.session_config
-        self._put(State(created=created, session_config=settings, sessions=()))
+        self._put_shell(State(created=created, session_config=settings, sessions=()))
         return self.keeps_old
 
     def rewrite(self) -> None:
-        self._put(self.state._replace())
+        self._put_shell(self.state._replace())
 
     def add_session(self, session: Session) -> None:
         self._put_sessions((*self.sessions(), session))
@@ -379,18 +383,9 @@ class Tx(Change, Answers, api.Tx):
         self._put_sessions(each for each in self.sessions() if each.number != number)
         self.note_session()
 
-    def count_session(self, number: int) -> None:
-        self._put(self.state._replace(session_count=max(self.state.session_count, number)))
-
-    def note_session(self) -> None:
-        self._put(self.state._replace(last_session=timestamps.render(self.now)))
-
     def _put_sessions(self, sessions: Iterable[Session]) -> None:
-        self._put(self.state._replace(sessions=tuple(sessions)))
+        self._put_shell(self.state._replace(sessions=tuple(sessions)))
 
     def close(self) -> None:
         """Refuse changes from now on: they would never be published."""
         self._open = False
-
-    def _assert_wide(self) -> None:
-        assert not self._is_narrow, "BUG: a narrow change may change tasks and sessions only"

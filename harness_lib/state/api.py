@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from harness_lib.checks import check_of
-from harness_lib.rules import rechecks
+from harness_lib.rules import rechecks, recovery
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.reading import Problem
@@ -99,6 +99,7 @@ class Questions(Protocol):
     @property
     def concurrent(self) -> bool:
         """Whether many workers share this list; otherwise one session at a time holds it."""
+        return self.settings().concurrency_mode == "concurrent"
 
     def settings(self) -> SessionConfig:
         """Return the mode and the limits of the list."""
@@ -113,13 +114,16 @@ class Questions(Protocol):
         """Return whether a task is pending, in progress or to be tried again."""
 
     def holds_agents(self) -> bool:
-        """Return whether hooks hold agents: while work remains, or a completed task is red."""
+        """Return whether hooks hold agents: while work remains, a task is red, or a final check is left."""
+        checks = any(session.final_check for session in self.sessions())
+        return checks or self.work_remains() or self.counts().red > 0
 
     def no_work(self) -> StopReason | None:
         """Return why no task can be claimed; None if one can, or if one must be proven first."""
 
     def awaits_user(self) -> bool:
         """Return whether all tasks that are left are blocked on a human: waiting will not help."""
+        return self.no_work() == "waiting" and self.counts().in_progress == 0
 
     # One task.
 
@@ -165,6 +169,7 @@ class Questions(Protocol):
 
     def in_progress(self) -> tuple[Task, ...]:
         """Return the tasks in progress."""
+        return self.search("in_progress")
 
     def expired(self) -> tuple[Task, ...]:
         """Return the tasks in progress whose lease had ended by `now`."""
@@ -236,12 +241,16 @@ class Questions(Protocol):
 
     def session(self, worker: str) -> Session | None:
         """Return the open session of `worker`, or of the run that `worker` belongs to."""
+        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
 
     def session_spent(self, session: Session) -> StopReason | None:
         """Return `max_tasks_per_session` if `session` has finished as many attempts as it may."""
+        limit = self.settings().max_tasks_per_session
+        return "max_tasks_per_session" if 0 < limit <= session.finished_attempts else None
 
     def sessions_spent(self) -> StopReason | None:
-        """Return `max_sessions` if no further session may start."""
+        """Return `max_sessions` if no further session may start; asked before that one is counted."""
+        return "max_sessions" if 0 < self.settings().max_sessions <= self.session_count else None
 
 
 class Tx(Questions, Protocol):

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from harness_lib.errors import AwayError, EnvSetupError
-from harness_lib.rules import stats
 from harness_lib.state import codec, journal, load, summary
+from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
 from harness_lib.state.summary_shape import Summary
@@ -175,7 +175,7 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
     if loaded.data is None:
         text += "; if anything was written after that, it is lost"
         if not os.path.lexists(root.log):
-            text += _rest_too(root, loaded.state)
+            text += _rest_too(root, Answers(loaded.state, now))
     else:
         base = f"{root.state.name}.broken-{now:%Y%m%dT%H%M%SZ}"
         name, number = base, 0
@@ -205,9 +205,9 @@ def keep_past(root: Root, past: load.Past, now: datetime, session: int) -> list[
     return [text, *append(root, [journal.line("WARN", text, now=now, session=session)])]
 
 
-def _rest_too(root: Root, state: State) -> str:
+def _rest_too(root: Root, questions: Answers) -> str:
     """Restore the enable flag and the log, which were lost with the list; return words for the warning."""
-    if state.sessions and stats.holds_agents(state):
+    if questions.sessions() and questions.holds_agents():
         with explained(root):
             root.enable_flag.touch(atomic.PRIVATE)
     if load.give_back_log(root):

@@ -22,7 +22,7 @@ from harness_lib.state.load import Loaded
 from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
-from harness_lib.system.mkdir_lock import Grip, Holder, SeedLock, holder_of
+from harness_lib.system.mkdir_lock import Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
@@ -71,7 +71,8 @@ class Store(upkeep.Upkeep):
             message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
             cure = "" if loaded.why == load.DENIED else " Restore it with: harness check --repair"
             warnings.append(f"{message}{cure}")
-        warnings += load.replaced(self.root, loaded)
+        elif not loaded.ours:
+            warnings += load.replaced(self.root, loaded)
         return Answers(loaded.state, self._clock.now(), tuple(warnings))
 
     def whole(self) -> State:
@@ -91,13 +92,13 @@ class Store(upkeep.Upkeep):
         with ExitStack() as stack:
             deadline = self._enter(stack)
             loaded = self._find()
-            outer, warnings = self._keep_out(stack, loaded.state, deadline)
+            outer = self._keep_out(stack, loaded.state, deadline)
             # An agent of the legacy protocol may have written between our read and its release of the lock.
             if load.stamp_now(self.root) != loaded.stamp:
                 loaded = self._find()
-            loaded = self._settled(loaded, warnings)
+            loaded = self._settled(loaded, outer.warnings)
             outer.owner = lock_owner(loaded.state)
-            tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name, kind=kind)
+            tx = Tx(loaded.state, self._clock.now(), outer.warnings, name=self.root.state.name, kind=kind)
             # Only their warnings: a run makes thousands of transactions, each with a whole list of tasks.
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
@@ -121,7 +122,7 @@ class Store(upkeep.Upkeep):
         """
         with ExitStack() as stack:
             deadline = self._enter(stack)
-            _, warnings = self._keep_out(stack, state, deadline)
+            warnings = self._keep_out(stack, state, deadline).warnings
             if load.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
             publishing.check(state, State())
@@ -134,7 +135,7 @@ class Store(upkeep.Upkeep):
         with ExitStack() as stack:
             deadline = self._enter(stack)
             loaded = load.find_instead(self.root)
-            _, warnings = self._keep_out(stack, loaded.state, deadline)
+            warnings = self._keep_out(stack, loaded.state, deadline).warnings
             self._assert_untouched(loaded)
             warnings += publishing.restore(self.root, loaded, self._clock.now())
         return tuple(warnings)
@@ -147,12 +148,11 @@ class Store(upkeep.Upkeep):
             stack.enter_context(lock)
         return deadline
 
-    def _keep_out(self, stack: ExitStack, state: State, deadline: float) -> tuple[OuterLock, list[str]]:
-        outer = OuterLock(self.root, self._clock, state, self._caller)
+    def _keep_out(self, stack: ExitStack, state: State, deadline: float) -> OuterLock:
         with publishing.explained(self.root):
-            warnings = outer.enter(deadline)
-        stack.callback(lambda: warnings.extend(outer.leave()))
-        return outer, warnings
+            outer = OuterLock(self.root, self._clock, state, self._caller, deadline)
+        stack.callback(outer.leave)
+        return outer
 
     def _own(self, loaded: Loaded) -> Loaded:
         """Return `loaded`. Raises EnvSetupError if it only follows a list in a database."""
@@ -235,28 +235,24 @@ def _tell_unproven(tx: Tx, state: State) -> None:
 
 
 class OuterLock:
-    """The lock directory of one state root; `owner` is the pid that it is handed to by `leave`, if any.
+    """The lock directory of one state root, which locks agents of the legacy protocol out; with warnings.
 
-    `caller` returns the process that a session of the caller would stand for.
+    `owner` is the pid that it is handed to by `leave`, if any. `caller` returns the process that a session of
+    the caller would stand for. Making one waits until the monotonic `deadline`, and raises HeldError then.
     """
 
-    def __init__(self, root: Root, clock: Clock, state: State, caller: Callable[[], int | None]) -> None:
+    def __init__(
+        self, root: Root, clock: Clock, state: State, caller: Callable[[], int | None], deadline: float
+    ) -> None:
         self.owner = lock_owner(state)
+        self.warnings: list[str] = []
         self._state, self._caller = state, caller
         self._lock = SeedLock(root.path, clock)
-        self._ours = _local_pids(state)
-        self._grip: Grip = "foreign"
-
-    def enter(self, deadline: float) -> list[str]:
-        """Lock agents of the legacy protocol out, waiting until the monotonic `deadline`; return warnings.
-
-        Raises HeldError when it has passed.
-        """
-        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours, over=self._is_over)
+        ours = _local_pids(state)
+        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=ours, over=self._is_over)
         # Where `/tmp` cannot be written, as in the sandbox of `hs`, every verb would repeat the warning.
-        if self._grip != "foreign" or not os.path.lexists(self._lock.path):
-            return []
-        return [f"{self._lock.path} cannot be used: legacy agents are not locked out"]
+        if self._grip == "foreign" and os.path.lexists(self._lock.path):
+            self.warnings.append(f"{self._lock.path} cannot be used: legacy agents are not locked out")
 
     def _is_over(self, holder: Holder) -> bool:
         """Return whether a living holder without an open session holds nothing: its `stop` was killed.
@@ -265,23 +261,22 @@ class OuterLock:
         """
         return holder.pid == self._caller() or (holder.handed and not self._state.is_legacy)
 
-    def leave(self) -> list[str]:
-        """Hand the directory to `owner`, or free it if there is none; return warnings."""
+    def leave(self) -> None:
+        """Hand the directory to `owner`, or free it if there is none."""
         if self._grip == "foreign":
-            return []
+            return
         seen = holder_of(self._lock.path) if self._grip == "shared" else None
         holder = os.getpid() if self._grip == "taken" else seen and seen.pid
         try:
             if holder is None or holder == self.owner:
-                return []
+                return
             if self.owner is not None:
                 self._lock.hand_over(holder, self.owner)
             else:
                 self._lock.release(holder)
         except OSError as error:
             # The change is made; a directory that still names this process is taken over once it has ended.
-            return [f"{self._lock.path} could not be released: {error.strerror or error}"]
-        return []
+            self.warnings.append(f"{self._lock.path} could not be released: {error.strerror or error}")
 
 
 def lock_owner(state: State) -> int | None:
@@ -290,7 +285,7 @@ def lock_owner(state: State) -> int | None:
     Called after every transaction, not only when the session begins: the directory may have been removed
     since, by a crash or by a cleanup of /tmp.
     """
-    if state.concurrent:
+    if state.session_config.concurrency_mode == "concurrent":
         return None
     return next((pid for pid in sorted(_local_pids(state)) if process.alive(pid)), None)
 

@@ -14,9 +14,11 @@ from harness_lib.system.files import nofollow
 
 TYPE_CHECKING = False  # as in find_root.py: hooks start with this
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from typing import Any
 
+    from harness_lib.state.api import Questions
     from harness_lib.state.summary_shape import Failure, Summary, TaskName, WorkingTask
     from harness_lib.system.place.roots import Root
     from harness_lib.task import State, Task
@@ -35,16 +37,19 @@ def stamp(info: os.stat_result) -> Stamp:
     return [info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns]
 
 
-def build(state: State, now: datetime) -> Summary:
-    """Return the status cache of `state`; whoever publishes it adds the stamp of its file."""
-    from harness_lib.rules import rechecks, selection, stats  # noqa: PLC0415 (see above)
-    from harness_lib.state import codec  # noqa: PLC0415
+def build(state: State, now: datetime, asked: Questions | None = None) -> Summary:
+    """Return the status cache of `state`; whoever publishes it adds the stamp of its file.
 
-    counts = stats.count(state)
-    upcoming = selection.pick(state)
-    unreachable = [finding.task_id for finding in selection.validate_dependencies(state, now)[1]]
-    unproven = [task for task in state.tasks if task.status == "completed" and task.unproven]
-    working = [task for task in state.tasks if task.status == "in_progress"]
+    `asked`: the answers about a list that is too long for its tasks to be in `state`.
+    """
+    from harness_lib.rules import rechecks  # noqa: PLC0415 (see above)
+    from harness_lib.state import codec  # noqa: PLC0415
+    from harness_lib.state.answers import Answers  # noqa: PLC0415
+
+    asked = asked or Answers(state, now)
+    counts, upcoming, working = asked.counts(), asked.next_ready(), asked.in_progress()
+    unreachable = [finding.task_id for finding in asked.unreachable()]
+    unproven = [task for task in asked.unproven() if task.status == "completed"]
     sessions: Any = None if state.sessions is None else [codec.written(each) for each in state.sessions]
     return {
         "format": FORMAT,
@@ -64,8 +69,8 @@ def build(state: State, now: datetime) -> Summary:
             "attempts": counts.attempts,
             "checkpoints": counts.checkpoints,
         },
-        "work_remains": stats.work_remains(state),
-        "stop": stats.no_work(state),
+        "work_remains": asked.work_remains(),
+        "stop": asked.no_work(),
         "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "unreachable": unreachable[:LISTED],
@@ -74,9 +79,9 @@ def build(state: State, now: datetime) -> Summary:
         "red": [_named(task) for task in rechecks.red(state.tasks)[:LISTED]],
         "sessions": sessions,
         "session_count": state.session_count,
-        "sessions_spent": stats.sessions_spent(state) is not None,
+        "sessions_spent": asked.sessions_spent() is not None,
         "max_tasks_per_session": state.session_config.max_tasks_per_session,
-        "last_failure": _last_failure(state),
+        "last_failure": _last_failure(state.tasks or (*working, *([upcoming] if upcoming else ()))),
     }
 
 
@@ -104,8 +109,8 @@ def _worked_on(task: Task) -> WorkingTask:
     }
 
 
-def _last_failure(state: State) -> Failure | None:
-    failed = [task for task in state.tasks if task.error_log and not task.is_done]
+def _last_failure(tasks: Iterable[Task]) -> Failure | None:
+    failed = [task for task in tasks if task.error_log and not task.is_done]
     if not failed:
         return None
     # A failure without a time (of the legacy protocol) counts as older than every one with a time.

@@ -18,8 +18,6 @@ from harness_lib.task import (
     HaltKind,
     Intent,
     Recheck,
-    Session,
-    SessionConfig,
     State,
     StopReason,
     Task,
@@ -324,7 +322,6 @@ HALTED = Task("halted", halt="CONFIG")
 def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: StopReason | None, remains: bool) -> None:
     assert stats.no_work(state(*tasks)) == stop
     assert stats.work_remains(state(*tasks)) is remains
-    assert stats.holds_agents(state(*tasks)) is remains
 
 
 @given(states())
@@ -339,46 +336,13 @@ def test_a_session_stops_exactly_when_nothing_can_be_claimed_or_proven(before: S
         assert all(task.is_done or is_permanent(task) for task in validated.tasks)
 
 
-@pytest.mark.parametrize(
-    ("limit", "used", "spent"),
-    [(20, 19, False), (20, 20, True), (20, 21, True), (1, 0, False), (1, 1, True), (0, 1000, False)],
-)
-def test_a_limit_is_reached_when_it_is_used_and_0_is_no_limit(limit: int, used: int, spent: bool) -> None:
-    config = SessionConfig(max_tasks_per_session=limit, max_sessions=limit)
-    limited = State(session_config=config, session_count=used)
-    session = Session(1, "w1", "host", finished_attempts=used)
-
-    assert stats.session_spent(limited, session) == ("max_tasks_per_session" if spent else None)
-    assert stats.sessions_spent(limited) == ("max_sessions" if spent else None)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "alone"),
-    [
-        pytest.param((HALTED, DONE, GONE), True, id="halted, and what is over"),
-        pytest.param((HALTED, WORKED), False, id="another works"),
-        pytest.param((HALTED, Task("a")), False, id="something to take"),
-        pytest.param((DONE,), False, id="done"),
-    ],
-)
-def test_waiting_is_in_vain_where_only_the_user_can_help(tasks: tuple[Task, ...], alone: bool) -> None:
-    assert stats.awaits_user(state(*tasks)) is alone
-
-
 @pytest.mark.parametrize(("rest", "stop"), [((), "done"), ((GONE,), "blocked")])
-def test_a_red_task_is_why_nothing_goes_on_and_hooks_hold(rest: tuple[Task, ...], stop: StopReason) -> None:
+def test_a_red_task_is_why_nothing_goes_on(rest: tuple[Task, ...], stop: StopReason) -> None:
     found = Recheck("a" * 40, passed=False)
     red = state(DONE._replace(recheck=found), *rest)
     excused = state(DONE._replace(recheck=found._replace(excuse="not_reproducible")), *rest)
 
-    assert (stats.no_work(red), stats.holds_agents(red)) == ("recheck_failed", True)
-    assert (stats.no_work(excused), stats.holds_agents(excused)) == (stop, False)
-
-
-def test_hooks_hold_until_the_final_check_was_made() -> None:
-    left = state(DONE)._replace(sessions=(Session(1, "w1", "host", final_check=True),))
-
-    assert stats.holds_agents(left)
+    assert (stats.no_work(red), stats.no_work(excused)) == ("recheck_failed", stop)
 
 
 @pytest.mark.parametrize("kind", [*HALT_KINDS, None])

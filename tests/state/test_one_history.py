@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from harness_lib import timestamps
+from harness_lib.state.answers import Answers
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.store import Store as FileStore
+from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root
 from harness_lib.task import (
     Attempt,
@@ -59,6 +61,7 @@ TASKS = (
     Task("tried", attempt_log=(Attempt(1, started_at=SOON, ended_at=LATER),)),
 )
 RED = Task("r", status="completed", completed_commit=COMMITS[0], recheck=Recheck(COMMITS[0], passed=False))
+EXCUSED = RED._replace(recheck=Recheck("a" * 40, passed=False, excuse="not_reproducible"))
 ONE = Session(1, "one", "host", finished_attempts=1)
 Stores = tuple[Store, Store, Store]
 
@@ -206,6 +209,8 @@ def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
         (Task("e", status="failed", attempts=3), Task("f", depends_on=("e",))),
         (Task("g", status="failed", attempts=3),),
         (RED,),
+        (EXCUSED,),
+        (Task("d", halt="x"), Task("c", status="in_progress", claimed_by="one")),
         (RED, Task("h", status="failed", attempts=3)),
         (RED, Task("i", status="in_progress", claimed_by="one")),
     ):
@@ -222,9 +227,24 @@ def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
         ("blocked", True, False, True),
         ("blocked", False, False, False),
         ("recheck_failed", False, False, True),
+        ("done", False, False, False),
+        ("waiting", True, False, True),
         ("recheck_failed", False, False, True),
         ("waiting", True, False, True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "spent"),
+    [(20, 19, False), (20, 20, True), (20, 21, True), (1, 0, False), (1, 1, True), (0, 1000, False)],
+)
+def test_a_limit_is_reached_when_it_is_used_and_0_is_no_limit(limit: int, used: int, *, spent: bool) -> None:
+    config = SessionConfig(max_tasks_per_session=limit, max_sessions=limit)
+    answers = Answers(State(session_config=config, session_count=used), SYSTEM.now())
+    session = ONE._replace(finished_attempts=used)
+
+    assert answers.session_spent(session) == ("max_tasks_per_session" if spent else None)
+    assert answers.sessions_spent() == ("max_sessions" if spent else None)
 
 
 def test_a_final_check_holds_agents(stores: Stores) -> None:

@@ -14,7 +14,7 @@ from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.pending import Pending
 from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.versions import Mark
-from harness_lib.task import KeptPlan, Session, SessionConfig, State, Task
+from harness_lib.task import Session, State, Task
 
 
 class RowsTx(Change, Pending, api.Tx):
@@ -70,9 +70,6 @@ class RowsTx(Change, Pending, api.Tx):
         self._rewired.discard(task.id)
         self._held.discard(task.id)
 
-    def forget_attempts(self, count: int) -> None:
-        self._put_shell(self._shell._replace(attempts_reset=self._shell.attempts_reset + count))
-
     def validate_dependencies(self) -> tuple[Finding, ...]:
         findings = []
         for finding in self.unreachable():
@@ -82,26 +79,6 @@ class RowsTx(Change, Pending, api.Tx):
                 self.replace(transitions.doom(task, now=self.now, message=finding.message))
                 findings.append(finding)
         return tuple(findings)
-
-    def keep_plan(self, plan: str, header: str) -> None:
-        self._assert_wide()
-        if self.plan_header(plan) != header:
-            others = tuple(kept for kept in self._shell.plans if kept.plan != plan)
-            kept = (KeptPlan(plan, header),) if header else ()
-            self._put_shell(self._shell._replace(plans=(*others, *kept)))
-
-    def propose(self, task: Task) -> None:
-        self._assert_wide()
-        self._put_shell(self._shell._replace(proposals=(*self._shell.proposals, task)))
-
-    def drop_proposal(self, task_id: str) -> None:
-        self._assert_wide()
-        left = tuple(each for each in self._shell.proposals if each.id != task_id)
-        self._put_shell(self._shell._replace(proposals=left))
-
-    def configure(self, settings: SessionConfig) -> None:
-        self._assert_wide()
-        self._put_shell(self._shell._replace(session_config=settings))
 
     def start_over(self) -> str:
         self._assert_wide()
@@ -165,12 +142,6 @@ class RowsTx(Change, Pending, api.Tx):
         self._open_sessions = None
         self.note_session()
 
-    def count_session(self, number: int) -> None:
-        self._put_shell(self._shell._replace(session_count=max(self._shell.session_count, number)))
-
-    def note_session(self) -> None:
-        self._put_shell(self._shell._replace(last_session=timestamps.render(self.now)))
-
     def _put_shell(self, shell: State) -> None:
         self._assert_open()
         self._touch()
@@ -179,7 +150,3 @@ class RowsTx(Change, Pending, api.Tx):
     def _touch(self) -> None:
         self._changed = True
         self._answers = None
-
-    def _assert_wide(self) -> None:
-        self._assert_open()
-        assert not self._is_narrow, "BUG: a narrow change may change tasks and sessions only"

@@ -14,7 +14,6 @@ import psycopg
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.rules.stats import Counts
 from harness_lib.state import load, publishing, summary
 from harness_lib.state.api import Questions
 from harness_lib.state.mirrored import Link
@@ -22,7 +21,6 @@ from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.state.pgstore.versions import Mark, News, Version
 from harness_lib.state.store import MIRROR
-from harness_lib.state.summary_shape import Summary
 from harness_lib.system import state_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -130,7 +128,8 @@ class Mirror:
             return publishing.publish(self._root, marked, asked.now, old=None, is_mirror=True)
         shell = asked.version.shell
         marked = shell._replace(sessions=asked.sessions(), extra={**shell.extra, MIRROR: where})
-        cache = _summary_of_many(asked, marked, asked.counts())
+        cache = summary.build(marked, asked.now, asked)
+        cache["rechecks"] = str(asked.version.number)
         return publishing.publish(self._root, marked, asked.now, old=None, cache=cache, is_mirror=True)
 
     def _link_to(self, version: Version) -> Link | None:
@@ -171,20 +170,3 @@ def has_tasks(total: int) -> bool:
 
 def _mark(link: Link) -> Mark:
     return Mark(link.floor, link.since, link.seen)
-
-
-def _summary_of_many(asked: Followed, shell: State, counts: Counts) -> Summary:
-    """Return the status cache of a list that is too long to be read for it."""
-    following = asked.next_ready()
-    unreachable = [finding.task_id for finding in asked.unreachable()]
-    named = (*asked.in_progress(), *asked.unproven(), *([following] if following else ()))
-    tasks = {task.id: task for task in named}
-    cache = summary.build(shell._replace(tasks=tuple(tasks.values())), asked.now)
-    numbers = cache["counts"]
-    for name in numbers.keys() - {"unreachable"}:
-        numbers[name] = getattr(counts, name)  # type: ignore[literal-required]
-    numbers["unreachable"] = len(unreachable)
-    cache["unreachable"] = unreachable[: summary.LISTED]
-    cache["work_remains"], cache["stop"] = asked.work_remains(), asked.no_work()
-    cache["rechecks"] = str(asked.version.number)
-    return cache

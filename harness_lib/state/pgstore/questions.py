@@ -15,14 +15,14 @@ from typing import Any
 import psycopg
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import rechecks, recovery, stats
+from harness_lib.rules import rechecks
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.state.answers import Answers
+from harness_lib.state.answers import Answers, ShellAnswers
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.task import Session, SessionConfig, State, Status, StopReason, Task
+from harness_lib.task import Session, State, Status, StopReason, Task
 
 NEXT = "list = %s and ready and id <> all(%s) order by retry, priority, since, sort_key limit 1"
 HELD = "list = %s and status = 'in_progress' and worker = %s order by place limit 1"
@@ -43,14 +43,10 @@ def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
     return asked
 
 
-class RowsAnswers(Questions):
-    """What `Questions` promises, of the list with the key `_key`.
-
-    `_shell`: what it has besides tasks and open sessions. `_cyclic`: tasks may depend on themselves.
-    """
+class RowsAnswers(ShellAnswers):
+    """What `Questions` promises, of the list with the key `_key`; `_cyclic`: it may have rings."""
 
     _key: int
-    _shell: State
     _cyclic: bool
     _open_sessions: tuple[Session, ...] | None
 
@@ -93,13 +89,6 @@ class RowsAnswers(Questions):
         row = self._connection().execute(query.encode(), (self._key,)).fetchone()
         return row is not None and bool(row[0])
 
-    @property
-    def concurrent(self) -> bool:
-        return self._shell.concurrent
-
-    def settings(self) -> SessionConfig:
-        return self._shell.session_config
-
     def counts(self) -> Counts:
         sums = rows.tally(self._connection(), self._key)
         del sums["runs"]
@@ -113,10 +102,6 @@ class RowsAnswers(Questions):
         counts = self.counts()
         return counts.total > counts.completed + counts.permanent
 
-    def holds_agents(self) -> bool:
-        checks = any(session.final_check for session in self.sessions())
-        return checks or self.work_remains() or self.counts().red > 0
-
     def no_work(self) -> StopReason | None:
         counts = self.counts()
         if counts.completed == counts.total:
@@ -126,9 +111,6 @@ class RowsAnswers(Questions):
         if counts.in_progress or self._is_any("halted and not dead"):
             return "waiting"
         return "recheck_failed" if counts.red else "blocked"
-
-    def awaits_user(self) -> bool:
-        return self.no_work() == "waiting" and self.counts().in_progress == 0
 
     def task(self, task_id: str) -> Task | None:
         return self._one("list = %s and id = %s", columns.text_key(task_id))
@@ -181,9 +163,6 @@ class RowsAnswers(Questions):
 
     def held_by(self, worker: str) -> Task | None:
         return self._one(HELD, columns.text_key(worker)) if worker else None
-
-    def in_progress(self) -> tuple[Task, ...]:
-        return self.search("in_progress")
 
     def expired(self) -> tuple[Task, ...]:
         return self._find("list = %s and status = 'in_progress' and lease <= %s order by place", self.now)
@@ -244,20 +223,6 @@ class RowsAnswers(Questions):
         proof = rechecks.proof(task, task.started_at_commit)
         return self._one("list = %s and proof = %s order by place limit 1", proof)
 
-    def plan_header(self, plan: str) -> str:
-        return next((kept.header for kept in self._shell.plans if kept.plan == plan), "")
-
-    def proposals(self) -> tuple[Task, ...]:
-        return self._shell.proposals
-
-    @property
-    def session_count(self) -> int:
-        return self._shell.session_count
-
-    @property
-    def last_session(self) -> str | None:
-        return self._shell.last_session
-
     @property
     def has_had_sessions(self) -> bool:
         return True
@@ -266,12 +231,3 @@ class RowsAnswers(Questions):
         if self._open_sessions is None:
             self._open_sessions = rows.sessions(self._connection(), self._key)
         return self._open_sessions
-
-    def session(self, worker: str) -> Session | None:
-        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
-
-    def session_spent(self, session: Session) -> StopReason | None:
-        return stats.session_spent(self._shell, session)
-
-    def sessions_spent(self) -> StopReason | None:
-        return stats.sessions_spent(self._shell)

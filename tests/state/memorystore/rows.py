@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from harness_lib import timestamps
-from harness_lib.rules import arrows, attempts, graph, rechecks, recovery, selection, stats
+from harness_lib.rules import arrows, attempts, graph, rechecks, selection, stats
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.api import Questions, TaskCommands
@@ -105,10 +105,6 @@ class RowsAnswers(Questions):
         self.warnings: Sequence[str] = ()
         self.now = now
 
-    @property
-    def concurrent(self) -> bool:
-        return self.rows.settings.concurrency_mode == "concurrent"
-
     def settings(self) -> SessionConfig:
         return self.rows.settings
 
@@ -199,9 +195,6 @@ class RowsAnswers(Questions):
     def held_by(self, worker: str) -> Task | None:
         return next((task for task in self.in_progress() if worker and task.claimed_by == worker), None)
 
-    def in_progress(self) -> tuple[Task, ...]:
-        return self.search("in_progress")
-
     def expired(self) -> tuple[Task, ...]:
         return self._those(
             lambda task: (
@@ -276,9 +269,6 @@ class RowsAnswers(Questions):
 
     def sessions(self) -> tuple[Session, ...]:
         return tuple(self.rows.sessions.values())
-
-    def session(self, worker: str) -> Session | None:
-        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
 
     def session_spent(self, session: Session) -> StopReason | None:
         most = self.rows.settings.max_tasks_per_session

@@ -179,7 +179,7 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(_NUMBERS))
     home.mkdir(parents=True)
     config = home / ".gitconfig"
-    config.write_text(GIT_CONFIG, encoding="utf-8")
+    config.write_text(GIT_CONFIG)
     monkeypatch.setenv("HOME", str(home))
     for name, folder in [("CONFIG", "config"), ("CACHE", "cache"), ("DATA", "data"), ("STATE", "state")]:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(home / folder))

@@ -69,14 +69,13 @@ def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
     """A whole pytest run under a hostile environment, in which a test looks around."""
     probe = tmp_path / "tests" / "test_probe.py"
     probe.parent.mkdir()
-    source = (CHECKOUT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    (probe.parent / "conftest.py").write_text(source, encoding="utf-8")
+    source = (CHECKOUT / "tests" / "conftest.py").read_text()
+    (probe.parent / "conftest.py").write_text(source)
     probe.write_text(
         "import os\n"
         "def test_probe():\n"
         "    hostile = [n for n, v in os.environ.items() if 'hostile' in v and n != 'PYTEST_CURRENT_TEST']\n"
         "    assert hostile == []\n",
-        encoding="utf-8",
     )
     names = [
         "HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "GIT_DIR", "GIT_INDEX_FILE", "GIT_CONFIG_GLOBAL",
@@ -107,14 +106,13 @@ def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
 def test_what_is_marked_release_runs_only_where_it_is_asked_for(
     tmp_path: Path, options: list[str], ran: str
 ) -> None:
-    source = (CHECKOUT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    (tmp_path / "conftest.py").write_text(source, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = release\n", encoding="utf-8")
+    source = (CHECKOUT / "tests" / "conftest.py").read_text()
+    (tmp_path / "conftest.py").write_text(source)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = release\n")
     (tmp_path / "test_probe.py").write_text(
         "import pytest\n"
         "@pytest.mark.parametrize('seed', [1, pytest.param(2, marks=pytest.mark.release)])\n"
         "def test_probe(seed): pass\n",
-        encoding="utf-8",
     )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)],

@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent
 def _imported(path: Path) -> set[str]:
     """Return the modules that `path` may import, and the names from them, which may be modules, too."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -211,7 +211,7 @@ def test_a_command_that_codex_has_started_is_seen_at_once() -> None:
 
 
 EVERY = [*ADAPTERS.values(), command("agent")]
-RECORDINGS = [path.read_text(encoding="utf-8") for path in sorted(STREAMS.glob("*.jsonl"))]
+RECORDINGS = [path.read_text() for path in sorted(STREAMS.glob("*.jsonl"))]
 RECORDED = [line for text in RECORDINGS for line in text.splitlines()]
 
 VALUES = st.recursive(

@@ -65,16 +65,16 @@ def test_a_new_agent_is_one_file_and_its_name_in_the_registry(tmp_path: Path) ->
     for name in ("harness_lib", "hooks"):
         shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     agents = tmp_path / "harness_lib" / "agents"
-    (agents / "goose.py").write_text(GOOSE, encoding="utf-8")
+    (agents / "goose.py").write_text(GOOSE)
     registry = agents / "registry.py"
-    text = registry.read_text(encoding="utf-8")
+    text = registry.read_text()
     for before, after in (
         ("import claude,", "import claude, goose,"),
         ("AGENTS = (claude,", "AGENTS = (claude, goose,"),
     ):
         assert text.count(before) == 1
         text = text.replace(before, after)
-    registry.write_text(text, encoding="utf-8")
+    registry.write_text(text)
 
     done = run_to_end(
         [sys.executable, "-c", TRY],

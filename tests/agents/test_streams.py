@@ -59,7 +59,7 @@ def reports(name: str) -> list[Report]:
     """Return the report after each line of the recording `name`."""
     adapter = ADAPTERS[name.partition("-")[0]]
     seen = [Report()]
-    for line in (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True):
+    for line in (STREAMS / f"{name}.jsonl").read_text().splitlines(keepends=True):
         seen.append(adapter.read(seen[-1], line, NOW))
     return seen
 
@@ -138,5 +138,5 @@ def test_an_end_of_the_agents_own_is_no_trouble(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WORKED if not name.startswith("copilot-")])
 def test_the_name_of_the_conversation_is_read(name: str) -> None:
-    lines = (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (STREAMS / f"{name}.jsonl").read_text().splitlines()
     assert any(stream.session(line) for line in lines)

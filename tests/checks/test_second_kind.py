@@ -73,11 +73,11 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     skipped = shutil.ignore_patterns("__pycache__", ".git", ".venv", "tests", ".*_cache")
     shutil.copytree(ROOT, top, ignore=skipped, symlinks=True)
     library = top / "harness_lib"
-    (library / "checks/there.py").write_text(OWN, encoding="utf-8")
+    (library / "checks/there.py").write_text(OWN)
     for name, (old, new) in EDITS.items():
-        text = (library / name).read_text(encoding="utf-8")
+        text = (library / name).read_text()
         assert old in text, f"{name} has no {old!r} any more"
-        (library / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+        (library / name).write_text(text.replace(old, new, 1))
     monkeypatch.setenv("PYTHONPATH", str(top))
     subprocess.run([sys.executable, "-m", "docs.fields"], cwd=top, check=True, env={**os.environ})
     return top
@@ -111,16 +111,16 @@ def test_a_second_kind_is_three_files_and_works_from_add_to_finish(second: Path,
     code, said = typed("validate", "task-001")
     assert (code, "The file is not there." in said) == (1, True), said
 
-    (repo / "made.txt").write_text("made\n", encoding="utf-8")
+    (repo / "made.txt").write_text("made\n")
     code, said = typed("finish", "task-001")
     assert code == 0, said
-    listed = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"][0]
+    listed = json.loads((repo / "harness-tasks.json").read_text())["tasks"][0]
     assert listed["status"] == "completed"
     assert typed("check")[0] == 0
 
 
 def test_the_page_for_contributors_names_these_files() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (ROOT / "CONTRIBUTING.md").read_text()
     sentence = next(line for line in page.splitlines() if line.startswith("A second kind of check is "))
 
     assert "three files" in sentence

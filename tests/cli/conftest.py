@@ -39,7 +39,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in [name for name in os.environ if name.startswith(FOREIGN_PREFIXES)]:
             patch.delenv(name)
         patch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path_factory.mktemp("config") / "gitconfig"))
-        Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text(GIT_CONFIG, encoding="utf-8")
+        Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text(GIT_CONFIG)
         yield tmp_path_factory.mktemp("places").resolve()
 
 

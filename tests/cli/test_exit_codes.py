@@ -39,7 +39,7 @@ def _check_failed(project: Project) -> Said:
 def _unreadable(project: Project) -> Said:
     for path in [*project.generations, project.top / "harness-tasks.json.bak"]:
         path.unlink()
-    project.file.write_text("{", encoding="utf-8")
+    project.file.write_text("{")
     return project.agent()("status", "--json")
 
 
@@ -124,7 +124,7 @@ def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(filled: Project) -> 
     assert "a number of ours" in reply["message"]
     (report,) = (filled.top / ".harness").glob("bug-*.txt")
     assert str(report) in reply["error"]["hint"]
-    assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in report.read_text()
     assert "Traceback" not in filled.agent()("status").text
 
 

@@ -34,7 +34,7 @@ def answer(ctx, args, screen):
 def test_a_new_verb_is_one_file_and_is_typed_listed_and_meant(tmp_path: Path) -> None:
     top = tmp_path / "copy"
     shutil.copytree(ROOT / "harness_lib", top / "harness_lib")
-    (top / "harness_lib/verbs/hello.py").write_text(VERB, encoding="utf-8")
+    (top / "harness_lib/verbs/hello.py").write_text(VERB)
 
     def typed(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "harness_lib", *words]
@@ -50,7 +50,7 @@ def test_a_new_verb_is_one_file_and_is_typed_listed_and_meant(tmp_path: Path) ->
 
 
 def test_the_page_for_contributors_names_these_files() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (ROOT / "CONTRIBUTING.md").read_text()
     (sentence,) = (line for line in page.splitlines() if line.startswith("A new verb is "))
 
     assert "one file" in sentence

@@ -28,7 +28,7 @@ def big(places: Path) -> Iterator[Project]:
     """Make a project with 500 tasks, none of them modest, and twenty sessions."""
     made = projects.make(places / "big", mode="concurrent")
     made.edit(tasks=[_big_task(number) for number in range(BIG)], sessions=[_session(n) for n in range(20)])
-    with (made.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+    with (made.top / "harness-progress.txt").open("a") as log:
         log.writelines(f"[2025-07-01T10:00:00Z] [SESSION-1] WARN {'word ' * 60}\n" for _ in range(BIG))
     yield made
     made.close()

@@ -87,7 +87,7 @@ class Crowd:
 
     def lines(self) -> Counter[tuple[str, str]]:
         """Return how often the log has each of ("Starting", task) and ("Completed", task)."""
-        text = (self.root / LOG).read_text("utf-8")
+        text = (self.root / LOG).read_text()
         return Counter((fields[1], fields[2]) for line in text.splitlines() if (fields := _LINE.match(line)))
 
 

@@ -133,17 +133,17 @@ class Agent:
             self._log(f"Completed [{task_id}] (commit none)")
 
     def _read(self) -> Any:
-        return json.loads((self._root / "harness-tasks.json").read_text("utf-8"))
+        return json.loads((self._root / "harness-tasks.json").read_text())
 
     def _write(self, state: Any) -> None:
         path = self._root / "harness-tasks.json"
         shutil.copyfile(path, path.with_name(f"{path.name}.bak"))
         temporary = path.with_name(f"{path.name}.tmp")
-        temporary.write_text(json.dumps(state, indent=2), "utf-8")
+        temporary.write_text(json.dumps(state, indent=2))
         temporary.replace(path)
 
     def _log(self, text: str) -> None:
-        with (self._root / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        with (self._root / "harness-progress.txt").open("a") as log:
             log.write(f"[{stamp()}] [SESSION-0] {text}\n")
 
     @contextmanager

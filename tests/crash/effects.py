@@ -177,4 +177,4 @@ def _git_dir(tree: str) -> Path:
     top = Path(os.fsdecode(tree))
     # That of a worker of a run is named beside its work tree.
     inside = link if (link := top.with_name(f"{top.name}.git")).is_file() else top / ".git"
-    return inside if inside.is_dir() else Path(inside.read_text("utf-8").removeprefix("gitdir: ").strip())
+    return inside if inside.is_dir() else Path(inside.read_text().removeprefix("gitdir: ").strip())

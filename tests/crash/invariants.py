@@ -73,7 +73,7 @@ def persons_things_are_untouched(world: World) -> None:
 
 def log_is_whole(world: World, *, torn: bool) -> None:
     """Every line of the log keeps the grammar, but for one if a death in the write has `torn` it."""
-    text = world.path("harness-progress.txt").read_text(encoding="utf-8")
+    text = world.path("harness-progress.txt").read_text()
     assert torn or text.endswith("\n"), f"the log ends in {text[-80:]!r}"
     broken = [line for line in text.splitlines() if not _LINE.fullmatch(line)]
     assert len(broken) <= torn, f"lines that are none: {broken}"
@@ -116,7 +116,7 @@ def hooks_are_on_in_a_session(world: World) -> None:
 def no_bug_was_reported(world: World) -> None:
     """Recovery never ends in a traceback."""
     reports = list(world.path(".harness").glob("bug-*.txt"))
-    assert not reports, reports[0].read_text(encoding="utf-8")
+    assert not reports, reports[0].read_text()
 
 
 def lock_directory_names_the_living(world: World) -> None:

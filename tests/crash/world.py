@@ -230,7 +230,7 @@ class World:
             if not self.is_shared:
                 self.place.seed_lock.mkdir(exist_ok=True)
                 (self.place.seed_lock / "pid").write_text(f"{agent.pid}\n", encoding="ascii")
-        file.write_text(json.dumps(state), encoding="utf-8")
+        file.write_text(json.dumps(state))
 
     def let_leases_end(self) -> None:
         """Let more time pass than a claim is good for; a list for one session has no leases."""
@@ -240,7 +240,7 @@ class World:
         for task in leased:
             task["lease_expires_at"] = "2025-07-01T10:00:00Z"
         if leased:
-            file.write_text(json.dumps(state), encoding="utf-8")
+            file.write_text(json.dumps(state))
 
     def seed_locks(self) -> list[Path]:
         """Return the lock directory of the legacy protocol, and what was moved out of its way."""

@@ -45,7 +45,7 @@ def for_release_only(citation: str) -> bool:
 @cache
 def _tests(path: str) -> dict[str, bool]:
     """Return the tests in a file, those of classes as `Class::name`, and which run with `--release` only."""
-    tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
+    tree = ast.parse((CHECKOUT / path).read_text())
     named = _assigned(tree.body)
     found = {}
     groups: list[tuple[str, list[ast.stmt], list[ast.expr]]] = [("", tree.body, [])]

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+README = (CHECKOUT / "README.md").read_text()
 
 
 def page(name: str) -> str:
     """Return the text of a page of `docs`."""
-    return (CHECKOUT / "docs" / name).read_text(encoding="utf-8")
+    return (CHECKOUT / "docs" / name).read_text()
 
 
 def section(title: str) -> str:
@@ -21,6 +21,6 @@ def section(title: str) -> str:
 
 def block(page: str, title: str, language: str = "sh") -> str:
     """Return the first block of `language` below a heading of `page`, or below a bold title."""
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    text = (CHECKOUT / page).read_text()
     below = re.split(rf"^(?:## |1\. \*\*|\*\*){re.escape(title)}", text, maxsplit=1, flags=re.MULTILINE)[1]
     return below.split(f"```{language}\n")[1].split("```")[0]

@@ -19,7 +19,7 @@ from tests.loop.servers.script import ModelServer, say, use
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 
-PAGE = (Path(__file__).parents[2] / "docs" / "agent-loop.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "agent-loop.md").read_text()
 
 
 def example(heading: str, language: str) -> str:
@@ -40,7 +40,7 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
     for name, text in files.items():
         path = source / name
         put(path, text, executable=True)
-    (tmp_path / "poem").write_text("a\nb\nc\n", encoding="utf-8")
+    (tmp_path / "poem").write_text("a\nb\nc\n")
 
     done = run_to_end(
         [sys.executable, "-m", "harness_lib.hs", "count"],
@@ -51,8 +51,8 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
 
     assert (done.returncode, done.stdout) == (0, "Three.\n"), done.stderr
     (session,) = (source / "sessions").iterdir()
-    assert (session / "messages" / "0003-tool_result.md").read_text(encoding="utf-8").endswith("---\n3\n")
-    assert json.loads((session / "answers.jsonl").read_text(encoding="utf-8")) == {"output": "Three."}
+    assert (session / "messages" / "0003-tool_result.md").read_text().endswith("---\n3\n")
+    assert json.loads((session / "answers.jsonl").read_text()) == {"output": "Three."}
     assert server.refusals == []
 
 
@@ -65,7 +65,7 @@ def test_skill_and_command_work_as_written(home: Path, tmp_path: Path) -> None:
 
 
 def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "README.md").read_text()
     block = text.split("\n## `hs`: an agent of its own\n")[1].split("```sh\n")[1].split("```")[0]
 
     requests = typed(tmp_path, block.replace("bin/hs", "hs").splitlines()[1:])
@@ -78,7 +78,7 @@ def test_the_commands_of_the_page_work_word_for_word(home: Path, tmp_path: Path)
     lines = example("Use", "sh").splitlines()[1:]
     session = home / ".harness" / "sessions" / "20260324-143022-12345"
     (session / "messages").mkdir(parents=True)
-    (session / "session.conf").write_text(f"id={session.name}\n", encoding="utf-8")
+    (session / "session.conf").write_text(f"id={session.name}\n")
     more = re.findall(r"^\| `(--[a-z-]+ ?[A-Za-z,]*)`", example_of_options(), re.MULTILINE)
     known = {
         "M": "m",
@@ -111,10 +111,8 @@ def example_of_options() -> str:
 def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
     """Type each of the commands; return what the model's server was asked."""
     server = ModelServer(OpenAI, [say("An answer.")])
-    (place / "log").write_text("it broke\n", encoding="utf-8")
-    (place / "hs").write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib.hs "$@"\n', encoding="utf-8"
-    )
+    (place / "log").write_text("it broke\n")
+    (place / "hs").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib.hs "$@"\n')
     (place / "hs").chmod(0o755)
     env = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions", "PATH": f"{place}:{os.environ['PATH']}"}
     for line in lines:
@@ -154,7 +152,7 @@ def test_every_file_of_the_picture_is_there() -> None:
 )
 def test_the_pictures_show_what_the_page_says(name: str, seen: list[str]) -> None:
     """They load no font and no picture of another host."""
-    picture = (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8")
+    picture = (Path(__file__).parents[2] / "docs" / name).read_text()
     shown = " ".join(html.unescape(re.sub(r"<[^>]+>", "", picture)).replace("\u00a0", " ").split())
 
     assert f"({name})" in PAGE

@@ -17,7 +17,7 @@ from tests.conftest import CHECKOUT, Harness
 from tests.docs import called
 from tests.run_to_end import run_to_end
 
-PAGE = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs" / "architecture.md").read_text()
 WALKS = ["A Stop hook", "`finish`", "A task of `run`", "A broken list"]
 LIBRARY = CHECKOUT / "harness_lib"
 WORKER = {"HARNESS_WORKER_ID": "me"}
@@ -58,7 +58,7 @@ def test_each_file_of_the_walk_through_a_run_is_imported_by_one_before_it() -> N
 
 def imported(name: str) -> set[str]:
     """Return the files of harness_lib that one imports, or has another process import."""
-    text = (LIBRARY / name).read_text(encoding="utf-8")
+    text = (LIBRARY / name).read_text()
     modules = set(re.findall(r'"from (harness_lib[\w.]+) import', text))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -98,12 +98,12 @@ def test_the_walks_are_walked_as_told(repo: Path, harness: Harness, *, broken: b
     """A Stop hook and the end of the one task, or a list that was broken and is put back."""
     for words in (("init",), ("add", "One", "--validate", "test -f made"), ("start",), ("claim",)):
         assert harness(*words, env=WORKER).code == 0
-    (repo / "made").write_text("", encoding="utf-8")
+    (repo / "made").write_text("")
     if broken:
-        (repo / "harness-tasks.json").write_text('{"tasks": [', encoding="utf-8")
+        (repo / "harness-tasks.json").write_text('{"tasks": [')
         said, worked = walked(repo, "harness", "start")
         assert "task-001" in said
-        assert json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
+        assert json.loads((repo / "harness-tasks.json").read_text())["tasks"]
         assert_in_order("A broken list", worked)
         return
 

@@ -53,7 +53,7 @@ def test_a_job_passes_until_a_check_is_red(make_project: Make, tmp_path: Path, j
     agent.ok("claim")
     project.put("f", "done\n")
     agent.ok("finish")
-    page = (CHECKOUT / "docs/ci.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/ci.md").read_text()
     sh(project.top, *page.split("```sh\n")[1].split("```")[0].split()[1:])
     sh(project.top, "commit", "-q", "-m", "The list")
     clone = tmp_path / "clone"
@@ -73,7 +73,7 @@ def test_a_job_passes_until_a_check_is_red(make_project: Make, tmp_path: Path, j
 
 
 def test_what_quick_leaves_out_are_rooms_of_the_tests() -> None:
-    script = (CHECKOUT / "bin" / "test").read_text(encoding="utf-8")
+    script = (CHECKOUT / "bin" / "test").read_text()
     (rooms,) = re.findall(r'^SLOW_ROOMS="(.+)"$', script, re.MULTILINE)
     assert all((CHECKOUT / "tests" / room).is_dir() for room in rooms.split())
 
@@ -102,7 +102,7 @@ def test_a_whole_release_runs_the_storm_after_the_other_tests(
 ) -> None:
     subprocess.run([script, *words], check=True, capture_output=True, env={"PATH": os.environ["PATH"]})
 
-    lines = (tmp_path / "typed").read_text(encoding="utf-8").splitlines()
+    lines = (tmp_path / "typed").read_text().splitlines()
     others, *storm = [line.split() for line in lines if "pytest" in line]
     assert (f"--ignore={STORM}" in others) == alone
     assert others[-len(words) :] == list(words) or not words

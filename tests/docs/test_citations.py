@@ -15,12 +15,12 @@ def test_a_cited_heading_stands_in_its_page() -> None:
     cited = {
         (page, heading)
         for path in SOURCES
-        for page, headings in CITED.findall(path.read_text(encoding="utf-8"))
+        for page, headings in CITED.findall(path.read_text())
         for heading in re.findall('"([^"]+)"', headings)
     }
     assert cited
     for page, heading in sorted(cited):
-        text = (ROOT / page).read_text(encoding="utf-8")
+        text = (ROOT / page).read_text()
         found = re.search(rf"^#+ {re.escape(heading)}$", text, re.MULTILINE)
         assert found, f"{page} has no heading {heading!r}"
 
@@ -31,14 +31,12 @@ def test_nothing_cites_a_text_that_is_not_here() -> None:
         f"{path.relative_to(ROOT)}: {citation.group()}"
         for path in SOURCES
         if path != own
-        for citation in ELSEWHERE.finditer(path.read_text(encoding="utf-8"))
+        for citation in ELSEWHERE.finditer(path.read_text())
     ]
     assert strays == []
 
 
 def test_the_glossary_is_in_order() -> None:
-    words = re.findall(
-        r"^\| \*\*([a-z ]+)\*\* \|", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    words = re.findall(r"^\| \*\*([a-z ]+)\*\* \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
     assert words == sorted(words)
     assert len(words) > 20

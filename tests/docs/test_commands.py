@@ -37,7 +37,7 @@ def can_be_typed(page: Path) -> None:
 
 
 def _shown(page: Path) -> list[str]:
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text()
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
     typed = [
         command for line in lines for command in re.findall(r"(?:^|\w/|&& |\S=\S+ )(harness [a-z].*)", line)
@@ -85,7 +85,7 @@ def test_the_check_list_of_the_page_on_planning_is_imported(make_project: Make) 
 
 
 def test_the_words_that_narrow_an_agent_take_the_place_of_ours() -> None:
-    text = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "docs/unattended.md").read_text()
     words = re.search(r"`(--agent claude --agent-arg=.*?)`", text)
     assert words
     args = parse(["run", *shlex.split(words[1])])
@@ -98,7 +98,7 @@ def test_the_words_that_narrow_an_agent_take_the_place_of_ours() -> None:
 
 def test_a_link_puts_the_launcher_on_the_path(home: Path) -> None:
     """The line of README, typed in a clone: where the link leads is where the program is found."""
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "README.md").read_text()
     link = text.split("- **In a shell**: `")[1].split("`")[0]
 
     subprocess.run(["sh", "-eu", "-c", link], cwd=CHECKOUT, check=True, env=dict(os.environ))
@@ -108,8 +108,8 @@ def test_a_link_puts_the_launcher_on_the_path(home: Path) -> None:
 
 
 def test_the_clients_that_were_tried_are_those_that_the_tests_drive() -> None:
-    pinned = json.loads((CHECKOUT / "tests/hosts/clients.json").read_text(encoding="utf-8"))
-    page = (CHECKOUT / "docs/agents.md").read_text(encoding="utf-8")
+    pinned = json.loads((CHECKOUT / "tests/hosts/clients.json").read_text())
+    page = (CHECKOUT / "docs/agents.md").read_text()
     versions = {spec.rpartition("@")[2] for name, spec in pinned.items() if name not in ("node", "skills")}
 
     assert set(re.findall(r"the real client, ([\d.]+)", page)) == versions

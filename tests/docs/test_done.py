@@ -11,8 +11,8 @@ from benchmarks.cheats import CHEATS
 from benchmarks.honest import HONEST
 from tests.conftest import CHECKOUT
 
-PAGE = (CHECKOUT / "docs" / "done.md").read_text(encoding="utf-8")
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs" / "done.md").read_text()
+README = (CHECKOUT / "README.md").read_text()
 RUN, HELD_OUT = "harness run", "harness run with held-out checks"
 
 

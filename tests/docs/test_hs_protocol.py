@@ -10,7 +10,7 @@ from tests.conftest import CHECKOUT
 from tests.docs import cited_tests
 from tests.docs.cited_tests import CITATION
 
-PAGE = (CHECKOUT / "docs" / "hs-protocol.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs" / "hs-protocol.md").read_text()
 CHAPTERS = [
     "Words",
     "Start",
@@ -88,4 +88,4 @@ def test_no_test_of_our_plugins_stands_for_nothing() -> None:
 
 @cache
 def source(path: str) -> str:
-    return (CHECKOUT / path).read_text(encoding="utf-8")
+    return (CHECKOUT / path).read_text()

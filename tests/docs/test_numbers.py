@@ -38,11 +38,11 @@ GIVEN = [
 
 def test_a_page_names_the_number_of_the_code() -> None:
     for page, words in NAMED:
-        assert words in (CHECKOUT / page).read_text(encoding="utf-8"), page
+        assert words in (CHECKOUT / page).read_text(), page
 
 
 def test_an_agent_is_started_with_what_the_page_says() -> None:
-    page = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/unattended.md").read_text()
     told = page.split("## What the agents may do")[1].split("\n## ")[0]
     for agent, flags in GIVEN:
         assert f"`{flags}`" in told

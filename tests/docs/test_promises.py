@@ -22,7 +22,7 @@ def _sentences() -> list[str]:
 
 
 def _table() -> dict[str, list[str] | str]:
-    return tomlkit.parse((CHECKOUT / TABLE).read_text(encoding="utf-8")).unwrap()
+    return tomlkit.parse((CHECKOUT / TABLE).read_text()).unwrap()
 
 
 def test_each_sentence_has_its_line_in_the_table() -> None:

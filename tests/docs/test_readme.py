@@ -79,13 +79,13 @@ def test_every_stop_reason_has_words() -> None:
 def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:
     """The Markdown of the page on plans becomes the tasks that the words below it tell of."""
     plan = page("plans.md").split("```markdown\n")[1].split("```")[0]
-    (repo / "plan.md").write_text(plan, encoding="utf-8")
+    (repo / "plan.md").write_text(plan)
     assert harness("init").code == 0
 
     answer = harness("import", "plan.md", "--json")
 
     assert answer.code == 0, answer.err
-    tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
+    tasks = json.loads((repo / "harness-tasks.json").read_text())["tasks"]
     assert [(task["title"], task["depends_on"]) for task in tasks] == [
         ("Add the rate limiter", []),
         ("In the API", ["task-001"]),
@@ -170,7 +170,7 @@ def test_what_is_needed_stands_above_the_first_command() -> None:
 
 def test_so_many_packages_are_fetched_as_it_says() -> None:
     """A bare checkout has no TOML reader on Python 3.10, so the lines are counted."""
-    project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    project = (CHECKOUT / "pyproject.toml").read_text()
     dependencies = project.split("\ndependencies = [\n")[1].split("\n]")[0].splitlines()
     words = {5: "five", 6: "six", 7: "seven"}
 
@@ -180,7 +180,7 @@ def test_so_many_packages_are_fetched_as_it_says() -> None:
 def test_links_lead_somewhere() -> None:
     """Every relative link in our documents names a file."""
     for document in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
             if "://" not in target:
                 assert (document.parent / target).exists(), (document, target)
 
@@ -196,7 +196,7 @@ def test_the_first_screen_has_the_two_commands() -> None:
 
 def test_the_picture_shows_a_demo_that_kept_its_promises() -> None:
     """It loads no font and no picture of another host."""
-    picture = (CHECKOUT / "docs" / "demo.svg").read_text(encoding="utf-8")
+    picture = (CHECKOUT / "docs" / "demo.svg").read_text()
     drawn = html.unescape("\n".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture))).replace("\xa0", " ")
 
     for promised in (

@@ -19,7 +19,7 @@ TO_TYPE = "type: python -m docs.skill"
 
 def test_the_folder_is_what_is_written() -> None:
     assert skill.links() == skill.files(), TO_TYPE
-    assert (skill.FOLDER / "SKILL.md").read_text(encoding="utf-8") == skill.page(), TO_TYPE
+    assert (skill.FOLDER / "SKILL.md").read_text() == skill.page(), TO_TYPE
     assert all(
         path.is_symlink() or path.is_dir() or path.name == "SKILL.md" for path in skill.FOLDER.rglob("*")
     )
@@ -36,5 +36,5 @@ def test_a_copy_of_it_is_small_and_works(tmp_path: Path, shared: dict[str, str])
 
 
 def test_skills_add_passes_the_page_at_the_top_over() -> None:
-    assert skill.INTERNAL in (CHECKOUT / "SKILL.md").read_text(encoding="utf-8").split("---\n")[1]
+    assert skill.INTERNAL in (CHECKOUT / "SKILL.md").read_text().split("---\n")[1]
     assert skill.INTERNAL not in skill.page()

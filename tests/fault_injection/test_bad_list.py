@@ -43,7 +43,7 @@ CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("document", "words"), CONTRACT.values(), ids=CONTRACT.keys())
 def test_a_bad_list_is_config(project: Project, agent: Agent, document: Any, words: tuple[str, ...]) -> None:
     text = document if isinstance(document, str) else json.dumps(document)
-    project.file.write_text(text, encoding="utf-8")
+    project.file.write_text(text)
     before, log = project.file.read_bytes(), project.log
 
     for verb in VERBS[:4]:

@@ -84,10 +84,10 @@ def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, one:
     place = project.top / name
     shutil.rmtree(place) if place.is_dir() else place.unlink()
     if name == ".harness":
-        place.write_text("a file of mine\n", encoding="utf-8")
+        place.write_text("a file of mine\n")
     else:
         place.mkdir()
-        (place / "mine.txt").write_text("mine\n", encoding="utf-8")
+        (place / "mine.txt").write_text("mine\n")
 
     error = one.fails(7, "claim")["error"]
 

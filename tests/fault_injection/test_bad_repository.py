@@ -138,7 +138,7 @@ def test_the_variables_of_a_calling_git_do_not_lead_elsewhere(project: Project, 
 
 
 def test_a_machine_without_an_identity_gets_one(project: Project, agent: Agent, home: Path) -> None:
-    (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n", encoding="utf-8")
+    (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
     begin(agent)
     agent.finishes({"done": "x\n"})
 

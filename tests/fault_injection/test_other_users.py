@@ -99,7 +99,7 @@ def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Projec
     reply = agent.ok("edit", "--max-sessions", "7")
 
     assert any(str(path) in warning for warning in reply["warnings"])
-    assert (path / "pid").read_text(encoding="utf-8") == "1\n"
+    assert (path / "pid").read_text() == "1\n"
     shutil.rmtree(path)
 
 
@@ -111,6 +111,6 @@ def test_a_link_in_the_place_of_the_lock_is_not_it(project: Project, agent: Agen
 
     agent.ok("add", "One", "--validate", "true")
 
-    assert (victim / "pid").read_text(encoding="utf-8") == "precious\n"
+    assert (victim / "pid").read_text() == "precious\n"
     assert path.is_symlink()
     path.unlink()

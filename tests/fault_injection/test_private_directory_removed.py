@@ -91,6 +91,6 @@ def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop
 
 def _were(moments: Path, *expected: str) -> None:
     """Fail if these are not among the moments: then nothing has been tried."""
-    names = moments.read_text(encoding="utf-8").splitlines()
+    names = moments.read_text().splitlines()
     missing = [name for name in expected if name not in names]
     assert not missing, "\n".join(names)

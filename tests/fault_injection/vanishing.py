@@ -36,7 +36,7 @@ class Remover:
             name = self._moment(event, args)
             if name is not None and name not in self._seen:
                 self._seen.add(name)
-                with Path(self._moments).open("a", encoding="utf-8") as stream:
+                with Path(self._moments).open("a") as stream:
                     stream.write(name + "\n")
                 shutil.rmtree(self._private, ignore_errors=True)
         finally:

@@ -42,7 +42,7 @@ def test_where_there_was_nothing_there_is_nothing_again(agent: Agent, home: Path
     said = agent.ok("hooks", "install", "--agent", name)
     assert said["written"]
     assert Path(said["file"]) == place(home, name)
-    assert "harness-stop.py" in place(home, name).read_text("utf-8")
+    assert "harness-stop.py" in place(home, name).read_text()
     installed = everything(home)
     twice = agent.ok("hooks", "install", "--agent", name)
     assert not twice["written"]
@@ -94,7 +94,7 @@ def test_foreign_entries_stand_where_they_stood_and_come_back(agent: Agent, home
         file.chmod(0o600)
         before = file.read_bytes()
         agent.ok("hooks", "install", "--agent", name)
-        installed = json.loads(file.read_text("utf-8"))
+        installed = json.loads(file.read_text())
         assert list(installed)[:3] == list(settings)
         assert (installed["theme"], installed["env"]) == (settings["theme"], settings["env"])
         for event, theirs in FOREIGN[name].items():
@@ -111,13 +111,13 @@ def test_foreign_entries_stand_where_they_stood_and_come_back(agent: Agent, home
 def test_the_user_goes_on_editing_and_only_ours_is_taken_back(agent: Agent, home: Path, name: str) -> None:
     file = put(place(home, name), json.dumps({"hooks": FOREIGN[name]}, indent=2))
     agent.ok("hooks", "install", "--agent", name)
-    installed = json.loads(file.read_text("utf-8"))
+    installed = json.loads(file.read_text())
     event = next(iter(FOREIGN[name]))
     installed["hooks"][event].append({**FOREIGN[name][event][0], "note": "mine too"})
     installed["model"] = "other"
-    file.write_text(json.dumps(installed, indent=2), encoding="utf-8")
+    file.write_text(json.dumps(installed, indent=2))
     agent.ok("hooks", "uninstall", "--agent", name)
-    left = json.loads(file.read_text("utf-8"))
+    left = json.loads(file.read_text())
     assert left["model"] == "other"
     assert left["hooks"] == {event: [*FOREIGN[name][event], {**FOREIGN[name][event][0], "note": "mine too"}]}
 

@@ -51,15 +51,15 @@ def test_entries_of_a_checkout_that_moved_are_led_to_its_new_place(agent: Agent,
     """Codex knows a hook by its place in the list; nobody else's may move."""
     file = place(home, "codex")
     agent.ok("hooks", "install", "--agent", "codex")
-    old = json.loads(file.read_text("utf-8").replace(str(entries.folder()), "/gone/hooks"))
+    old = json.loads(file.read_text().replace(str(entries.folder()), "/gone/hooks"))
     old["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "theirs"}]})
-    file.write_text(json.dumps(old, indent=2), encoding="utf-8")
+    file.write_text(json.dumps(old, indent=2))
     assert "is gone" in agent.ok("hooks", "status", "--agent", "codex")["message"]
     agent.ok("hooks", "install", "--agent", "codex")
-    installed = json.loads(file.read_text("utf-8"))
+    installed = json.loads(file.read_text())
     assert [len(installed["hooks"][event]) for event in installed["hooks"]] == [2, 1, 1, 1, 1, 1, 1]
     assert installed["hooks"]["Stop"][1] == old["hooks"]["Stop"][1]
-    assert "/gone/" not in file.read_text("utf-8")
+    assert "/gone/" not in file.read_text()
 
 
 def test_another_harness_is_told_of_and_left(agent: Agent, home: Path) -> None:
@@ -77,12 +77,12 @@ def test_another_harness_is_told_of_and_left(agent: Agent, home: Path) -> None:
 def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, home: Path) -> None:
     file = place(home, "claude")
     agent.ok("hooks", "install", "--agent", "claude")
-    installed = json.loads(file.read_text("utf-8"))
+    installed = json.loads(file.read_text())
     installed["hooks"]["Stop"][0]["hooks"].insert(0, {"type": "command", "command": "theirs"})
-    file.write_text(json.dumps(installed), encoding="utf-8")
+    file.write_text(json.dumps(installed))
     assert not agent.ok("hooks", "install", "--agent", "claude")["written"]
     agent.ok("hooks", "uninstall", "--agent", "claude")
-    assert json.loads(file.read_text("utf-8")) == {
+    assert json.loads(file.read_text()) == {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}]}
     }
 

@@ -50,13 +50,13 @@ def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
     text = f"a = 1 # first\nhooks = {hooks}\n[model]\nname = 'x'\n"
     file = put(place(home, "kimi"), text)
     agent.ok("hooks", "install", "--agent", "kimi")
-    installed = tomlkit.parse(file.read_text("utf-8")).unwrap()
+    installed = tomlkit.parse(file.read_text()).unwrap()
     assert [each["command"] == "theirs" for each in installed["hooks"]][:1] == ["theirs" in hooks]
     assert str(file) in agent.ok("hooks", "status", "--agent", "kimi")["message"]
     if touched:
-        file.write_text(file.read_text("utf-8") + "b = 2\n", encoding="utf-8")
+        file.write_text(file.read_text() + "b = 2\n")
     agent.ok("hooks", "uninstall", "--agent", "kimi")
-    left = file.read_text("utf-8")
+    left = file.read_text()
     assert "harness" not in left
     assert tomlkit.parse(left) == tomlkit.parse(text + "b = 2\n" * touched)
     assert touched or left == text
@@ -70,7 +70,7 @@ def test_a_file_of_kimi_that_takes_none_is_refused(agent: Agent, home: Path, tex
     said = agent.fails(3, "hooks", "install", "--agent", "kimi")
     assert str(file) in said["message"]
     assert reason in said["message"]
-    assert file.read_text("utf-8") == text
+    assert file.read_text() == text
 
 
 def test_opencode_is_told_the_truth(agent: Agent, home: Path) -> None:
@@ -101,7 +101,7 @@ def test_status_says_that_codex_skips_hooks_which_nobody_has_trusted(agent: Agen
 def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
     config = put(home / ".codex" / "config.toml", 'model = "x"\n')
     agent.ok("hooks", "install", "--agent", "codex")
-    assert config.read_text("utf-8") == 'model = "x"\n'
+    assert config.read_text() == 'model = "x"\n'
     assert "not trusted yet" in agent.ok("hooks", "status", "--agent", "codex")["message"]
     put(config, f'[hooks.state."{place(home, "codex")}:stop:0:0"]\ntrusted_hash = "sha256:x"\n')
     assert "not trusted" not in agent.ok("hooks", "status", "--agent", "codex")["message"]
@@ -126,16 +126,16 @@ def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, h
     """Others take no key that they do not know."""
     for name in ("claude", "codex"):
         agent.ok("hooks", "install", "--agent", name)
-    entry = json.loads(place(home, "claude").read_text("utf-8"))["hooks"]["PreToolUse"][0]["hooks"][0]
+    entry = json.loads(place(home, "claude").read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
 
     assert entry["onFailure"] == "block"
-    assert "onFailure" not in place(home, "codex").read_text("utf-8")
+    assert "onFailure" not in place(home, "codex").read_text()
 
 
 def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
     """Its unit is the millisecond."""
     agent.ok("hooks", "install", "--agent", "gemini")
-    installed = json.loads(place(home, "gemini").read_text("utf-8"))
+    installed = json.loads(place(home, "gemini").read_text())
     (entry,) = installed["hooks"]["AfterAgent"]
     assert entry["hooks"][0]["timeout"] == 10_000
 

@@ -71,7 +71,7 @@ def test_a_linked_file_is_written_to(agent: Agent, home: Path, tmp_path: Path, *
     agent.ok("hooks", "uninstall", "--agent", "claude")
     assert link.is_symlink()
     assert behind.exists() == (not dangling)
-    assert dangling or behind.read_text("utf-8") == '{"a": 1}'
+    assert dangling or behind.read_text() == '{"a": 1}'
 
 
 def test_a_link_out_of_the_project_is_refused(agent: Agent, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_link_to_nothing_is_none_of_our_files_either(clone: Project, tmp_path:
 
 def test_the_output_of_a_check_goes_to_no_file_that_a_link_names(clone: Project, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
-    victim.write_text("precious\n", encoding="utf-8")
+    victim.write_text("precious\n")
     logs = clone.top / ".harness/logs/task-001"
     logs.mkdir(parents=True)
     for number in range(1, 4):
@@ -163,4 +163,4 @@ def test_the_output_of_a_check_goes_to_no_file_that_a_link_names(clone: Project,
     for verb in ("start", "validate", "claim", "finish", "status", "show"):
         agent(verb, *(["task-001"] if verb not in ("start", "status") else []))
 
-    assert victim.read_text(encoding="utf-8") == "precious\n"
+    assert victim.read_text() == "precious\n"

@@ -37,7 +37,7 @@ def trap(tmp_path: Path) -> tuple[Project, dict[str, str]]:
     env.mkdir(parents=True)
     data.chmod(0o700)
     (env / private_env.PACKAGES).symlink_to(site_packages())
-    (env / private_env.READY).write_text(private_env.recipe(), encoding="utf-8")
+    (env / private_env.READY).write_text(private_env.recipe())
     return project, {
         **os.environ,
         "HARNESS_HOME": str(data),

@@ -51,7 +51,7 @@ def _open_to_others(*places: Path) -> list[str]:
 def test_nobody_else_can_read_what_harness_keeps(worked_in: Project) -> None:
     top = worked_in.top
 
-    assert "s3cret" in (top / ".harness/logs/task-001/1.log").read_text(encoding="utf-8")
+    assert "s3cret" in (top / ".harness/logs/task-001/1.log").read_text()
     assert _open_to_others(*(top / name for name in OURS), top / ".harness", top / ".git/harness") == []
 
 

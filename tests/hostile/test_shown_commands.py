@@ -258,7 +258,7 @@ def test_no_command_is_glued_together_by_hand() -> None:
     by_hand = [
         f"{path.relative_to(CHECKOUT)}:{line}: {glued.search(text)[0]!r}"  # type: ignore[index]
         for path in sorted((CHECKOUT / "harness_lib").rglob("*.py"))
-        for line, text in _templates(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in _templates(ast.parse(path.read_text()))
         if glued.search(text)
     ]
     assert by_hand == []

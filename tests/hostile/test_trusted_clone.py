@@ -39,7 +39,7 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 def clone(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> Iterator[Workshop]:
     """Yield a trusted clone: its check is harmless, and every other file is a trap."""
     origin = make(tmp_path / "origin", bare=True)
-    (tmp_path / "secret").write_text("of the machine\n", encoding="utf-8")
+    (tmp_path / "secret").write_text("of the machine\n")
     pwn = f"touch {tmp_path}/PWNED"
     done = {
         "id": "task-002",
@@ -106,7 +106,7 @@ def test_a_trusted_run_runs_the_checks_of_the_list_and_nothing_else_of_a_clone(
     assert bystander.poll() is None
     assert {path: path.read_bytes() for path in outside} == outside
     assert not list((clone.home).rglob("secret"))
-    assert (place / "secret").read_text(encoding="utf-8") == "of the machine\n"
+    assert (place / "secret").read_text() == "of the machine\n"
 
 
 def test_what_a_clone_says_is_completed_and_proven_is_checked_at_the_end_of_a_run(clone: Workshop) -> None:

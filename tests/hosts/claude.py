@@ -61,14 +61,14 @@ class Claude:
         """Write the user's settings."""
         folder = self.machine.home / ".claude"
         folder.mkdir(exist_ok=True)
-        (folder / "settings.json").write_text(json.dumps(content), encoding="utf-8")
+        (folder / "settings.json").write_text(json.dumps(content))
 
     def trust(self, folder: Path) -> None:
         """Do what the user does who answers yes when asked whether `folder` is to be trusted."""
         settings = self.machine.home / ".claude.json"
-        known: dict[str, Any] = json.loads(settings.read_text("utf-8")) if settings.exists() else {}
+        known: dict[str, Any] = json.loads(settings.read_text()) if settings.exists() else {}
         known.setdefault("projects", {})[str(folder)] = {"hasTrustDialogAccepted": True}
-        settings.write_text(json.dumps(known), encoding="utf-8")
+        settings.write_text(json.dumps(known))
 
 
 class ClaudeRan(Ran):

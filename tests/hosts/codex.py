@@ -49,7 +49,7 @@ class Codex:
         """Write the user's settings: the model's address, and the project as a trusted one."""
         self.home.mkdir(exist_ok=True)
         text = CONFIG.format(sandbox=sandbox, address=self.address, project=self.machine.project)
-        (self.home / "config.toml").write_text(text, encoding="utf-8")
+        (self.home / "config.toml").write_text(text)
 
     def __call__(
         self,

@@ -25,7 +25,7 @@ class Gemini:
         """Write the user's settings."""
         folder = self.machine.home / ".gemini"
         folder.mkdir()
-        (folder / "settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+        (folder / "settings.json").write_text(json.dumps(SETTINGS))
 
     def __call__(self, prompt: str, *flags: str) -> Ran:
         """Let it work on `prompt` until it stops by itself."""

@@ -61,17 +61,17 @@ class Machine:
         """Return a machine in `place` with an empty home and a repository of one commit."""
         made = cls(place / "home", place / "project", harness_home)
         made.home.mkdir(parents=True)
-        (made.home / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
+        (made.home / ".gitconfig").write_text(GIT_CONFIG)
         made.programs.append(_python(place / "bin"))
         # Codex types commands into a login shell, which forgets the PATH where it is not told here.
-        (made.home / ".bash_profile").write_text(f'PATH="{place / "bin"}:$PATH"\n', encoding="utf-8")
+        (made.home / ".bash_profile").write_text(f'PATH="{place / "bin"}:$PATH"\n')
         made.repository(made.project)
         return made
 
     def repository(self, path: Path) -> None:
         """Make a repository with one commit."""
         path.mkdir(parents=True)
-        (path / "README.md").write_text("# Project\n", encoding="utf-8")
+        (path / "README.md").write_text("# Project\n")
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Begin"]):
             self.run("git", *words, cwd=path).check()
 
@@ -161,7 +161,7 @@ class Machine:
 
     @property
     def state(self) -> dict[str, Any]:
-        document = json.loads(self.tasks_file.read_text(encoding="utf-8"))
+        document = json.loads(self.tasks_file.read_text())
         assert isinstance(document, dict)
         return document
 
@@ -176,7 +176,7 @@ class Machine:
 
     @property
     def log(self) -> str:
-        return (self.project / "harness-progress.txt").read_text(encoding="utf-8")
+        return (self.project / "harness-progress.txt").read_text()
 
 
 def _python(folder: Path) -> Path:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-CLIENTS: dict[str, str] = json.loads(Path(__file__).with_name("clients.json").read_text(encoding="utf-8"))
+CLIENTS: dict[str, str] = json.loads(Path(__file__).with_name("clients.json").read_text())
 _TIMEOUT_SECONDS = 300
 
 
@@ -79,6 +79,6 @@ class Cache:
     def _alone(self, name: str) -> Iterator[None]:
         """Let one of the test processes install while the others wait."""
         self.place.mkdir(parents=True, exist_ok=True)
-        with (self.place / f"{name}.lock").open("w", encoding="utf-8") as file:
+        with (self.place / f"{name}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

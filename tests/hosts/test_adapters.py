@@ -38,7 +38,7 @@ def drive(name: str, machine: Machine, env: Mapping[str, str], model: str | None
     usage = machine.home / "usage.json"
     ran = machine.run(*launch.command(usage=str(usage)), stdin=launch.stdin, env={**env, **launch.env})
     report = Report()
-    left = usage.read_text(encoding="utf-8").replace("\n", " ") if usage.exists() else ""
+    left = usage.read_text().replace("\n", " ") if usage.exists() else ""
     for line in [*ran.out.splitlines(keepends=True), left]:
         report = adapter.read(report, line, NOW)
     return report

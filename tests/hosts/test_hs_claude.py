@@ -176,4 +176,4 @@ def test_ctrl_c_ends_its_tools_and_the_session_goes_on(
 
     assert hs("--continue", "and now?").check().out == "I go on.\n"
     (kept,) = (machine.home / ".harness" / "sessions").glob("*/native/claude.json")
-    assert json.loads(kept.read_text(encoding="utf-8"))["session"] in str(model.requests[-1].body)
+    assert json.loads(kept.read_text())["session"] in str(model.requests[-1].body)

@@ -119,7 +119,7 @@ def test_codex_takes_the_plugin(codex: Codex, model: Model, machine: Machine, pu
 def test_the_pointer_of_codex_says_what_the_page_says() -> None:
     """Name and description stand in two files, word by word the same."""
     pointer, page = (
-        (CHECKOUT / name).read_text(encoding="utf-8").splitlines()[1:3]
+        (CHECKOUT / name).read_text().splitlines()[1:3]
         for name in (".codex-plugin/skills/harness/SKILL.md", "SKILL.md")
     )
     assert pointer == page

@@ -49,7 +49,7 @@ def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_cou
         request = yield request.shell(f"{harness} start")
         assert "go on with it" in request.last
         (task,) = machine.state["tasks"]
-        half = (machine.project / "half").read_text(encoding="utf-8")
+        half = (machine.project / "half").read_text()
         seen.append((half, task["status"], task["attempts"], task.get("interruptions", 0)))
         yield request.shell(WORK["task-001"][0])
         yield from obey(request, harness, "finish", WORK)

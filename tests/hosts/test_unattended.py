@@ -113,7 +113,7 @@ def confined(request: pytest.FixtureRequest, machine: Machine) -> tuple[str, ...
     if request.param != "off" and sandbox.find(os.environ, [request.param])[0] is None:
         pytest.skip("it does not start here")
     if request.param != "off":
-        (machine.home / "work.sh").write_text(WORK, encoding="utf-8")
+        (machine.home / "work.sh").write_text(WORK)
     return ("--sandbox", request.param)
 
 
@@ -290,7 +290,7 @@ def assert_landed(machine: Machine) -> None:
     made = ["Begin", "[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
     # The last one is a commit of an agent's own.
     assert sorted(set(machine.subjects) - {"Side"}) == sorted(made)
-    assert (machine.project / "two").read_text(encoding="utf-8") == "one\n"
+    assert (machine.project / "two").read_text() == "one\n"
 
     def git(*words: str) -> list[str]:
         return machine.run("git", *words).check().out.splitlines()

@@ -53,11 +53,11 @@ def checkout(tmp_path: Path) -> Path:
     (copy / "harness_lib" / "cli").mkdir()
     (copy / "harness_lib" / "cli" / "__init__.py").touch()
     shutil.copy(CHECKOUT / "harness_lib" / "cli" / "lazily.py", copy / "harness_lib" / "cli")
-    (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN, encoding="utf-8")
+    (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN)
     requirements = copy / "harness_lib" / "system" / "install" / "requirements.txt"
-    lines = requirements.read_text(encoding="utf-8").splitlines()
+    lines = requirements.read_text().splitlines()
     needed = [line for line in lines if line.startswith(("filelock==", "rpds-py=="))]
-    requirements.write_text("\n".join(needed) + "\n", encoding="utf-8")
+    requirements.write_text("\n".join(needed) + "\n")
     return copy
 
 

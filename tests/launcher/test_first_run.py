@@ -60,7 +60,7 @@ class TestFirstRun:
             for name in ("one", "two")
         ]
         ended = [(*process.communicate(timeout=280), process.returncode) for process in both]
-        os.kill(int(begun.read_text(encoding="utf-8")), signal.SIGKILL)
+        os.kill(int(begun.read_text()), signal.SIGKILL)
         assert [code for _, _, code in ended] == [9, 9], ended
         assert [json.loads(out)["argv"] for out, _, _ in ended] == [["one"], ["two"]]
         talk = "".join(err for _, err, _ in ended)
@@ -85,7 +85,7 @@ class TestFirstRun:
     def test_a_python_without_installers_is_told_of_one(self, launcher: Path, tmp_path: Path) -> None:
         bare = bare_python(tmp_path)
         (packages,) = bare.parent.glob("lib/python*/site-packages")
-        (packages / "no_venv.pth").write_text("import sys; sys.modules['venv'] = None\n", encoding="utf-8")
+        (packages / "no_venv.pth").write_text("import sys; sys.modules['venv'] = None\n")
         env = {"HARNESS_HOME": str(tmp_path / "data"), "PATH": path_without_uv(bare)}
         done = run(launcher, env=env)
         assert done.code == 7
@@ -108,15 +108,15 @@ class TestFirstRun:
         )
 
         assert "no package registry could be reached" in run(*words, env=env).err
-        seen = asked.read_text(encoding="utf-8")
+        seen = asked.read_text()
         assert seen.count("UV_HTTP_RETRIES=0") == seen.count("PIP_RETRIES=0") == 1
         said = run(*words, env=env).err
         assert "could not be fetched 0 minutes ago" in said
-        assert asked.read_text(encoding="utf-8") == seen
+        assert asked.read_text() == seen
         (remembered,) = (tmp_path / "data").glob("unfetched-*")
         os.utime(remembered, (0, 0))
         run(*words, env=env)
-        assert asked.read_text(encoding="utf-8").count("UV_HTTP_RETRIES=0") == 2
+        assert asked.read_text().count("UV_HTTP_RETRIES=0") == 2
 
 
 def bare_python(tmp_path: Path) -> Path:

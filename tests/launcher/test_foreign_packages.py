@@ -66,7 +66,7 @@ def foreign_python(place: Path, files: dict[str, str]) -> Path:
     (packages,) = place.glob("lib/python*/site-packages")
     for name, text in files.items():
         (packages / name).parent.mkdir(exist_ok=True)
-        (packages / name).write_text(text, encoding="utf-8")
+        (packages / name).write_text(text)
     return place / "bin"
 
 
@@ -91,7 +91,7 @@ def installed_world(installed: Path, tmp_path: Path, home: Path) -> World:
     hostile = tmp_path / "on the pythonpath"
     for name in WORLDS[WORST].keys() - {"sitecustomize.py"}:
         (hostile / name).parent.mkdir(parents=True, exist_ok=True)
-        (hostile / name).write_text(RAISES, encoding="utf-8")
+        (hostile / name).write_text(RAISES)
     path = f"{folder}:{os.environ['PATH']}"
     return World(installed / "bin" / "harness", {"HOME": str(home), "PATH": path, "PYTHONPATH": str(hostile)})
 
@@ -131,7 +131,7 @@ def a_hook_holds(world: World, project: Path) -> None:
     """Look at a list that somebody else wrote, which is when hooks want jsonschema, too."""
     world.harness("init", cwd=project)
     tasks = [{"id": "task-001", "title": "One", "status": "pending"}]
-    (project / "harness-tasks.json").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")
+    (project / "harness-tasks.json").write_text(json.dumps({"tasks": tasks}))
     hook = CHECKOUT / "hooks" / "harness-stop.py"
     said = run(
         "/bin/sh",

@@ -28,7 +28,7 @@ def test_the_first_command_in_an_empty_home_works(home: Path, tmp_path: Path, sh
         "OPENAI_API_URL": f"{server.address}/v1/chat/completions",
     }
     # A module of the project is never taken for one of ours.
-    (tmp_path / "httpx2.py").write_text("raise SystemExit(99)", encoding="utf-8")
+    (tmp_path / "httpx2.py").write_text("raise SystemExit(99)")
 
     answer = run(CHECKOUT / "bin" / "hs", "make it", env=env, cwd=tmp_path)
     link = tmp_path / "elsewhere"
@@ -38,7 +38,7 @@ def test_the_first_command_in_an_empty_home_works(home: Path, tmp_path: Path, sh
     server.server_close()
 
     assert (answer.code, answer.out) == (0, "Made.\n"), answer.err
-    assert (tmp_path / "made").read_text(encoding="utf-8") == "hello\n"
+    assert (tmp_path / "made").read_text() == "hello\n"
     assert [path.name for path in (home / ".harness").iterdir()] == ["sessions"]
     assert again.out.startswith("harness ")
     assert "preparing" not in again.err

@@ -54,7 +54,7 @@ class TestPassingThrough:
         hostile = tmp_path / "hostile"
         for module in ("json", "rich", "harness_lib", "sitecustomize", "zlib"):
             (hostile / module).mkdir(parents=True)
-            (hostile / module / "__init__.py").write_text("raise SystemExit('hijacked')\n", encoding="utf-8")
+            (hostile / module / "__init__.py").write_text("raise SystemExit('hijacked')\n")
         env = {**shared, "PYTHONPATH": f"{hostile}:", "PYTHONSTARTUP": str(hostile / "json/__init__.py")}
         done = run(launcher, env=env, cwd=hostile)
         assert done.code == 9, done.err

@@ -19,7 +19,7 @@ def python_modules(folder: Path) -> set[str]:
 
 def test_every_folder_and_every_file_that_is_no_module_is_packaged() -> None:
     """That what is packaged is there once it is installed is tried in a release."""
-    text = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    text = (CHECKOUT / "pyproject.toml").read_text()
     packaging = tomlkit.parse(text).unwrap()["tool"]["setuptools"]
     library = CHECKOUT / "harness_lib"
     files = [path for path in library.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
@@ -51,7 +51,7 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(installed: Path, tmp_pa
 
 
 def test_a_child_finds_every_package_that_hs_names() -> None:
-    text = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    text = (CHECKOUT / "pyproject.toml").read_text()
     packages = re.findall(r'^  "([\w-]+)', text.split("\nhs = [\n")[1].split("\n]")[0], re.MULTILINE)
     modules = {"agent-client-protocol": "acp", "PyYAML": "yaml"}
 

@@ -97,7 +97,7 @@ class Pyenv:
         (root / "shims").mkdir(parents=True)
         shim = root / "shims" / "python3"
         put(shim, f'#!/bin/sh\n: >"{self.asked}"\nexec "{sys.executable}" "$@"\n', executable=True)
-        (root / "version").write_text("3.11.7\n", encoding="utf-8")
+        (root / "version").write_text("3.11.7\n")
         self.install("3.11.7")
 
     def install(self, version: str) -> Path:
@@ -140,7 +140,7 @@ def test_a_verb_starts_the_version_that_the_shim_would(
         return pyenv.started()
 
     assert start() == ["3.11.7"]
-    (tmp_path / "project" / ".python-version").write_text("3.12.1", encoding="utf-8")
+    (tmp_path / "project" / ".python-version").write_text("3.12.1")
     assert start() == ["3.12.1"]
     assert start("3.13.0") == ["3.13.0"]
 
@@ -149,7 +149,7 @@ def test_a_verb_starts_the_version_that_the_shim_would(
 def test_what_is_no_installed_version_is_left_to_the_shim(pyenv: Pyenv, tmp_path: Path, version: str) -> None:
     """A clone could bring along a version that leads out of the versions."""
     (tmp_path / "evil" / "bin").mkdir(parents=True)
-    (tmp_path / ".python-version").write_text(f"{version}\n", encoding="utf-8")
+    (tmp_path / ".python-version").write_text(f"{version}\n")
 
     env = {**pyenv.env, "HARNESS_HOME": str(tmp_path / "data")}
     run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path)
@@ -160,7 +160,7 @@ def test_what_is_no_installed_version_is_left_to_the_shim(pyenv: Pyenv, tmp_path
 
 def test_a_hook_starts_the_version_of_the_user_as_long_as_it_is_there(pyenv: Pyenv, tmp_path: Path) -> None:
     command = entries.command(CHECKOUT / "hooks" / "harness-stop.py", claude.HOOKS)
-    (tmp_path / ".python-version").write_text("2.7", encoding="utf-8")
+    (tmp_path / ".python-version").write_text("2.7")
 
     def ring(**env: str) -> list[str]:
         done = run("sh", "-c", command, env={**pyenv.env, **env}, cwd=tmp_path, stdin="{}")
@@ -176,7 +176,7 @@ def test_a_hook_starts_the_version_of_the_user_as_long_as_it_is_there(pyenv: Pye
     assert ring() == ["3.11.7"]
     pyenv.install("3.12.1")
     assert ring(PYENV_VERSION="3.12.1") == ["3.12.1"]
-    (pyenv.root / "version").write_text("3.12.1\n", encoding="utf-8")
+    (pyenv.root / "version").write_text("3.12.1\n")
     assert ring() == ["3.12.1"]
     (pyenv.root / "versions" / "3.12.1" / "bin" / "python3").unlink()
     assert asked()
@@ -186,7 +186,7 @@ def test_a_hook_starts_the_version_of_the_user_as_long_as_it_is_there(pyenv: Pye
 
 def test_the_two_launchers_differ_in_their_name_only() -> None:
     harness, hs = (
-        (CHECKOUT / "bin" / name).read_text("utf-8").replace(f'"{name}"', "").replace(f'"{name}:', "")
+        (CHECKOUT / "bin" / name).read_text().replace(f'"{name}"', "").replace(f'"{name}:', "")
         for name in ("harness", "hs")
     )
     assert harness == hs

@@ -40,7 +40,7 @@ class Mutant:
 
 def of(file: Path, module: str) -> Iterator[Mutant]:
     """Yield the mutants in `file`, which mutmut has written for `module`."""
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text()
     rows = text.replace(" # type: ignore # mutmut generated", "").split("\n")
     functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
     nodes = {node.name: node for node in functions if "__mutmut_" in node.name}
@@ -152,7 +152,7 @@ def known(file: Path) -> list[Mutant]:
 
 
 def remember(file: Path, mutants: Sequence[Mutant]) -> None:
-    file.write_text(json.dumps([asdict(each) for each in mutants]), encoding="utf-8")
+    file.write_text(json.dumps([asdict(each) for each in mutants]))
 
 
 def _difference(before: list[str], after: list[str]) -> tuple[str, str]:

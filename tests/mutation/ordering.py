@@ -13,5 +13,5 @@ ORDER = "MUTANT_TESTS"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests that the file in the environment names."""
     known = {item.nodeid: item for item in items}
-    named = Path(os.environ[ORDER]).read_text(encoding="utf-8").splitlines()
+    named = Path(os.environ[ORDER]).read_text().splitlines()
     items[:] = [known[name] for name in named if name in known]

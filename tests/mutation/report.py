@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
     if typed.before:
         bad = _lost(before, fates) or bad
     if typed.save:
-        typed.save.write_text(json.dumps(fates, indent=2, ensure_ascii=False), encoding="utf-8")
+        typed.save.write_text(json.dumps(fates, indent=2, ensure_ascii=False))
     if typed.new:
         print(json.dumps(new, indent=2, ensure_ascii=False))
     return 1 if bad or new else 0

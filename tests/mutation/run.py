@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
             env.setdefault("MUTANT_SECONDS", SAMPLE_SECONDS)
         mutants.remember(memory, made)
         command = [sys.executable, "-m", "pytest", "-ptests.mutation.trying", *_PYTEST, *TESTS[room]]
-        with memory.with_suffix(".log").open("w", encoding="utf-8") as log:
+        with memory.with_suffix(".log").open("w") as log:
             subprocess.run(command, cwd=place, env=env, stdout=log, check=True)
     return 0
 
@@ -90,7 +90,7 @@ def _break(target: Path, source: bytes) -> None:
     whole = target.with_suffix(".whole")
     if not (whole.is_file() and whole.read_bytes() == source):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(mutate_file_contents(str(target), source.decode()).code, encoding="utf-8")
+        target.write_text(mutate_file_contents(str(target), source.decode()).code)
         whole.write_bytes(source)
 
 

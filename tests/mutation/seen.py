@@ -25,7 +25,7 @@ class _Written(set[str]):
     def add(self, name: str) -> None:
         if name not in self:
             super().add(name)
-            with self._file.open("a", encoding="utf-8") as file:
+            with self._file.open("a") as file:
                 file.write(f"{name}\n")
 
 
@@ -44,6 +44,6 @@ def begin() -> None:
 
 def take(file: Path) -> set[str]:
     """Return the functions that were written since the last call."""
-    names = set(file.read_text(encoding="utf-8").split()) if file.exists() else set()
+    names = set(file.read_text().split()) if file.exists() else set()
     file.unlink(missing_ok=True)
     return names

@@ -22,5 +22,5 @@ def test_what_is_named_is_there(name: str) -> None:
     place, _, test = name.partition("::")
     assert (CHECKOUT / place).exists()
     if test:
-        tree = ast.parse((CHECKOUT / place).read_text(encoding="utf-8"))
+        tree = ast.parse((CHECKOUT / place).read_text())
         assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -67,14 +67,14 @@ class LegacyAgent:
         return self.top / "harness-tasks.json"
 
     def read(self) -> Document:
-        return require_documented(json.loads(self.file.read_text(encoding="utf-8")))
+        return require_documented(json.loads(self.file.read_text()))
 
     def write(self, document: Document) -> None:
         """Back up, write beside, move into place."""
         if self.file.exists():
             shutil.copyfile(self.file, self.top / "harness-tasks.json.bak")
         beside = self.top / "harness-tasks.json.tmp"
-        beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        beside.write_text(json.dumps(document, indent=2) + "\n")
         beside.replace(self.file)
 
     def edit(self, task_id: str, **fields: Any) -> Document:
@@ -89,7 +89,7 @@ class LegacyAgent:
         return next(dict(task) for task in self.read()["tasks"] if task["id"] == task_id)
 
     def log(self, text: str) -> None:
-        with (self.top / "harness-progress.txt").open("a", encoding="utf-8") as stream:
+        with (self.top / "harness-progress.txt").open("a") as stream:
             stream.write(f"[{now()}] [SESSION-{self.number}] {text}\n")
 
     def git(self, *args: str, check: bool = True) -> str:
@@ -134,7 +134,7 @@ class LegacyAgent:
     def init(self, *tasks: Document, **config: Any) -> None:
         """Make the files by hand; the user said yes to .gitignore."""
         ignored = "harness-*\n.harness-active\n.harness/\n"
-        (self.top / ".gitignore").write_text(ignored, encoding="utf-8")
+        (self.top / ".gitignore").write_text(ignored)
         self.git("add", ".gitignore")
         self.git("commit", "-q", "-m", "Ignore harness files")
         (self.top / ".harness-active").touch()

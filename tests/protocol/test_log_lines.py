@@ -80,7 +80,7 @@ def _live(project: Project) -> None:
     script = project.put("harness-init.sh", "exit 1\n")
     agent.ok("trust", "--yes", HARNESS_TRUST="1")
     agent.fails(7, "start")
-    script.write_text("exit 0\n", encoding="utf-8")
+    script.write_text("exit 0\n")
     agent.ok("trust", "--yes", HARNESS_TRUST="1")
     project.edit_task("task-006", depends_on=["task-007"])
     agent.ok("start")
@@ -117,7 +117,7 @@ def _grep(log: Path, words: tuple[str, ...]) -> list[str]:
 
 
 def test_each_filter_gives_exactly_the_promised_lines(log: Path) -> None:
-    matches = [GRAMMAR.fullmatch(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    matches = [GRAMMAR.fullmatch(line) for line in log.read_text().splitlines()]
     for words, promise in FILTERS:
         fitting = (line for line in matches if line and promise.items() <= line.groupdict().items())
         promised = [line[0] for line in fitting]
@@ -126,7 +126,7 @@ def test_each_filter_gives_exactly_the_promised_lines(log: Path) -> None:
 
 
 def test_every_line_is_in_the_grammar_and_every_type_and_category_occurs(log: Path) -> None:
-    lines = log.read_text(encoding="utf-8").splitlines()
+    lines = log.read_text().splitlines()
     matches = [GRAMMAR.fullmatch(line) for line in lines]
 
     assert [line for line, match in zip(lines, matches, strict=True) if match is None] == []
@@ -135,7 +135,7 @@ def test_every_line_is_in_the_grammar_and_every_type_and_category_occurs(log: Pa
 
 
 def test_lines_about_a_session_name_no_task_and_errors_of_a_task_have_both_tags(log: Path) -> None:
-    for line in log.read_text(encoding="utf-8").splitlines():
+    for line in log.read_text().splitlines():
         match = GRAMMAR.fullmatch(line)
         assert match
         if match["type"] in ("INIT", "LOCK", "STATS"):
@@ -147,7 +147,7 @@ def test_lines_about_a_session_name_no_task_and_errors_of_a_task_have_both_tags(
 
 
 def test_each_event_has_the_line_that_the_legacy_protocol_shows(log: Path) -> None:
-    texts = [line.split("] ", 2)[2] for line in log.read_text(encoding="utf-8").splitlines()]
+    texts = [line.split("] ", 2)[2] for line in log.read_text().splitlines()]
 
     missing = [pattern for pattern in SHOWN if not any(re.fullmatch(pattern, text) for text in texts)]
     assert missing == []

@@ -55,7 +55,7 @@ assert draft.document["reviewer"] == "Ada"
 
 @pytest.mark.parametrize("name", written.texts())
 def test_what_is_checked_in_is_what_the_records_say(name: str) -> None:
-    is_there = (ROOT / name).read_text(encoding="utf-8")
+    is_there = (ROOT / name).read_text()
     assert is_there == written.texts()[name], "type: python -m docs.fields"
 
 
@@ -101,9 +101,9 @@ def test_a_new_field_is_one_line_and_what_is_written_of_it(tmp_path: Path) -> No
     for name in ("harness_lib", "schemas", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     records = tmp_path / "harness_lib/records/task.py"
-    before = records.read_text(encoding="utf-8")
+    before = records.read_text()
     assert before.count(ANCHOR) == 1
-    records.write_text(before.replace(ANCHOR, NEW + ANCHOR), encoding="utf-8")
+    records.write_text(before.replace(ANCHOR, NEW + ANCHOR))
 
     def python(*argv: str) -> str:
         # The folder it runs in comes first on the path, so that the copy is what is run.
@@ -124,7 +124,7 @@ def test_a_new_field_is_one_line_and_what_is_written_of_it(tmp_path: Path) -> No
     assert changed == {"harness_lib/records/task.py", *written.texts()}
     schema_of_it = json.loads((tmp_path / "schemas/harness-tasks.schema.json").read_bytes())
     assert schema_of_it["$defs"]["task"]["properties"]["reviewer"]["description"] == "Who looks at the work."
-    assert "`--reviewer`" in (tmp_path / "docs/fields.md").read_text(encoding="utf-8")
+    assert "`--reviewer`" in (tmp_path / "docs/fields.md").read_text()
     python("-c", USES_IT)
     for verb in ("add", "edit"):
         assert "--reviewer NAME" in python("-m", "harness_lib", verb, "--help")

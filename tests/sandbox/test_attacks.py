@@ -211,7 +211,7 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
 
 
 def test_the_page_names_each_attack_and_what_each_engine_leaves_open() -> None:
-    page = (CHECKOUT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs" / "sandbox.md").read_text()
     rows = [line.strip("| ").split(" | ") for line in page.splitlines()]
     tried = {**ATTACKS, **READS, **WRITES}
     named = {attack: row for row in rows for attack in row[-1].split(", ") if attack in tried}

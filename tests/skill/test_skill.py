@@ -13,7 +13,7 @@ from harness_lib.errors import Exit
 
 CHECKOUT = Path(__file__).parents[2]
 SKILL = CHECKOUT / "SKILL.md"
-TEXT = SKILL.read_text(encoding="utf-8")
+TEXT = SKILL.read_text()
 PAGES = [SKILL, *sorted((CHECKOUT / "references").glob("*.md"))]
 
 
@@ -35,7 +35,7 @@ def test_the_frontmatter_is_what_hosts_require() -> None:
 
 def test_its_hooks_are_those_of_the_plugin() -> None:
     """Claude Code runs a command once that stands in both, and only if both are spelled alike."""
-    plugin = json.loads((CHECKOUT / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    plugin = json.loads((CHECKOUT / "hooks" / "hooks.json").read_text())["hooks"]
     page = frontmatter()["hooks"]
 
     # A host fires no others that a page of a skill names.

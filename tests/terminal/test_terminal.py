@@ -144,7 +144,7 @@ def test_the_log_is_followed_until_somebody_ends_it(listed: Path) -> None:
     with piped(listed, "log", "-f", "-n", "1") as process:
         assert process.stdout is not None
         first = process.stdout.readline()
-        with (listed / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        with (listed / "harness-progress.txt").open("a") as log:
             log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN more\n")
         assert "WARN more" not in first
         assert "WARN more" in process.stdout.readline()

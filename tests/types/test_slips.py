@@ -104,15 +104,15 @@ SLIPS = {
 @pytest.mark.timeout(600)
 def test_mypy_says_so(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "harness_lib", tmp_path / "harness_lib")
-    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    settings = (ROOT / "pyproject.toml").read_text()
     (tmp_path / "pyproject.toml").write_text(
-        re.sub(r"^files = .*", 'files = ["harness_lib"]', settings, flags=re.MULTILINE), encoding="utf-8"
+        re.sub(r"^files = .*", 'files = ["harness_lib"]', settings, flags=re.MULTILINE)
     )
     for slip in SLIPS.values():
         file = tmp_path / "harness_lib" / slip.file
-        whole = file.read_text(encoding="utf-8")
+        whole = file.read_text()
         assert slip.right in whole, f"{slip.file} has no {slip.right!r} to break"
-        file.write_text(whole.replace(slip.right, slip.wrong, 1), encoding="utf-8")
+        file.write_text(whole.replace(slip.right, slip.wrong, 1))
 
     said = _complaints(tmp_path)
 

@@ -76,11 +76,11 @@ def test_caches_are_no_change_between_attempts(rusty: Project, agent: Agent) -> 
 
 
 def test_a_rule_with_an_exclamation_mark_wins_wherever_it_stands(project: Project, agent: Agent) -> None:
-    project.git("config", "core.excludesFile", str(put(project.top / "../mine", "!node_modules\n")))
-    put(project.top / ".git/info/exclude", "!venv\n")
-    put(project.top / ".gitignore", "!.tox\n")
-    put(project.top / "fixtures/.gitignore", "!target\n")
-    put(project.top / "fixtures/Cargo.toml", "[package]\n")
+    project.git("config", "core.excludesFile", str(project.put("../mine", "!node_modules\n")))
+    project.put(".git/info/exclude", "!venv\n")
+    project.put(".gitignore", "!.tox\n")
+    project.put("fixtures/.gitignore", "!target\n")
+    project.put("fixtures/Cargo.toml", "[package]\n")
     project.commit()
     begin(agent)
     for name in ("fixtures/node_modules/a", "venv/b", ".tox/c", "fixtures/target/d", ".venv/e", "done"):

@@ -7,7 +7,6 @@ import pytest
 from harness_lib.attempts import target_branch
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Project
 
 
@@ -33,7 +32,7 @@ def test_a_branch_without_a_commit_is_named_with_its_cure(
     agent.ok("add", "One", "--validate", "test -f done")
     agent.ok("start")
     head = project.head
-    sh(project.top, *broken)
+    project.git(*broken)
 
     refused = agent("claim")
 
@@ -41,7 +40,7 @@ def test_a_branch_without_a_commit_is_named_with_its_cure(
     assert said.format(top=project.top, head=head[:12]) in refused.err
     cure = typed.format(head=head)
     assert cure in refused.err
-    sh(project.top, *cure.split()[1:])
+    project.git(*cure.split()[1:])
     agent.ok("claim")
 
 
@@ -65,9 +64,9 @@ def test_a_branch_that_work_is_for_is_named_with_its_cure_although_another_one_i
     project: Project, broken: tuple[str, ...], said: str, typed: str
 ) -> None:
     """The user did it while a run was at work: to go to another branch would help nobody."""
-    sh(project.top, "checkout", "-q", "-b", "other")
+    project.git("checkout", "-q", "-b", "other")
     head = project.head
-    sh(project.top, *broken)
+    project.git(*broken)
     git = Git.open(project.top)
 
     with pytest.raises(EnvSetupError) as caught:
@@ -75,5 +74,5 @@ def test_a_branch_that_work_is_for_is_named_with_its_cure_although_another_one_i
 
     assert caught.value.message == said
     assert typed in (caught.value.hint or "")
-    sh(project.top, *typed.replace("COMMIT", head).split()[1:])
+    project.git(*typed.replace("COMMIT", head).split()[1:])
     assert target_branch.tip(git, "refs/heads/main") == head

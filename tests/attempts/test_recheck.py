@@ -17,7 +17,6 @@ from harness_lib.attempts import recheck
 from harness_lib.core.context import Context
 from tests.attempts.rechecking import context, done, found
 from tests.conftest import for_release
-from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -77,7 +76,7 @@ def test_what_a_check_leaves_behind_is_gone_before_the_next(
 
 
 def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: Agent, ctx: Context) -> None:
-    put(project.top / ".gitignore", "build/\n__pycache__/\n")
+    project.put(".gitignore", "build/\n__pycache__/\n")
     project.commit("Ignore what is built")
     done(project, agent, "test -f build/lib.a && test -f a", "a", "build/lib.a", "__pycache__/a.pyc")
 
@@ -120,8 +119,8 @@ def test_what_git_keeps_otherwise_than_it_stands_in_place_is_red(
     project.git("config", "filter.odd.clean", "sed s/good/evil/")
     begin(agent, "grep good a && test -f build/lib.a")
     for name, text in ((".gitignore", "build/\n"), (".gitattributes", "a filter=odd\n"), ("a", "good\n")):
-        put(project.top / name, text)
-    put(project.top / "build/lib.a", "x\n")
+        project.put(name, text)
+    project.put("build/lib.a", "x\n")
     agent.ok("finish")
     assert project.git("show", "HEAD:a") == "evil"
 
@@ -143,7 +142,7 @@ def test_what_fails_is_recorded_before_it_runs_again_in_place(
     done(project, agent, f"cp {project.file} {seen}; test -f a", "a")
     project.git("rm", "-q", "a")
     project.commit("by hand")
-    put(project.top / "a", "in the work tree")
+    project.put("a", "in the work tree")
 
     found(ctx)
 

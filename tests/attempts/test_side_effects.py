@@ -12,9 +12,9 @@ from tests.verbs.project import Agent, Project, begin
 def claimed(project: Project) -> Agent:
     """Return an agent that has claimed a task in a repository with things of the user's own."""
     for setting in ("alias.mine", "filter.lfs.clean", "core.fsmonitor"):
-        sh(project.top, "config", setting, "old")
-    put(project.top / ".git" / "hooks" / "pre-push", "#!/bin/sh\n")
-    sh(project.top, "tag", "theirs")
+        project.git("config", setting, "old")
+    project.put(".git/hooks/pre-push", "#!/bin/sh\n")
+    project.git("tag", "theirs")
     agent = project.agent()
     agent.ok("init")
     agent.ok("add", "One", "--validate", "test -f f")
@@ -155,8 +155,8 @@ def test_a_repository_that_an_attempt_makes_inside_is_to_be_looked_at(project: P
     """In a run such work goes back; one that `.gitmodules` names is as it should be."""
     begin(agent, "test -f nested/file")
     for name in ("nested", "known"):
-        sh(project.top, "init", "-q", name)
-        put(project.top / name / "file", "x\n")
+        project.git("init", "-q", name)
+        project.put(f"{name}/file", "x\n")
         commit_all(project.top / name, "Its own")
     project.put(".gitmodules", '[submodule "known"]\n\tpath = known\n\turl = https://example.invalid/\n')
 

@@ -205,7 +205,7 @@ def test_a_linked_work_tree_inside_the_project_is_nobodys_work(
     if made == "meanwhile":
         project.git("worktree", "add", "-q", "-b", "one", str(linked))
     put(linked / "precious", "x\n")
-    put(project.top / "done", "x\n")
+    project.put("done", "x\n")
 
     said = agent.ok("finish") if verb == "finish" else agent.ok("fail", "task-001", "--message", "no")
 

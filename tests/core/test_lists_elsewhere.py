@@ -58,7 +58,7 @@ def test_nor_is_one_made_below_another_by_mistake(project: Project) -> None:
 
 def test_a_repository_inside_another_has_a_list_of_its_own(project: Project) -> None:
     inner = project.top / "inner"
-    sh(project.top, "init", "-q", str(inner))
+    project.git("init", "-q", str(inner))
 
     made = project.agent("person", inner).ok("init")
 

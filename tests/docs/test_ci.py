@@ -54,8 +54,8 @@ def test_a_job_passes_until_a_check_is_red(make_project: Make, tmp_path: Path, j
     project.put("f", "done\n")
     agent.ok("finish")
     page = (CHECKOUT / "docs/ci.md").read_text()
-    sh(project.top, *page.split("```sh\n")[1].split("```")[0].split()[1:])
-    sh(project.top, "commit", "-q", "-m", "The list")
+    project.git(*page.split("```sh\n")[1].split("```")[0].split()[1:])
+    project.git("commit", "-q", "-m", "The list")
     clone = tmp_path / "clone"
     sh(tmp_path, "clone", "-q", str(project.top), str(clone))
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from tests.machines.world import Machine, World
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import put, sh
 
 
 def names_the_machine(one: Machine, two: Machine) -> None:
@@ -36,12 +36,12 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     assert "look_at" not in two.ok("finish")["task"]
     assert "\nFinished on: one 1, two 1\n" in two("report").out
 
-    assert sh(two.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
-    assert sh(two.top, "status", "--porcelain") == ""
-    assert (two.top / "a").read_text() == "done\n"
+    assert two.sh("rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    assert two.sh("status", "--porcelain") == ""
+    assert two.read("a") == "done\n"
     assert one.works() == tasks[2]
-    assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
-    commit_all(one.top, "By the agent", {"c": "done\n"})
+    assert one.sh("rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    one.commits("By the agent", {"c": "done\n"})
     one.ok("finish")
     assert world.log() == ["Begin", "[task-001] Make a", "[task-002] Make b", "By the agent"]
     world.each_once(*tasks)
@@ -54,7 +54,7 @@ def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: Wor
     two.file_task("b")
     world.trust()
     one.ok("claim", mine)
-    put(one.top / "a", "done\n")
+    one.put("a", "done\n")
     assert two.works("b") == "task-002"
     two.ok("finish")
 
@@ -83,19 +83,19 @@ def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None
     tasks = [one.add(f"Write {name}", f"grep -q {name} file") for name in ("a", "b")]
     world.trust()
     assert [one.works(), two.works()] == tasks
-    put(one.top / "file", "a\n")
-    put(two.top / "file", "b\n")
+    one.put("file", "a\n")
+    two.put("file", "b\n")
     one.ok("finish")
 
     said = two("finish", "--json")
 
     assert said.code == 1
     assert "conflicts with what was merged meanwhile, in file" in said.json["message"]
-    assert (two.top / "file").read_text() == "b\n"
-    sh(two.top, "add", "file")
-    sh(two.top, "commit", "-q", "-m", "WIP")
-    sh(two.top, "pull", "-q", "--no-rebase", "origin", "main", check=False)
-    commit_all(two.top, "Both", {"file": "a\nb\n"})
+    assert two.read("file") == "b\n"
+    two.sh("add", "file")
+    two.sh("commit", "-q", "-m", "WIP")
+    two.sh("pull", "-q", "--no-rebase", "origin", "main", check=False)
+    two.commits("Both", {"file": "a\nb\n"})
     two.ok("finish")
     world.each_once(*tasks)
     assert sh(world.remote, "show", "main:file") == "a\nb"
@@ -104,7 +104,7 @@ def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None
 def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
-    sh(one.top, "commit", "-q", "--allow-empty", "-m", "Of the user")
+    one.sh("commit", "-q", "--allow-empty", "-m", "Of the user")
 
     said = one("claim", "--json")
 
@@ -133,8 +133,8 @@ def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
         done = one("finish")
 
     assert done.code == 0, done.text
-    assert sh(one.top, "status", "--porcelain") == ""
-    assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    assert one.sh("status", "--porcelain") == ""
+    assert one.sh("rev-parse", "main") == sh(world.remote, "rev-parse", "main")
     if not others_have_merged:
         tasks.pop()
     world.each_once(*tasks)
@@ -181,8 +181,8 @@ def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World)
     one.add("Make a", "grep -q done a")
     world.trust()
     one.works()
-    put(one.top / "a", "not yet\n")
-    put(one.top / "README.md", "changed\n")
+    one.put("a", "not yet\n")
+    one.put("README.md", "changed\n")
     kills = f'#!/bin/sh\ncase " $* " in *" reset "*) kill -9 $PPID ;; esac\nexec {shutil.which("git")} "$@"\n'
     put(world.place / "bin/git", kills, executable=True)
     path = f"{world.place}/bin:{os.environ['PATH']}"

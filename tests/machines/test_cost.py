@@ -17,7 +17,7 @@ from harness_lib.task import Task, Validation
 from harness_lib.terminal.render import Screen
 from harness_lib.verbs import checkpoint, claim, finish, start, status
 from tests.machines.world import World
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import sh
 
 Counted = dict[str, int]
 
@@ -138,7 +138,7 @@ def test_a_checkpoint_reads_the_work_tree_once(world: World, monkeypatch: pytest
 
     start.answer(ctx, Namespace(), None)  # type: ignore[arg-type]
     claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0), None)  # type: ignore[arg-type]
-    put(one.top / "new", "half\n")
+    one.put("new", "half\n")
     monkeypatch.setattr(snapshot, "taken", counting)
     checkpoint.answer(ctx, Namespace(step="1/2", text="half", id=None), None)  # type: ignore[arg-type]
 

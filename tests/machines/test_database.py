@@ -52,7 +52,7 @@ print(*(name for name in sys.modules if name.startswith(("psycopg", "harness_lib
 def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")
     theirs = one.add("Theirs", "test -f theirs")
-    put(two.top / "theirs", "done\n")
+    two.put("theirs", "done\n")
     refused = two("validate", theirs)
     assert refused.code == 8
     assert "have not been trusted" in refused.err
@@ -118,7 +118,7 @@ def test_a_late_worker_changes_nothing(world: World) -> None:
     task = one.add("Work", "test -f done")
     world.trust()
     one.ok("claim", task, **first)
-    put(one.top / "done", "late\n")
+    one.put("done", "late\n")
     until("the end of the lease", lambda: two("claim", **second).code == 0)
     assert two.context("looks").store.ask().tasks([task])[0].claimed_by == "second"
 
@@ -472,7 +472,7 @@ def test_without_its_mirror_a_project_is_found_by_its_link(world: World) -> None
     for argv in (("status",), ("start",)):
         (two.top / "harness-tasks.json").unlink(missing_ok=True)
         assert two(*argv).code == 0
-        assert task in (two.top / "harness-tasks.json").read_text()
+        assert task in two.read("harness-tasks.json")
 
 
 def test_the_way_there_and_back(world: World) -> None:

@@ -132,12 +132,12 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
 
     assert (refused.code, "main is protected" in refused.text) == (7, True)
     assert "harness finish --merge pull-request" in refused.text
-    assert (one.top / "a").read_text() == "done\n"
+    assert one.read("a") == "done\n"
     assert one.statuses_now[tasks[0]] == "in_progress"
     said = one.ok("finish", *proposing(world))
     assert "waits until origin/main has it (https://host.example/pull/7)" in said["message"]
-    assert sh(one.top, "rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
-    assert sh(one.top, "status", "--porcelain") == ""
+    assert one.sh("rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
+    assert one.sh("status", "--porcelain") == ""
     one.works("b")
     one.ok("finish", *proposing(world))
     assert (world.place / "asked").read_text() == "harness/main: Make a\n"
@@ -157,11 +157,11 @@ def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None
     world.trust()
     for machine, name, typed in ((one, "a", ("--merge", "branch")), (two, "b", ())):
         if not typed:
-            put(machine.top / "harness.toml", '[run]\nmerge = "branch"\n')
+            machine.put("harness.toml", '[run]\nmerge = "branch"\n')
         machine.works(name)
         said = machine.ok("finish", *typed)
         assert "is completed" in said["message"], said
-        assert sh(machine.top, "rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
+        assert machine.sh("rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
         assert not (machine.top / name).exists()
     assert set(one.statuses_now.values()) == {"completed"}
     assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a", "b").split() == ["a", "b"]
@@ -400,18 +400,18 @@ def test_accepted_work_goes_to_the_branch_of_its_run_or_nowhere(world: World) ->
     one, two = world.machine("one"), world.machine("two")
     tasks = [one.file_task("a"), one.file_task("b")]
     world.trust()
-    sh(one.top, "switch", "-q", "release")
+    one.sh("switch", "-q", "release")
     one.ends(9, "--review")
-    sh(one.top, "switch", "-q", "main")
+    one.sh("switch", "-q", "main")
 
     said = one.ok("accept", tasks[0], HARNESS_TRUST="1")["message"]
     assert "It is on release, the branch of its run." in said
     refused = two("accept", tasks[1], "--json", HARNESS_TRUST="1")
     assert (refused.code, refused.json["error"]["hint"]) == (8, "Go there first: git switch release")
     assert two.statuses_now == {tasks[0]: "completed", tasks[1]: "pending"}
-    sh(two.top, "switch", "-q", "--no-track", "-c", "release", "origin/release")
+    two.sh("switch", "-q", "--no-track", "-c", "release", "origin/release")
     hint = two("accept", tasks[1], "--json", HARNESS_TRUST="1").json["error"]["hint"]
-    sh(two.top, *hint.removeprefix("Say that yours does: git ").split())
+    two.sh(*hint.removeprefix("Say that yours does: git ").split())
     two.ok("accept", tasks[1], HARNESS_TRUST="1")
 
     assert world.log() == ["Begin"]

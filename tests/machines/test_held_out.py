@@ -43,7 +43,7 @@ def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, 
     named = two("claim", held)
     assert (named.code, ELSEWHERE in named.err) == (2, True)
     assert two.ok("claim")["task"]["id"] == other
-    put(two.top / "b", "done\n")
+    two.put("b", "done\n")
     two.ok("finish")
     left = two("claim", "--json")
 

@@ -59,7 +59,7 @@ def test_what_was_said_of_leaving_stays_when_a_machine_joins_again(world: World)
     said = two.ok("store", "join", world.url, "--list", world.name)
 
     assert "unfinished work stays here" in said["message"]
-    assert sh(two.top, "config", "harness.maxSnapshot") == "7"
+    assert two.sh("config", "harness.maxSnapshot") == "7"
 
 
 def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
@@ -68,7 +68,7 @@ def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
     task = one.add("Make a large file", "test -s large")
     world.trust()
     one.works()
-    sh(one.top, "-c", "alias.make=!head -c 1100000 /dev/urandom > large", "make")
+    one.sh("-c", "alias.make=!head -c 1100000 /dev/urandom > large", "make")
 
     said = one("checkpoint", "1/2", "half of it")
 
@@ -84,7 +84,7 @@ def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
     world.trust()
     sh(world.remote, "config", "receive.maxInputSize", "100000")
     one.works()
-    sh(one.top, "-c", "alias.make=!head -c 300000 /dev/urandom > large", "make")
+    one.sh("-c", "alias.make=!head -c 300000 /dev/urandom > large", "make")
     content = (one.top / "large").read_bytes()
 
     assert "is on this machine only: " in one("checkpoint", "1/2", "half of it").err
@@ -116,7 +116,7 @@ def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_nex
     assert world.refs("rescue") == ["task-001/1-1"]
     kept = sh(world.remote, "for-each-ref", "--format=%(refname)", f"refs/harness/{world.name}/rescue")
     assert sh(world.remote, "show", f"{kept}:b") == "b"
-    assert sh(one.top, "for-each-ref", f"refs/harness/there/{world.name}/unsent") == ""
+    assert one.sh("for-each-ref", f"refs/harness/there/{world.name}/unsent") == ""
 
 
 @pytest.mark.release
@@ -250,6 +250,6 @@ def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) 
     three = world.machine("three", "--target-remote", "upstream")
     assert "fork" not in three.joined
     assert "finished work, to upstream/main" in three.joined
-    sh(three.top, "fetch", "-q", "--depth", "1", f"file://{remote}", "main")
+    three.sh("fetch", "-q", "--depth", "1", f"file://{remote}", "main")
     said = three("store", "join", world.url, "--list", world.name)
     assert (said.code, "git fetch --unshallow" in said.text) == (7, True)

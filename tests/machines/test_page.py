@@ -31,7 +31,7 @@ def type_(machine: Machine, world: World, line: str) -> None:
     elif words[:2] == ["git", "clone"]:
         sh(machine.top.parent, "clone", "-q", str(world.remote), str(machine.top))
     else:
-        sh(machine.top, *words[1:])
+        machine.sh(*words[1:])
 
 
 def test_the_lines_lead_from_one_machine_to_three(world: World, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from harness_lib.attempts import worker_worktrees
 from tests import postgres
 from tests.machines.world import World
 from tests.runs.workshop import HURRIED
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import sh
 from tests.waiting import until
 
 LEASE = 3.0
@@ -34,7 +34,7 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     task = one.add("Make a file", "grep -q done half && grep -q done file && test ! -e z.pyc", do=do)
     world.trust()
     # A machine that died between the end of an attempt and the removal of its ref has left this.
-    sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/task-009/1")
+    one.sh("push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/task-009/1")
     one.dies_working(lambda: len(world.refs("wip")) == 2)
 
     two.ends(0)
@@ -103,7 +103,7 @@ def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(wo
     # Of what began elsewhere the next machine has nothing.
     sh(world.place / "seed", "commit", "-q", "--allow-empty", "-m", "By a person")
     sh(world.place / "seed", "push", "-q", str(world.remote), "main")
-    sh(three.top, "pull", "-q")
+    three.sh("pull", "-q")
     three.works()
     until("the second recovery", lambda: two.ok("recover") and two.statuses_now[task] == "pending")
     assert "three does not answer, and had pushed no work on it" in two.log_text
@@ -136,12 +136,12 @@ def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
 
 def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None:
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
-    put(one.top / "mine.txt", "of the user\n")
+    one.put("mine.txt", "of the user\n")
     task = one.add("Make a file", "grep -q done file", do="sh cat half > file")
     world.trust()
     one.works("half")
     one.ok("checkpoint", "1/2", "half of it")
-    put(one.top / "half", "done, and more\n")
+    one.put("half", "done, and more\n")
 
     two.ends(0)
 
@@ -153,7 +153,7 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
     assert "+done, and more" in one.ok("rescue", "show", "task-001/late-1")["message"]
     one.ok("rescue", "save", task)
     assert one("claim").code != 6
-    assert (one.top / "mine.txt").read_text() == "of the user\n"
+    assert one.read("mine.txt") == "of the user\n"
 
 
 def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> None:
@@ -231,15 +231,15 @@ def test_work_of_a_task_or_a_claim_that_a_backup_lacks_is_kept(world: World) -> 
     with postgres.set_back(world.url, world.name):
         late = one.file_task("late")
         for kind in ("ready", "wip"):
-            sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/{kind}/{late}/1")
-        sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/{task}/1")
+            one.sh("push", "-q", "origin", f"HEAD:refs/harness/{world.name}/{kind}/{late}/1")
+        one.sh("push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/{task}/1")
 
     said = one.ok("store", "check", "--repair", HARNESS_TRUST="1")
     one.ends(0)
 
     assert "unmerged work of claims that the list does not know (3 refs)" in " ".join(said["warnings"])
-    assert sh(one.top, "for-each-ref", f"refs/harness/rescue/{task}/so-far-1")
-    kept = sh(one.top, "for-each-ref", "--format=%(refname)", f"refs/harness/rescue/{late}").split()
+    assert one.sh("for-each-ref", f"refs/harness/rescue/{task}/so-far-1")
+    kept = one.sh("for-each-ref", "--format=%(refname)", f"refs/harness/rescue/{late}").split()
     assert kept == [f"refs/harness/rescue/{late}/{name}" for name in ("checked-1", "so-far-1")]
     assert one.file_task("other") != late
 
@@ -304,10 +304,10 @@ def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: W
     task = one.file_task("a")
     world.trust()
     half = worker_worktrees.home(one.context()) / "run-dead" / "1"
-    sh(one.top, "worktree", "add", "-q", "--detach", str(half))
+    one.sh("worktree", "add", "-q", "--detach", str(half))
     # Git writes this first, and is killed before the rest.
-    put(one.top / ".git" / "worktrees" / "1" / "HEAD", f"{'0' * 40}\n")
-    put(one.top / ".git" / "worktrees" / "1" / "locked", "initializing\n")
+    one.put(".git/worktrees/1/HEAD", f"{'0' * 40}\n")
+    one.put(".git/worktrees/1/locked", "initializing\n")
 
     one.ends(0)
 
@@ -323,7 +323,7 @@ def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> No
     asleep, awake = world.place / "asleep", world.place / "awake"
     # After git has seen where the branch is, and before it says what is to change.
     hook = f"#!/bin/sh\ntouch '{asleep}'; while [ ! -e '{awake}' ]; do sleep 0.05; done\n"
-    put(one.top / ".git" / "hooks" / "pre-push", hook, executable=True)
+    one.put(".git/hooks/pre-push", hook, executable=True)
     late = one.start()
     until("the push", asleep.exists)
     held = world.stop_at("pre-receive", MAIN)

@@ -148,7 +148,7 @@ def test_a_run_waits_for_work_elsewhere_that_may_free_what_is_trusted_here(world
     until("the run", lambda: len(two.context("looks").store.ask().sessions()) > 1)
     assert one.runs[-1].poll() is None
 
-    put(two.top / "a", "done\n")
+    two.put("a", "done\n")
     two.ok("finish")
 
     assert one.runs[-1].wait(timeout=PATIENCE) == 8, one.printed

@@ -55,9 +55,9 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
     one = world.machine("one")
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
     prefix = f"refs/harness/{world.name}/rescue/task-009"
-    old = sh(one.top, "commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
-    new = sh(one.top, "commit-tree", "-m", "new", "HEAD^{tree}")
-    sh(one.top, "push", "-q", "origin", f"{old}:{prefix}/1-1", f"{new}:{prefix}/2-2")
+    old = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    new = one.sh("commit-tree", "-m", "new", "HEAD^{tree}")
+    one.sh("push", "-q", "origin", f"{old}:{prefix}/1-1", f"{new}:{prefix}/2-2")
 
     said = one("store", "check")
     assert (said.code, "1 ref of rescued work in the remote, older than 30 days" in said.text) == (
@@ -68,7 +68,7 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
 
     assert world.refs("rescue") == ["task-009/2-2"]
     assert f"dropped {prefix}/1-1 {old}" in one.log_text
-    assert sh(one.top, "rev-parse", "refs/harness/rescue/task-009/1-1") == old
+    assert one.sh("rev-parse", "refs/harness/rescue/task-009/1-1") == old
 
 
 def test_the_clock_of_a_machine_makes_no_rescued_work_old(world: World) -> None:
@@ -77,8 +77,8 @@ def test_the_clock_of_a_machine_makes_no_rescued_work_old(world: World) -> None:
     world.trust()
     one.ends(0)
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
-    kept = sh(one.top, "commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
-    sh(one.top, "push", "-q", "origin", f"{kept}:refs/harness/{world.name}/rescue/{task}/1-1")
+    kept = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    one.sh("push", "-q", "origin", f"{kept}:refs/harness/{world.name}/rescue/{task}/1-1")
 
     one.ok("store", "check", "--repair", HARNESS_TRUST="1")
 
@@ -91,8 +91,8 @@ def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
     one = world.machine("one")
     task = one.file_task("a")
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
-    old = sh(one.top, "commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
-    sh(one.top, "push", "-q", "origin", f"{old}:refs/harness/{world.name}/rescue/{task}/1-1")
+    old = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    one.sh("push", "-q", "origin", f"{old}:refs/harness/{world.name}/rescue/{task}/1-1")
     bring_all = snapshots.bring_all
 
     def during(ctx: Context) -> Answer:
@@ -110,13 +110,13 @@ def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
 def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World) -> None:
     """What the remote has forgotten may be nowhere else."""
     one = world.machine("one")
-    sh(one.top, "push", "-q", "origin", "HEAD:refs/heads/gone")
-    sh(one.top, "fetch", "-q")
+    one.sh("push", "-q", "origin", "HEAD:refs/heads/gone")
+    one.sh("fetch", "-q")
     sh(world.remote, "branch", "-D", "gone")
 
     one.ok("store", "check")
 
-    assert sh(one.top, "rev-parse", "origin/gone") == sh(one.top, "rev-parse", "HEAD")
+    assert one.sh("rev-parse", "origin/gone") == one.sh("rev-parse", "HEAD")
 
 
 def test_too_many_refs_are_named(world: World) -> None:
@@ -147,7 +147,7 @@ def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> Non
     assert [run.wait() for run in runs] == [0, 0], one.printed + two.printed
     world.each_once(*tasks)
     # None of them has come along.
-    assert sh(one.top, "tag") == ""
+    assert one.sh("tag") == ""
 
 
 def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_one(world: World) -> None:
@@ -164,7 +164,7 @@ def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_
     said = one("finish")
 
     assert (said.code, "removed and made again" in said.text) == (7, True)
-    assert (one.top / "a").read_text() == "done\n"
+    assert one.read("a") == "done\n"
     assert (world.log(), two.statuses_now) == (["Begin"], {again: "pending"})
     assert again == task
 
@@ -183,7 +183,7 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
     assert two.ok("beat", **name)["message"] == "No active lease to renew."
     assert one.ok("beat", **name)["message"] == f"renewed: {task}"
 
-    put(one.top / "a", "done\n")
+    one.put("a", "done\n")
     one.ok("finish", **name)
     world.each_once(task)
 
@@ -275,12 +275,12 @@ def test_a_remote_that_makes_each_commit_anew_loses_nothing_and_leaves_no_branch
     world.each_once(*tasks)
     (parted,) = [each for each in one.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
     assert "main has commits of its own" in parted["what"]
-    sh(one.top, *parted["commands"][0].split()[1:])
+    one.sh(*parted["commands"][0].split()[1:])
     assert "harness/main" not in str(one.ok("report")["report"]["decisions"])
     for machine in (one, two):
         machine.ok("store", "check")
-        sh(machine.top, "fetch", "-q")
-        assert sh(machine.top, "branch", "--format=%(refname:short)").splitlines() == ["harness/main", "main"]
+        machine.sh("fetch", "-q")
+        assert machine.sh("branch", "--format=%(refname:short)").splitlines() == ["harness/main", "main"]
 
 
 SQUASHED = """\

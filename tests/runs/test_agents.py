@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib.state import schema
 from tests.runs.workshop import HURRIED, Workshop
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import put
 
 DEAR = json.dumps({"cost_usd": 1.5})
 LIMIT = "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)"
@@ -58,7 +58,7 @@ def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Wo
     for task, (_, blame) in zip(failed, stopped.values(), strict=True):
         assert blame in task["error_log"][0], task["title"]
     assert "pauses" not in said.stdout
-    assert sh(workshop.top, "show", "refs/harness/rescue/task-002/1:g") == "x"
+    assert workshop.sh("show", "refs/harness/rescue/task-002/1:g") == "x"
     workshop.nothing_is_left_over()
 
 
@@ -99,7 +99,7 @@ def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Work
     assert said.stdout.count("pauses, goes on at") == len(said_first)
     assert "529 overloaded" in said.stdout
     assert workshop.task("task-001")["attempts"] == 0
-    assert (workshop.top / "f").read_text().split() == ["half", "half", "done"]
+    assert workshop.read("f").split() == ["half", "half", "done"]
     assert "every check runs once more" in said.stdout
     assert "run=done cost_usd=1.50" in workshop.harness("log").stdout
 
@@ -215,8 +215,8 @@ def test_a_program_that_all_checks_lack_costs_one_agent_and_is_one_entry_until_i
 
 def test_a_program_that_belongs_in_the_work_tree_is_left_for_an_agent_to_make(workshop: Workshop) -> None:
     """Git ignores it, so another agent's work did not bring it."""
-    put(workshop.top / ".gitignore", ".tools\n")
-    commit_all(workshop.top, "Ignore tools")
+    workshop.put(".gitignore", ".tools\n")
+    workshop.commits("Ignore tools")
     workshop.add("Needs it", ".tools/test one", do="write one 1")
     made = "sh mkdir .tools ;; sh echo 'test -f two' > .tools/test ;; sh chmod +x .tools/test ;; write two 2"
     workshop.add("Makes it", ".tools/test two", do=made)
@@ -255,7 +255,7 @@ def test_agents_end_as_they_like_and_the_check_decides(workshop: Workshop, tmp_p
     }
     assert (workshop.task(idle)["attempts"], workshop.task(again)["attempts"]) == (2, 0)
     assert "Missing validation.command" in workshop.task(unjudged)["halt"]
-    assert (workshop.top / "README.md").read_text() == "hello\n"
+    assert workshop.read("README.md") == "hello\n"
     workshop.nothing_is_left_over()
 
 
@@ -276,8 +276,8 @@ def test_an_agent_may_tell_the_next_one_something_and_cannot_end_its_task(worksh
 
     said = workshop.ends(0, "--longest", "90", "--silence", "1", "--task-cost", "2", "--max-cost", "5")
 
-    assert (workshop.top / "codes").read_text().split() == ["0", "0", *["2"] * len(REFUSED)]
-    answers = (workshop.top / "said").read_text()
+    assert workshop.read("codes").split() == ["0", "0", *["2"] * len(REFUSED)]
+    answers = workshop.read("said")
     assert answers.count("End your turn") == len(REFUSED)
     assert all(f"harness {verb} is not available inside" in answers for verb in REFUSED)
     task = workshop.task(one)
@@ -285,7 +285,7 @@ def test_an_agent_may_tell_the_next_one_something_and_cannot_end_its_task(worksh
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
     assert workshop.state["session_count"] == 1
     assert "has died" not in said.stdout
-    brief = (workshop.top / ".harness/logs/task-001/1-agent-1.brief.md").read_text()
+    brief = workshop.read(".harness/logs/task-001/1-agent-1.brief.md")
     assert "You are stopped after 90 minutes, and after 60 seconds without a word" in brief
     assert "This task may use: cost $2.00." in brief
     assert "  check (max 300 s): " in brief

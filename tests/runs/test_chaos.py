@@ -19,7 +19,6 @@ import pytest
 from harness_lib.errors import Exit
 from harness_lib.system.processes import process
 from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import commit_all, put, sh
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 TASKS = int(os.environ.get("CHAOS_TASKS", "7"))
@@ -59,7 +58,7 @@ def _victim(chance: random.Random, run: int) -> int | None:
 
 def _person_commits(workshop: Workshop, number: int) -> None:
     """Commit a file to main, as often as git says that it is busy or that the file is no longer staged."""
-    put(workshop.top / f"person{number}", f"person{number}\n")
+    workshop.put(f"person{number}", f"person{number}\n")
     words = ["commit", "-q", "-m", f"Of the user: {number}", "--", f"person{number}"]
 
     def done() -> bool:
@@ -70,15 +69,15 @@ def _person_commits(workshop: Workshop, number: int) -> None:
 
 
 def _of_person(workshop: Workshop) -> list[str]:
-    return sorted(sh(workshop.top, "log", "--format=%s", "--grep=^Of the user", "main").splitlines())
+    return sorted(workshop.sh("log", "--format=%s", "--grep=^Of the user", "main").splitlines())
 
 
 @pytest.mark.timeout(60 + 20 * KILLS + 10 * TASKS)
 def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None:
     chance = random.Random(SEED)
     for number in range(2):
-        put(workshop.top / f"shared{number}", "begin\n")
-    commit_all(workshop.top, "Shared files")
+        workshop.put(f"shared{number}", "begin\n")
+    workshop.commits("Shared files")
     workshop.ok("edit", "--max-sessions", "0")
     workshop.fill(_plan(chance))
 
@@ -117,7 +116,7 @@ def _nothing_that_no_task_made(workshop: Workshop, commits: int) -> None:
     expected = {f"line{number}" for number in range(1, TASKS + 1)} | {"begin", "hello", "*.pyc"}
     expected |= {f"person{number}" for number in range(1, commits + 1)}
     wrong = {f"wrong{number}" for number in range(1, TASKS + 1)}
-    for name in sh(workshop.top, "ls-files").splitlines():
+    for name in workshop.sh("ls-files").splitlines():
         lines = set(Path(workshop.top, name).read_text().split())
         # What a failed attempt wrote is taken back, unless its check let it pass beside the right line.
         assert lines - wrong <= expected, (name, lines)

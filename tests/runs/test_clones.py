@@ -97,9 +97,9 @@ def test_whatever_an_agent_does_with_git_stays_its_own(shared: Workshop, tmp_pat
     assert [task["attempts"] for task in shared.state["tasks"]] == [0, 0], said.stdout
     after = _files(shared.top / ".git")
     assert {name for name in {*before, *after} if before.get(name) != after.get(name)} <= MERGED
-    assert sh(shared.top, "show", "main:f", "main:g", "main:after").split() == ["done"] * 3
+    assert shared.sh("show", "main:f", "main:g", "main:after").split() == ["done"] * 3
     assert [path.name for path in tmp_path.glob("ran*")] == []
-    assert sh(shared.top, "fsck", "--strict", "--no-dangling") == ""
+    assert shared.sh("fsck", "--strict", "--no-dangling") == ""
     shared.done_is_done()
     assert list((shared.home / "worktrees").glob("*")) == []
 
@@ -116,16 +116,16 @@ def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(share
 
     said = shared.ends(0)
 
-    assert sh(shared.top, "log", "--format=%an %s", "-2", "main").splitlines() == [
+    assert shared.sh("log", "--format=%an %s", "-2", "main").splitlines() == [
         "Agent second of mine",
         "Agent first of mine",
     ]
-    kept = sh(shared.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+    kept = shared.sh("for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
     assert kept == [
         "refs/harness/rescue/task-001/1-refs-heads-aside",
         "refs/harness/rescue/task-001/1-refs-stash",
     ]
-    assert sh(shared.top, "show", f"{kept[0]}:aside", f"{kept[1]}:g").split() == ["a", "left"]
+    assert shared.sh("show", f"{kept[0]}:aside", f"{kept[1]}:g").split() == ["a", "left"]
     assert "harness rescue show task-001/1-refs-heads-aside" in said.stdout
     assert shared.harness("rescue", "show", "task-001/1-refs-heads-aside").returncode == 0
 
@@ -168,8 +168,8 @@ def test_objects_are_copied_from_where_an_agent_borrowed_them(shared: Workshop, 
     shared.ends(0)
 
     subprocess.run(["rm", "-rf", str(other)], check=True)
-    assert sh(shared.top, "log", "-1", "--format=%s", "main") == "borrowed"
-    assert sh(shared.top, "fsck", "--strict", "--no-dangling") == ""
+    assert shared.sh("log", "-1", "--format=%s", "main") == "borrowed"
+    assert shared.sh("fsck", "--strict", "--no-dangling") == ""
 
 
 def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared: Workshop) -> None:
@@ -184,7 +184,7 @@ def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared
     said = shared.ends(0)
 
     assert "only its files are" in said.stdout
-    assert "forged" not in sh(shared.top, "log", "--all", "--format=%s")
+    assert "forged" not in shared.sh("log", "--all", "--format=%s")
     shared.done_is_done()
 
 
@@ -223,8 +223,8 @@ def test_what_a_worker_began_with_outlives_what_the_user_does(shared: Workshop, 
 
 def test_a_clone_has_what_work_needs_and_no_secret(shared: Workshop, tmp_path: Path) -> None:
     for key, value in (("user.name", "Me"), ("core.autocrlf", "input"), ("filter.up.clean", "tr a-z A-Z")):
-        sh(shared.top, "config", key, value)
-    sh(shared.top, "config", "http.extraheader", "Authorization: secret")
+        shared.sh("config", key, value)
+    shared.sh("config", "http.extraheader", "Authorization: secret")
     seen = tmp_path / "seen"
     look = " ".join(
         f"(echo ':{ask}'; {ask}) >> {seen};"
@@ -277,12 +277,12 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     (Path((top / ".git").read_text().split()[1]) / "locked").unlink()
     sh(top, "switch", "-q", "-c", "an-agents")
     subprocess.run(["sh", "-c", commit], cwd=top, check=True)
-    sh(shared.top, "update-ref", "refs/harness/seen/heads/main", "main")
+    shared.sh("update-ref", "refs/harness/seen/heads/main", "main")
 
     shared.ends(0)
 
-    assert sh(shared.top, "show", "main:f").split() == ["one", "two"]
-    assert sh(shared.top, "for-each-ref", "refs/harness/seen") == ""
+    assert shared.sh("show", "main:f").split() == ["one", "two"]
+    assert shared.sh("for-each-ref", "refs/harness/seen") == ""
     assert list((shared.home / "worktrees").glob("*")) == []
     shared.done_is_done()
 
@@ -299,7 +299,7 @@ def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shar
     shutil.rmtree(shared.home / "worktrees")
     shared.file_task("f")
     shared.ends(0)
-    assert len(sh(shared.top, "worktree", "list").splitlines()) == 1
+    assert len(shared.sh("worktree", "list").splitlines()) == 1
 
 
 @pytest.mark.parametrize("left", ["nothing", *for_release("a half")])
@@ -309,21 +309,21 @@ def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
     """Git locks a work tree that it is making, under a reason in the language of the user."""
     ctx = shared.context()
     place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
-    sh(shared.top, "worktree", "add", "-q", "--detach", str(place))
-    put(shared.top / ".git" / "worktrees" / "1" / "locked", "initialisiere")
+    shared.sh("worktree", "add", "-q", "--detach", str(place))
+    shared.put(".git/worktrees/1/locked", "initialisiere")
     if left == "nothing":
         shutil.rmtree(place)
     else:
         (place / "README.md").unlink()
     mine = shared.home / "mine"
-    sh(shared.top, "worktree", "add", "-q", "--detach", str(mine))
-    put(shared.top / ".git" / "worktrees" / "mine" / "locked", "on a disk that is not plugged in")
+    shared.sh("worktree", "add", "-q", "--detach", str(mine))
+    shared.put(".git/worktrees/mine/locked", "on a disk that is not plugged in")
     shutil.rmtree(mine)
 
     git, new, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
     assert (new, (git.top / "README.md").exists()) == (True, True)
-    assert str(mine) in sh(shared.top, "worktree", "list")
+    assert str(mine) in shared.sh("worktree", "list")
 
 
 def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> None:
@@ -332,7 +332,7 @@ def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> N
         ctx = shared.context()
         place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
         worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
-        commit_all(shared.top, "Large", {"large": os.urandom(100_000)})
+        shared.commits("Large", {"large": os.urandom(100_000)})
         filler = fill(shared.home / "worktrees")
         with pytest.raises(AwayError):
             worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
@@ -354,7 +354,7 @@ def test_only_a_work_tree_that_was_found_clean_is_known_to_have_no_changes(
     clean = worker_worktrees.checkout_clean(ctx, place, commit)
     put(place / "left.txt", "by an agent that was killed\n")
     cleaned = worker_worktrees.checkout_clean(ctx, place, commit)
-    commit_all(shared.top, "More", {"more": b"more"})
+    shared.commits("More", {"more": b"more"})
     moved = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
     assert (made.settings, cleaned.settings, moved.settings) == (None, None, None)

@@ -18,7 +18,6 @@ from harness_lib.system.clock import SYSTEM
 from harness_lib.task import State, Task, Validation
 from tests.attempts.rechecking import context, done
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
 
@@ -52,7 +51,7 @@ def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one
 def test_what_broke_a_red_task_is_found_in_work_that_waits_beside_the_branch(workshop: Workshop) -> None:
     workshop.add("One", "grep -q good f", do="sh echo good > f")
     workshop.add("Two", "test -f f", "--depends-on", "task-001", do="sh echo bad > f")
-    put(workshop.top / "README.md", "the user is writing\n")
+    workshop.put("README.md", "the user is writing\n")
 
     said = workshop.run("--final-check", "all", "--max-tasks", "2")
 

@@ -12,13 +12,13 @@ import pytest
 
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import put
 
 
 def _first(workshop: Workshop) -> str:
     """Commit a file that every agent finds; return the commit."""
-    commit_all(workshop.top, "First", {"first": "done\n"})
-    return sh(workshop.top, "rev-parse", "main")
+    workshop.commits("First", {"first": "done\n"})
+    return workshop.sh("rev-parse", "main")
 
 
 @pytest.mark.release
@@ -37,7 +37,7 @@ def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop)
     workshop.ends(0)
 
     assert (workshop.top / "first").exists()
-    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+    assert len(workshop.sh("worktree", "list").splitlines()) == 1
     workshop.done_is_done()
 
 
@@ -61,8 +61,8 @@ def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop:
         (blame,) = task["error_log"]
         assert "no longer has the commit " in blame
         rescue = f"refs/harness/rescue/{task['id']}/1"
-        assert sh(workshop.top, "show", f"{rescue}:f{number}") == "done"
-        assert "mine" in sh(workshop.top, "log", "--format=%s", rescue).splitlines()
+        assert workshop.sh("show", f"{rescue}:f{number}") == "done"
+        assert "mine" in workshop.sh("log", "--format=%s", rescue).splitlines()
     assert (workshop.top / "first").exists()
     assert workshop.git.is_ancestor(base, "refs/heads/main")
     workshop.done_is_done()
@@ -165,8 +165,8 @@ def test_an_agent_that_breaks_what_its_task_needs_stops_no_other(workshop: Works
     assert "space" not in said.stdout + said.stderr
     assert not [line for line in said.stdout.splitlines() if "rescue show /" in line], said.stdout
     aside = [path.read_text() for path in (workshop.home / "set-aside").rglob("a")]
-    refs = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
-    kept = [sh(workshop.top, "show", f"{ref}:a") for ref in refs]
+    refs = workshop.sh("for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
+    kept = [workshop.sh("show", f"{ref}:a") for ref in refs]
     assert "done" in "".join(aside + kept)
 
 
@@ -190,7 +190,7 @@ def test_the_user_who_switches_branches_in_their_checkout_meanwhile_stays_there(
     said = workshop.run()
 
     assert workshop.task("task-001")["status"] == "completed", said.stdout + said.stderr
-    assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/of-mine"
+    assert workshop.sh("symbolic-ref", "HEAD") == "refs/heads/of-mine"
 
 
 def test_a_large_file_is_not_committed_before_the_user_has_been_asked(workshop: Workshop) -> None:
@@ -217,11 +217,11 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
     assert run.wait() == 9, workshop.printed
     assert news.read_text().startswith("stopped ")
     assert "harness run" in news.read_text()
-    log = (workshop.top / "harness-progress.txt").read_text()
+    log = workshop.read("harness-progress.txt")
     assert "the terminal was closed" in log
     assert "harness run" in log
     workshop.ends(0)
-    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    assert workshop.read("f").split() == ["half", "done"]
     workshop.nothing_is_left_over()
 
 
@@ -229,15 +229,15 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
 
 
 def _side(workshop: Workshop, name: str, path: str) -> None:
-    sh(workshop.top, "checkout", "-q", "-b", name, "main")
-    commit_all(workshop.top, f"On {name}", {path: f"{name}\n"})
-    sh(workshop.top, "checkout", "-q", "main")
+    workshop.sh("checkout", "-q", "-b", name, "main")
+    workshop.commits(f"On {name}", {path: f"{name}\n"})
+    workshop.sh("checkout", "-q", "main")
 
 
 def test_what_an_agent_leaves_under_way_is_ended_and_conflicts_go_back_to_one(workshop: Workshop) -> None:
     _side(workshop, "clean", "clean.txt")
     _side(workshop, "side", "shared")
-    commit_all(workshop.top, "Ours", {"shared": "ours\n"})
+    workshop.commits("Ours", {"shared": "ours\n"})
     workshop.add("Merge", "test -e clean.txt", do="sh git merge -q --no-ff --no-commit clean")
     conflict = "sh ! grep -q '^<' shared || echo side > shared\nonce sh git merge -q side || echo left"
     workshop.add("Conflict", "grep -q side shared", do=conflict)
@@ -251,9 +251,9 @@ def test_what_an_agent_leaves_under_way_is_ended_and_conflicts_go_back_to_one(wo
     assert workshop.task("task-004")["status"] == "failed"
     assert "task-002 goes back" in said.stdout
     assert "Conflict marks still stand in 'shared'" in said.stdout
-    assert (workshop.top / "shared").read_text() == "side\n"
+    assert workshop.read("shared") == "side\n"
     merged = workshop.task("task-001")["completed_commit"]
-    assert sh(workshop.top, "rev-parse", "clean") in sh(workshop.top, "log", "-1", "--format=%P", merged)
+    assert workshop.sh("rev-parse", "clean") in workshop.sh("log", "-1", "--format=%P", merged)
     workshop.done_is_done()
 
 
@@ -294,7 +294,7 @@ def go(workshop: Workshop, here: Path, rounds: int) -> int:
 
 @pytest.mark.release
 def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Workshop, tmp_path: Path) -> None:
-    commit_all(workshop.top, "A fixture", {"fixture": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"})
+    workshop.commits("A fixture", {"fixture": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"})
 
     ended = go(workshop, tmp_path, rounds=2)
 
@@ -307,8 +307,8 @@ def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Worksho
     )
     assert "yours) stand in: shared" in brief
     assert "it is merged only when they are gone" in brief
-    assert sorted((workshop.top / "shared").read_text().split()) == ["line1", "line2"]
-    assert "<<<<<<< ours" in (workshop.top / "fixture").read_text()
+    assert sorted(workshop.read("shared").split()) == ["line1", "line2"]
+    assert "<<<<<<< ours" in workshop.read("fixture")
     workshop.all_is_well()
 
 
@@ -319,7 +319,7 @@ def test_marks_that_nobody_resolves_fail_the_attempt(workshop: Workshop, tmp_pat
     assert ended == 9, workshop.printed
     assert workshop.statuses() == {"task-001": "completed", "task-002": "failed"}
     assert "Conflict marks still stand in 'shared'" in workshop.task("task-002")["error_log"][0]
-    assert (workshop.top / "shared").read_text() == "line1\n"
+    assert workshop.read("shared") == "line1\n"
     workshop.failures_are_kept()
     workshop.nothing_is_left_over()
 
@@ -332,4 +332,4 @@ def test_a_fixture_with_marks_of_its_own_lands(workshop: Workshop) -> None:
     said = workshop.ends(0)
 
     assert "handed back" not in said.stdout
-    assert sh(workshop.top, "show", "main:fixture").startswith(f"<<<<<<< {name}")
+    assert workshop.sh("show", "main:fixture").startswith(f"<<<<<<< {name}")

@@ -12,19 +12,18 @@ from harness_lib.attempts import recheck
 from harness_lib.checks.protocol import Checked
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit_all, sh
 
 SECRET = "sh printf 'KEY=1\\n' > .env\nwrite f done"
 
 
 def committed(workshop: Workshop) -> list[str]:
-    return sh(workshop.top, "ls-tree", "-r", "--name-only", "main").splitlines()
+    return workshop.sh("ls-tree", "-r", "--name-only", "main").splitlines()
 
 
 def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
     """Each imports the same module: the byte code that differs would conflict."""
-    sh(workshop.top, "rm", "-q", ".gitignore")
-    commit_all(workshop.top, "Ignore nothing", {"package.json": "{}\n"})
+    workshop.sh("rm", "-q", ".gitignore")
+    workshop.commits("Ignore nothing", {"package.json": "{}\n"})
     for name in ("a", "b", "c"):
         made = (
             f"sh mkdir -p __pycache__ node_modules; echo {name} > __pycache__/m; echo {name} > node_modules/x"
@@ -48,36 +47,36 @@ def test_what_agents_write_into_files_of_harness_is_kept_and_in_no_commit(
     workshop: Workshop, commits: bool
 ) -> None:
     """Also where each work is checked on top of the others', and where git tracks these files."""
-    sh(workshop.top, "add", "-f", "harness-tasks.json")
-    commit_all(workshop.top, "Share the list", {"harness.toml": "[run]\njobs = 4\n"})
+    workshop.sh("add", "-f", "harness-tasks.json")
+    workshop.commits("Share the list", {"harness.toml": "[run]\njobs = 4\n"})
     for name in ("a", "b", "c"):
         wrote = f"sh mkdir .harness; echo {name} | tee {' '.join(OWN)}"
         commit = f"sh git add -A; git add -f {' '.join(OWN)}; git commit -qm {name}" if commits else "say x"
         workshop.add(name, f"grep -q done {name}", do=f"{wrote}\nwrite {name} done\n{commit}")
-    base = sh(workshop.top, "rev-parse", "HEAD")
+    base = workshop.sh("rev-parse", "HEAD")
 
     run = workshop.run("-j", "3")
 
     assert run.returncode == 0, run.stdout
-    changed = sh(workshop.top, "log", "--format=", "--name-only", f"{base}..main").split()
+    changed = workshop.sh("log", "--format=", "--name-only", f"{base}..main").split()
     assert sorted(changed) == ["a", "b", "c"]
     for number, name in enumerate("abc", 1):
         for own in OWN:
-            assert sh(workshop.top, "show", f"refs/harness/rescue/task-00{number}/1-own:{own}") == name
+            assert workshop.sh("show", f"refs/harness/rescue/task-00{number}/1-own:{own}") == name
         (said,) = workshop.task(f"task-00{number}")["look_at"]
         assert "'harness-init.sh'" in said
         assert f"harness rescue show task-00{number}/1-own" in said
-    assert (workshop.top / "harness.toml").read_text() == "[run]\njobs = 4\n"
+    assert workshop.read("harness.toml") == "[run]\njobs = 4\n"
 
 
 def test_a_branch_of_the_user_that_an_agent_merges_stays_as_it_is(workshop: Workshop) -> None:
     """Its settings count, and are not named; those that the agent adds in a commit of its own do not."""
-    commit_all(workshop.top, "Settings", {"harness.toml": "[run]\njobs = 4\n"})
-    sh(workshop.top, "checkout", "-q", "-b", "side")
-    commit_all(workshop.top, "Narrow", {"harness.toml": "[run]\njobs = 3\n"})
-    sh(workshop.top, "checkout", "-q", "-b", "later")
-    commit_all(workshop.top, "Narrower", {"harness.toml": "[run]\njobs = 2\n"})
-    sh(workshop.top, "checkout", "-q", "main")
+    workshop.commits("Settings", {"harness.toml": "[run]\njobs = 4\n"})
+    workshop.sh("checkout", "-q", "-b", "side")
+    workshop.commits("Narrow", {"harness.toml": "[run]\njobs = 3\n"})
+    workshop.sh("checkout", "-q", "-b", "later")
+    workshop.commits("Narrower", {"harness.toml": "[run]\njobs = 2\n"})
+    workshop.sh("checkout", "-q", "main")
     commit = "sh echo 'jobs = 9' > harness.toml; git add -A; git commit -qm own"
     workshop.add("Merge", "grep -q done f", do=f"sh git merge -q --no-ff side -m x\nwrite f done\n{commit}")
     workshop.add("Merge alone", "grep -q done g", do="sh git merge -q --no-ff later -m x\nwrite g done")
@@ -86,8 +85,8 @@ def test_a_branch_of_the_user_that_an_agent_merges_stays_as_it_is(workshop: Work
 
     first, second = workshop.task("task-001"), workshop.task("task-002")
     for task, jobs in ((first, 3), (second, 2)):
-        assert sh(workshop.top, "show", f"{task['completed_commit']}:harness.toml") == f"[run]\njobs = {jobs}"
-    assert {"side", "later"} <= set(sh(workshop.top, "branch", "--merged", "main").split())
+        assert workshop.sh("show", f"{task['completed_commit']}:harness.toml") == f"[run]\njobs = {jobs}"
+    assert {"side", "later"} <= set(workshop.sh("branch", "--merged", "main").split())
     assert ("look_at" in first, "look_at" in second) == (True, False)
 
 
@@ -133,7 +132,7 @@ def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop
 
 def _no_longer_fits(workshop: Workshop) -> None:
     """Accept work where the user was faster: it goes to an agent again, with the reason."""
-    commit_all(workshop.top, "By hand", {"h/x": "the user was faster\n"})
+    workshop.commits("By hand", {"h/x": "the user was faster\n"})
     said = workshop("accept", "task-003", "--path", "h/.env")
     assert said.code == 1, said.text
     assert "Conflict marks still stand in 'h/x'" in said.out
@@ -233,11 +232,11 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     second = workshop.file_task("b", "--depends-on", first)
     third = workshop.file_task("c")
     nothing = workshop.add("Nothing", "true")
-    before = sh(workshop.top, "rev-parse", "main")
+    before = workshop.sh("rev-parse", "main")
 
     said = workshop.ends(9, "--review")
 
-    assert sh(workshop.top, "rev-parse", "main") == before
+    assert workshop.sh("rev-parse", "main") == before
     assert f"harness accept {first}   or: harness return {first} " in said.stdout
     shown = [line for line in said.stdout.splitlines() if f"harness rescue show {first}" in line]
     assert [re.split("  +", line.strip())[1:] for line in shown[-1:]] == [
@@ -250,11 +249,11 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
 
     assert "is completed (commit" in workshop.ok("accept", first)["message"]
     workshop.ok("return", third, "write it twice")
-    assert (workshop.top / "a").read_text() == "done\n"
+    assert workshop.read("a") == "done\n"
 
     workshop.ends(9, "--review", agent='grep -q "write it twice" && echo done >> c || echo done > b')
 
-    assert sh(workshop.top, "show", workshop.task(third)["handback"]["rescue"] + ":c") == "done\ndone"
+    assert workshop.sh("show", workshop.task(third)["handback"]["rescue"] + ":c") == "done\ndone"
     for task in (second, third):
         workshop.ok("accept", task)
     assert set(workshop.statuses().values()) == {"completed"}
@@ -265,21 +264,21 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
 @pytest.mark.parametrize("merge", ["local", *for_release("branch")])
 def test_accepted_work_goes_to_the_branch_of_its_run(workshop: Workshop, merge: str) -> None:
     """The user has another one checked out by then; where that of the run is gone, it goes there."""
-    sh(workshop.top, "branch", "other")
+    workshop.sh("branch", "other")
     into = "other" if merge == "local" else "harness/other"
     tasks = [workshop.file_task(name) for name in "ab"]
     workshop.ends(9, "--review", "--target", "other", "--merge", merge)
-    before = sh(workshop.top, "rev-parse", "main")
+    before = workshop.sh("rev-parse", "main")
 
     said = workshop.ok("accept", tasks[0])["message"]
 
     assert said.endswith(f"It is on {into}, the branch of its run.")
-    assert sh(workshop.top, "show", f"{into}:a") == "done"
-    assert sh(workshop.top, "rev-parse", "main") == before
+    assert workshop.sh("show", f"{into}:a") == "done"
+    assert workshop.sh("rev-parse", "main") == before
     for name in {"other", into}:
-        sh(workshop.top, "branch", "-m", name, f"{name}-renamed")
+        workshop.sh("branch", "-m", name, f"{name}-renamed")
     assert "It is on" not in workshop.ok("accept", tasks[1])["message"]
-    assert sh(workshop.top, "show", f"{'main' if merge == 'local' else 'harness/main'}:b") == "done"
+    assert workshop.sh("show", f"{'main' if merge == 'local' else 'harness/main'}:b") == "done"
 
 
 # -- a run believes what was proven; what somebody has written into the list is checked where work is merged
@@ -307,8 +306,8 @@ def test_a_run_does_the_work_of_a_list_in_which_all_was_said_to_be_done(workshop
     workshop.ends(0)
 
     workshop.done_is_done()
-    assert (workshop.top / "one").read_text().startswith("done")
-    log = (workshop.top / "harness-progress.txt").read_text()
+    assert workshop.read("one").startswith("done")
+    log = workshop.read("harness-progress.txt")
     assert "WARN [task-003] an external edit says" in log
     assert "its check passes: true" in log
     workshop.nothing_is_left_over()
@@ -332,7 +331,7 @@ def test_an_agent_of_a_run_that_writes_completed_into_the_list_has_done_nothing(
 
 
 def _with_scripts(workshop: Workshop) -> None:
-    commit_all(workshop.top, "Checks", {"check.sh": "grep -q done f\n", "later.sh": "grep -q done later\n"})
+    workshop.commits("Checks", {"check.sh": "grep -q done f\n", "later.sh": "grep -q done later\n"})
 
 
 def test_whoever_changes_the_judge_is_sent_back_once_then_waits(workshop: Workshop, tmp_path: Path) -> None:
@@ -352,13 +351,13 @@ def test_whoever_changes_the_judge_is_sent_back_once_then_waits(workshop: Worksh
     assert "harness accept task-002 --path later.sh   or: harness return task-002 " in held[1]
     assert workshop.statuses()["task-004"] == "completed"
     assert [workshop.task(f"task-00{n}")["attempts"] for n in (1, 2, 3)] == [0, 0, 0]
-    assert sh(workshop.top, "show", "main:later.sh") == "grep -q done later"
+    assert workshop.sh("show", "main:later.sh") == "grep -q done later"
     workshop.nothing_is_left_over()
 
     workshop.ok("accept", "task-001", "--path", "check.sh")
 
     assert workshop.statuses()["task-001"] == "completed"
-    assert sh(workshop.top, "show", "main:check.sh") == "true"
+    assert workshop.sh("show", "main:check.sh") == "true"
 
 
 def test_what_passed_before_any_work_is_told_from_what_was_done(workshop: Workshop, tmp_path: Path) -> None:
@@ -409,9 +408,7 @@ def test_what_was_done_already_is_so_after_its_worker_was_killed(workshop: Works
 
     task = workshop.task("task-001")
     assert (task["outcome"], task["attempts"]) == ("already_done", 0)
-    assert (workshop.top / "harness-progress.txt").read_text(encoding="utf-8").count(
-        "RECOVERY [task-001]"
-    ) == 1
+    assert workshop.read("harness-progress.txt").count("RECOVERY [task-001]") == 1
 
 
 def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: Path) -> None:

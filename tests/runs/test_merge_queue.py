@@ -13,7 +13,6 @@ import pytest
 from harness_lib.attempts import publish
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put, sh
 
 
 @contextmanager
@@ -41,7 +40,7 @@ def _checks_of_the_queue(workshop: Workshop) -> list[Path]:
 
 
 def _merges(workshop: Workshop) -> int:
-    moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
+    moves = workshop.sh("reflog", "show", "--format=%gs", "main").splitlines()
     return len([move for move in moves if "merge" in move])
 
 
@@ -105,7 +104,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
 
     assert run.wait() == 0, workshop.printed
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
-    assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
+    assert sorted(workshop.read("f").split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
     assert "left HEAD" not in workshop.printed
     workshop.all_is_well()
@@ -136,9 +135,9 @@ def test_a_short_check_runs_again_before_blame(workshop: Workshop, tmp_path: Pat
 
 def test_what_a_check_has_left_is_not_there_when_it_runs_on_the_merged_content(workshop: Workshop) -> None:
     """The branch has no such file: what passes only with it would be red there."""
-    put(workshop.top / "shared", "text\n")
-    sh(workshop.top, "add", "shared")
-    sh(workshop.top, "commit", "-qm", "Shared")
+    workshop.put("shared", "text\n")
+    workshop.sh("add", "shared")
+    workshop.sh("commit", "-qm", "Shared")
     mine = f"sh git -C {workshop.top} rm -q shared && git -C {workshop.top} commit -q -m Mine"
     check = "grep -q done f && { test -e shared || test -e made; } && touch made"
     workshop.add("Work", check, "--max-attempts", "1", do=f"write f done\nonce {mine}")

@@ -33,8 +33,8 @@ class Remote:
         self.bare, self.others, self.bin = place / "remote.git", place / "others", place / "bin"
         self.log = place / "requests"
         sh(place, "init", "-q", "--bare", "-b", "main", str(self.bare))
-        sh(workshop.top, "remote", "add", "origin", str(self.bare))
-        sh(workshop.top, "push", "-q", "--set-upstream", "origin", "main")
+        workshop.sh("remote", "add", "origin", str(self.bare))
+        workshop.sh("push", "-q", "--set-upstream", "origin", "main")
         sh(place, "clone", "-q", str(self.bare), str(self.others))
         for name in ("gh", "glab"):
             put(self.bin / name, TOOL.format(log=shlex.quote(str(self.log))), executable=True)
@@ -100,22 +100,22 @@ def test_without_the_flag_nothing_is_pushed(workshop: Workshop, remote: Remote) 
 @pytest.mark.release
 def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     """A later task stands on the earlier one, and what the user commits meanwhile is taken in."""
-    before = sh(workshop.top, "rev-parse", "main")
+    before = workshop.sh("rev-parse", "main")
     first = workshop.file_task("a")
     workshop.file_task("b", "--depends-on", first)
     said = workshop.ends(0, "--merge", "branch")
-    assert sh(workshop.top, "rev-parse", "main") == before
-    assert sh(workshop.top, "show", "harness/main:a", "harness/main:b") == "done\ndone"
+    assert workshop.sh("rev-parse", "main") == before
+    assert workshop.sh("show", "harness/main:a", "harness/main:b") == "done\ndone"
     assert "git merge harness/main" in workshop("status").text
     assert "harness/main" in said.stdout
-    commit_all(workshop.top, "By hand", {"mine": "the user's\n"})
+    workshop.commits("By hand", {"mine": "the user's\n"})
     reviewed = workshop.file_task("c")
     workshop.ends(9, "--merge", "branch", "--review")
     # Records of runs are for reading.
     shutil.rmtree(workshop.top / ".harness" / "runs")
     workshop.ok("accept", reviewed)
     assert not (workshop.top / "a").exists()
-    assert sh(workshop.top, "ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
+    assert workshop.sh("ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
 
 
 def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
@@ -135,13 +135,13 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     assert "lacks finished work of main" in report
     assert "      git push origin main\n" in report
     # Of a branch that has another name there.
-    sh(workshop.top, "config", "branch.main.merge", "refs/heads/develop")
+    workshop.sh("config", "branch.main.merge", "refs/heads/develop")
     assert "      git push origin main:develop\n" in workshop.ok("report")["message"]
-    sh(workshop.top, "config", "branch.main.merge", "refs/heads/main")
+    workshop.sh("config", "branch.main.merge", "refs/heads/main")
     hook.unlink()
     workshop.ends(0, "--merge", "push")
     assert "lacks" not in workshop.ok("report")["message"]
-    assert remote.at() == sh(workshop.top, "rev-parse", "main")
+    assert remote.at() == workshop.sh("rev-parse", "main")
 
 
 def test_push_merges_what_others_have_pushed_meanwhile(workshop: Workshop, remote: Remote) -> None:
@@ -152,7 +152,7 @@ def test_push_merges_what_others_have_pushed_meanwhile(workshop: Workshop, remot
     first = workshop.add("a", "test -e a -a -e theirs", do=do)
     workshop.file_task("b", "--depends-on", first)
     workshop.ends(0, "--merge", "push")
-    assert remote.at() == sh(workshop.top, "rev-parse", "main")
+    assert remote.at() == workshop.sh("rev-parse", "main")
     shown = sh(remote.bare, "show", "main:a", "main:theirs", "main:later", "main:b")
     assert shown == "x\ntheirs\nlater\ndone"
     assert (workshop.top / "later").exists()
@@ -167,15 +167,15 @@ def test_where_the_host_has_made_the_commits_anew_the_report_says_how_to_bring_b
     (remote.bare / "hooks" / "post-receive").chmod(0o755)
     workshop.file_task("a")
     workshop.ends(0, "--merge", "push")
-    sh(workshop.top, "fetch", "-q")
-    sh(workshop.top, "switch", "-q", "-c", "other", "main^")
+    workshop.sh("fetch", "-q")
+    workshop.sh("switch", "-q", "-c", "other", "main^")
 
     (found,) = [each for each in workshop.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
 
     assert found["what"] == "origin/main and main have parted, and origin/main lacks commits of finished work"
     assert found["commands"] == ["git switch main && git pull --rebase origin main && git push origin main"]
     subprocess.run(found["commands"][0], shell=True, cwd=workshop.top, check=True, capture_output=True)
-    assert sh(workshop.top, "rev-parse", "main") == remote.at()
+    assert workshop.sh("rev-parse", "main") == remote.at()
     assert [each["kind"] for each in workshop.ok("report")["report"]["decisions"]] == ["check"]
 
 
@@ -191,7 +191,7 @@ def test_others_commits_on_the_remote_are_never_overwritten(workshop: Workshop, 
     said = workshop.ends(9, "--merge", "push")
     assert remote.at() == theirs
     assert "fetch first" in said.stdout + said.stderr or "non-fast-forward" in said.stdout + said.stderr
-    sh(workshop.top, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
+    workshop.sh("pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
     workshop.ends(0, "--merge", "push")
     assert sh(remote.bare, "show", "main:a") == "done"
 
@@ -201,9 +201,9 @@ def test_only_finished_work_and_what_is_below_it_is_pushed(workshop: Workshop, r
     """A commit of the user's on top of it stays here."""
     workshop.file_task("a")
     workshop.ends(0)
-    commit_all(workshop.top, "By hand", {"mine": "not for others yet\n"})
+    workshop.commits("By hand", {"mine": "not for others yet\n"})
     workshop.run("--merge", "push")
-    assert remote.at() == sh(workshop.top, "rev-parse", "main^")
+    assert remote.at() == workshop.sh("rev-parse", "main^")
 
 
 @pytest.mark.parametrize("how", ["--squash", *for_release("--no-ff", "--ff-only")])
@@ -211,7 +211,7 @@ def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
     workshop: Workshop, remote: Remote, how: str
 ) -> None:
     """One request for what is finished; what depends on it waits, and goes on where others have merged."""
-    before = sh(workshop.top, "rev-parse", "main")
+    before = workshop.sh("rev-parse", "main")
     first = workshop.file_task("a")
     second = workshop.file_task("b")
     third = workshop.file_task("c", "--depends-on", first)
@@ -220,7 +220,7 @@ def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
 
     assert _kinds(workshop) == ["MERGE", "MERGE", None]
     assert f"harness accept {first}" in said.stdout
-    assert sh(workshop.top, "rev-parse", "main") == before == remote.at()
+    assert workshop.sh("rev-parse", "main") == before == remote.at()
     assert len(remote.asked) == 1
     assert f"--head={remote.request} --base=main --title=Make " in remote.asked[0]
     assert "https://host.example/pull/1" in workshop("status").text
@@ -230,7 +230,7 @@ def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
     if how != "--squash":
         # A run without the option leaves it to them.
         workshop.ends(9)
-        assert sh(workshop.top, "rev-parse", "main") == before
+        assert workshop.sh("rev-parse", "main") == before
     assert sh(remote.bare, "show", f"{remote.request}:a", f"{remote.request}:b") == "done\ndone"
 
     workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
@@ -249,7 +249,7 @@ def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
     remote.merge(how)
     workshop.ends(0, "--merge", "pull-request", PATH=remote.path)
     assert set(workshop.statuses().values()) == {"completed"}
-    sh(workshop.top, "pull", "-q")
+    workshop.sh("pull", "-q")
     workshop.done_is_done()
 
 
@@ -326,7 +326,7 @@ def test_a_kill_on_the_way_opens_no_second_request(workshop: Workshop, remote: R
     once = workshop.top.parent / "once"
     kill = f"[ -e {once} ] || {{ touch {once}; {KILL_WORKER}; sleep 60; }}"
     if step == "push":
-        put(workshop.top / ".git/hooks/pre-push", f"#!/bin/sh\n{kill}\n", executable=True)
+        workshop.put(".git/hooks/pre-push", f"#!/bin/sh\n{kill}\n", executable=True)
     workshop.file_task("a")
     workshop.file_task("b")
     told = '"$HARNESS_BRANCH $HARNESS_BASE $HARNESS_TITLE"'
@@ -346,9 +346,9 @@ def test_what_is_missing_is_said_before_anything_begins(workshop: Workshop, remo
     for name in ("git", "sh"):
         (empty / name).symlink_to(shutil.which(name) or "")
     assert "neither gh nor glab" in workshop.run("--merge", "pull-request", PATH=str(empty)).stderr
-    commit_all(workshop.top, "By hand", {"mine": "unpushed\n"})
+    workshop.commits("By hand", {"mine": "unpushed\n"})
     said = workshop.run("--merge", "pull-request", PATH=remote.path)
     assert "main has 1 commits that origin/main lacks" in said.stderr
-    sh(workshop.top, "branch", "--unset-upstream")
+    workshop.sh("branch", "--unset-upstream")
     assert "git push --set-upstream origin main" in workshop.run("--merge", "push").stderr
     assert workshop.statuses() == {"task-001": "pending"}

@@ -17,7 +17,7 @@ from harness_lib.runs import recorder
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import COMMAND, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import put
 
 SAY = 'say {"cost_usd": 0.5, "tokens": 1200, "session_id": "c-1"}'
 
@@ -51,7 +51,7 @@ def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) ->
     assert (last.closed.why, last.closed.complete) == ("done", True)
     assert [each.status for each in last.tried if each.task == "task-002"][-1] == "completed"
     assert last.closed.tip == workshop.git.ref("refs/heads/main")
-    assert sh(workshop.top, "status", "--porcelain", "--ignored", "--", ".harness/runs").split()[:1] != ["??"]
+    assert workshop.sh("status", "--porcelain", "--ignored", "--", ".harness/runs").split()[:1] != ["??"]
 
 
 def test_a_run_that_finds_nothing_to_do_leaves_the_report_of_the_night_as_it_is(workshop: Workshop) -> None:
@@ -186,7 +186,7 @@ def test_the_end_is_told_and_a_command_that_fails_is_a_warning(workshop: Worksho
     assert kinds(workshop, news, 1) == ["done"]
     assert "Every task is completed." in news.read_text()
     assert "The command of --notify failed" in said.stdout
-    assert "no such bell" in (workshop.top / ".harness/logs/notify.log").read_text()
+    assert "no such bell" in workshop.read(".harness/logs/notify.log")
     workshop.nothing_is_left_over()
 
 

@@ -128,7 +128,7 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
 
 @pytest.mark.release
 def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop: Workshop) -> None:
-    commit_all(workshop.top, "A check", {"check.sh": "grep -q done f\n"})
+    workshop.commits("A check", {"check.sh": "grep -q done f\n"})
     changed = workshop.add("Cheat", "sh check.sh", do="write f done\nsh echo true > check.sh")
     workshop.add("Fail", "false", "--max-attempts", "1", do="write g x")
     for _ in range(4):
@@ -150,7 +150,7 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop
     assert (failed["outcome"], failed["commit"], failed["warnings"]) == ("failed", None, [])
     assert third["warnings"] == workshop.task("task-003")["look_at"]
     assert {"cost_usd", "tokens", "seconds"} < set(first)
-    assert "check.sh" in sh(workshop.top, *sentence.rpartition("(git ")[2].rstrip(")").split())
+    assert "check.sh" in workshop.sh(*sentence.rpartition("(git ")[2].rstrip(")").split())
     shown = workshop("status").out
     assert "look at: 2 more, see: harness status --all" in shown
     assert f"look at: {sentence}" not in shown
@@ -194,7 +194,7 @@ def _list(workshop: Workshop, gate: Path, more: int) -> None:
 
     `more` tasks come to a good end, some after their agent or their worker was killed, or with a late check.
     """
-    commit_all(workshop.top, "A check", {"check.sh": "grep -q done parser\n"})
+    workshop.commits("A check", {"check.sh": "grep -q done parser\n"})
     add = workshop.add("add", "grep -q done add && ! grep -q broken add", do=f"{PAID}\nwrite add done")
     workshop.add("sub", "grep -q done sub", do=f"{PAID}\nonce wait {gate}\nwrite sub done")
     mul = workshop.add("mul", "echo assert 5 == 6; false", "--max-attempts", "2", do=f"{PAID}\nwrite mul x")
@@ -282,7 +282,7 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     red = row(lines, "task-001")
     assert "red since task-007 changed add" in red
     shown = red[red.index("git show ") :].split()
-    assert "+broken" in sh(workshop.top, *shown[1:])
+    assert "+broken" in workshop.sh(*shown[1:])
     # Did an attempt change what judges it?
     assert "changed what checks it: check.sh (1 line)" in row(lines, "task-006")
     assert "attempts changed what checks them: task-006 check.sh" in text
@@ -320,7 +320,7 @@ def _in_other_forms(workshop: Workshop) -> None:
 def test_without_records_the_list_says_what_it_knows(workshop: Workshop) -> None:
     workshop.add("One", "grep -q done f", do=f"{PAID}\nwrite f done")
     workshop.ends(0)
-    sh(workshop.top, "clean", "-fdxq", ".harness/runs")
+    workshop.sh("clean", "-fdxq", ".harness/runs")
 
     lines = workshop("report").out.splitlines()
 
@@ -361,22 +361,22 @@ def test_work_in_other_commits_after_a_rebase_or_a_squash_is_not_missing(worksho
     workshop.file_task("g")
     workshop.ends(0)
     for commits in (3, 1):
-        sh(workshop.top, "rebase", "--quiet", "--force-rebase", f"HEAD~{commits}")
+        workshop.sh("rebase", "--quiet", "--force-rebase", f"HEAD~{commits}")
         assert "Nothing was lost" in workshop("report").out
-    sh(workshop.top, "reset", "--quiet", "--soft", str(before))
-    commit_all(workshop.top, "All of it")
+    workshop.sh("reset", "--quiet", "--soft", str(before))
+    workshop.commits("All of it")
     assert "Nothing was lost" in workshop("report").out
-    sh(workshop.top, "reset", "--quiet", "--hard", str(before))
+    workshop.sh("reset", "--quiet", "--hard", str(before))
     missing = re.findall(r"(task-\d+) .*its commit is not on main", workshop("report").out)
     assert missing == ["task-001", "task-002", "task-003"]
 
 
 def test_a_run_on_a_branch_without_the_work_says_so_and_where_it_is(workshop: Workshop) -> None:
-    sh(workshop.top, "branch", "other")
+    workshop.sh("branch", "other")
     workshop.file_task("f")
     workshop.file_task("g")
     workshop.ends(0)
-    sh(workshop.top, "switch", "--quiet", "other")
+    workshop.sh("switch", "--quiet", "other")
 
     said = workshop.run("--final-check", "all").stdout
 
@@ -385,7 +385,7 @@ def test_a_run_on_a_branch_without_the_work_says_so_and_where_it_is(workshop: Wo
     assert "The commits of 2 tasks are not on the branch" in said
     assert "its commit is not on other, but on main" in said
     assert re.search(rf"^{line}: harness report$", workshop("status").out, re.MULTILINE)
-    sh(workshop.top, "merge", "--quiet", "main")
+    workshop.sh("merge", "--quiet", "main")
     assert not re.search(line, workshop("status").out)
     assert "Nothing was lost" in workshop("report").out
 
@@ -398,13 +398,13 @@ def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(w
         r"^checked at \w+, which HEAD does not have. Check what is here: harness validate --all --committed$"
     )
     assert not re.search(line, workshop("status").out, re.MULTILINE)
-    sh(workshop.top, "reset", "--quiet", "--hard", str(before))
+    workshop.sh("reset", "--quiet", "--hard", str(before))
 
     assert re.search(line, workshop("status").out, re.MULTILINE)
     (missing,) = workshop.ok("report")["report"]["decisions"]
 
     assert missing["what"] == "its commit is not on main, nor on another branch"
-    sh(workshop.top, *shlex.split(missing["commands"][0])[1:])
+    workshop.sh(*shlex.split(missing["commands"][0])[1:])
     assert "Nothing was lost" in workshop("report").out
 
 
@@ -420,7 +420,7 @@ def test_a_run_whose_work_was_reset_away_behind_it_is_not_done(workshop: Worksho
     assert workshop.ok("report")["report"]["gone"] == ["task-001"]
     assert json.loads(workshop.ends(9, "--json").stdout)["stop"] == {"reason": "waiting"}
     commit = workshop.task("task-001")["completed_commit"]
-    sh(workshop.top, "branch", "kept", commit)
+    workshop.sh("branch", "kept", commit)
     workshop.ends(0)
 
 
@@ -430,8 +430,8 @@ def test_a_run_whose_work_was_squashed_and_edited_is_done_if_its_check_passes(wo
     workshop.file_task("f")
     workshop.file_task("g")
     workshop.run("--max-tasks", "1")
-    sh(workshop.top, "reset", "-q", "--hard", str(base))
-    commit_all(workshop.top, "Squashed, and edited", {"f": "done, with an edit\n"})
+    workshop.sh("reset", "-q", "--hard", str(base))
+    workshop.commits("Squashed, and edited", {"f": "done, with an edit\n"})
 
     workshop.ends(0, "--final-check", "all")
 
@@ -439,7 +439,7 @@ def test_a_run_whose_work_was_squashed_and_edited_is_done_if_its_check_passes(wo
 
 
 def test_a_run_that_an_error_has_ended_was_not_stopped_by_the_user(workshop: Workshop) -> None:
-    put(workshop.top / "harness-init.sh", "case $PWD in */0) echo no database; exit 1; esac\n")
+    workshop.put("harness-init.sh", "case $PWD in */0) echo no database; exit 1; esac\n")
     workshop.file_task("f")
     workshop.add("Never", "false", "--max-attempts", "1")
 
@@ -464,15 +464,15 @@ def test_what_shows_why_a_task_is_red_can_be_typed_where_the_list_lies(tmp_path:
     try:
         inner.ends(9, "--final-check", "all", "--max-tasks", "2")
         (red,) = [each for each in inner.ok("report")["report"]["decisions"] if each["kind"] == "red"]
-        assert "+bad" in sh(inner.top, *shlex.split(red["commands"][0])[1:])
+        assert "+bad" in inner.sh(*shlex.split(red["commands"][0])[1:])
         assert inner.ok("report")["report"]["commands"] == ["harness retry task-001"]
     finally:
         inner.close()
 
 
 def test_each_branch_that_the_runs_have_merged_into_is_named(workshop: Workshop) -> None:
-    sh(workshop.top, "branch", "other")
-    commit_all(workshop.top, "Only here", {"more": "x\n"})
+    workshop.sh("branch", "other")
+    workshop.commits("Only here", {"more": "x\n"})
     workshop.file_task("f")
     workshop.file_task("g")
     workshop.ends(9, "--max-tasks", "1")

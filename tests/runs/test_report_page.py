@@ -53,7 +53,7 @@ OPENED: dict[str, object] = {
 
 
 def record(project: Project, lines: list[dict[str, object]]) -> None:
-    put(project.top / ".harness/runs/run-1/events.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    project.put(".harness/runs/run-1/events.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def hostile_list(project: Project, agent: Agent, number: int) -> Path:
@@ -82,7 +82,7 @@ def hostile_list(project: Project, agent: Agent, number: int) -> Path:
             {"event": "ended", **who, "at": at + 35, "task": f"t{n}", "status": "failed", "message": HOSTILE},
         ]
     record(project, lines)
-    put(project.top / ".harness/logs/t5/1.log", HOSTILE)
+    project.put(".harness/logs/t5/1.log", HOSTILE)
     agent.ok("report", "--html", "page.html")
     return project.top / "page.html"
 
@@ -199,12 +199,12 @@ def test_a_page_that_cannot_be_written_is_said_before_the_run(workshop: Workshop
 
 def test_a_file_of_the_users_is_not_replaced_and_a_link_is_followed(workshop: Workshop) -> None:
     workshop.file_task("f")
-    before = (workshop.top / "README.md").read_text()
+    before = workshop.read("README.md")
     for typed in (("report",), ("run", "--agent-command", "true")):
         said = workshop(*typed, "--html", "README.md")
         assert said.code == 8, said.text
         assert "README.md is not a page of harness" in said.text
-    assert (workshop.top / "README.md").read_text() == before
+    assert workshop.read("README.md") == before
     pipe = workshop.top.parent / "pipe"
     os.mkfifo(pipe)
     assert "is not a file, so it is not replaced" in workshop("report", "--html", str(pipe)).text

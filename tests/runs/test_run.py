@@ -15,7 +15,6 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
-from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Time
 
 
@@ -32,7 +31,7 @@ def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
     assert set(workshop.statuses().values()) == {"completed"}
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0, 1]
     workshop.failures_are_kept()
-    assert sh(workshop.top, "show", "refs/harness/rescue/task-004/1:f") == "wrong"
+    assert workshop.sh("show", "refs/harness/rescue/task-004/1:f") == "wrong"
     workshop.all_is_well()
 
 
@@ -76,8 +75,8 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
 
 @pytest.mark.release
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
-    put(workshop.top / "check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
-    commit_all(workshop.top, "A check")
+    workshop.put("check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
+    workshop.commits("A check")
     workshop.add("Away", "test ! -e check.sh", "--protect", "none", do="sh rm -f check.sh")
     mend = "test -e check.sh || { echo test -f b > check.sh; chmod +x check.sh; }"
     merged = "while git -C $HARNESS_STATE_ROOT cat-file -e main:check.sh 2>/dev/null; do sleep 0.02; done"
@@ -135,7 +134,7 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on(workshop: Workshop, tmp
     assert workshop.task("task-002")["attempts"] == 0
     workshop.nothing_is_left_over()
     workshop.ends(0)
-    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    assert workshop.read("f").split() == ["half", "done"]
 
 
 def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp_path: Path) -> None:
@@ -148,11 +147,11 @@ def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp
     chat = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
     reply = chat.ok("start")
     assert "recovered task-001" in reply["message"]
-    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+    assert len(workshop.sh("worktree", "list").splitlines()) == 1
     assert workshop.task("task-001")["attempts"] == 0
     assert "harness rescue show task-001/1" in chat.ok("claim", "task-001")["brief"]
-    assert (workshop.top / "f").read_text() == "half\n"
-    put(workshop.top / "f", "half\ndone\n")
+    assert workshop.read("f") == "half\n"
+    workshop.put("f", "half\ndone\n")
     chat.ok("finish")
     chat.ok("stop")
     chat.die()
@@ -198,12 +197,12 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
     _signal(asleep, signal.SIGSTOP)
 
     workshop.wait_for("another one has it done", lambda: workshop.run().returncode == 0)
-    done = sh(workshop.top, "rev-parse", "main")
+    done = workshop.sh("rev-parse", "main")
     go.touch()
     _signal(asleep, signal.SIGCONT)
 
     sleeper.wait()
-    assert sh(workshop.top, "rev-parse", "main") == done
+    assert workshop.sh("rev-parse", "main") == done
     workshop.all_is_well()
 
 
@@ -213,7 +212,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     workshop.ends(9)
     ctx = Context(env=workshop.env, cwd=workshop.top)
     place = worker_worktrees.directory_of(ctx, "run-1-dead").worktree(1)
-    sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
+    workshop.sh("worktree", "add", "-q", "--detach", str(place))
     old = sorted((workshop.top / ".harness/logs/task-001").iterdir())
     for log in old:
         os.utime(log, (0, 0))

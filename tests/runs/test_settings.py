@@ -15,7 +15,7 @@ from harness_lib.runs import settings as of_run
 from harness_lib.runs.settings import KEYS
 from harness_lib.system.processes import sandbox
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit_all, put
+from tests.system.git.gitrepo import put
 
 IN_PROJECT = {name for name, key in KEYS.items() if key.in_project}
 PROJECTS = {name: key for name, key in KEYS.items() if key.in_project and key.kind != "texts"}
@@ -130,10 +130,10 @@ def test_what_a_project_could_widen_is_the_users_to_set(
 
 def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Workshop, home: Path) -> None:
     """The brief names these files; an attempt that changes one has failed, whatever its check says."""
-    commit_all(workshop.top, "Two files to keep", {"LICENSE": "as it was\n", "ci/job.yml": "as it was\n"})
+    workshop.commits("Two files to keep", {"LICENSE": "as it was\n", "ci/job.yml": "as it was\n"})
     write(users(home), {"protect": ["LICENSE"]})
     write(workshop.top / "harness.toml", {"protect": ["ci/**"]})
-    commit_all(workshop.top, "Settings")
+    workshop.commits("Settings")
     workshop.add("One", "test -f a", "--max-attempts", "1", do="write a done\nwrite ci/job.yml changed")
     workshop.add("Two", "test -f b", "--max-attempts", "1", do="write b done\nwrite LICENSE changed")
     workshop.add("Three", "test -f c", do="write c done\nwrite other done")
@@ -141,7 +141,7 @@ def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Worksho
     assert [*workshop.statuses().values()] == ["failed", "failed", "completed"]
     blamed = ["ci/job.yml" in "".join(task["error_log"]) for task in workshop.state["tasks"]]
     assert blamed == [True, False, False]
-    assert (workshop.top / "LICENSE").read_text() == "as it was\n"
+    assert workshop.read("LICENSE") == "as it was\n"
     assert workshop.ok("config", "protect")["settings"]["protect"]["value"] == ["LICENSE", "ci/**"]
 
 
@@ -177,7 +177,7 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     workshop.ok("config", "max-cost", "--unset")
     assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\n"
     workshop.ok("config", "jobs", "1", "--project")
-    assert (workshop.top / "harness.toml").read_text() == "[run]\njobs = 1\n"
+    assert workshop.read("harness.toml") == "[run]\njobs = 1\n"
     assert workshop("config", "model", "m", "--project").code == 2
     assert workshop("config", "max-cots", "1").code == 2
     assert "Did you mean max-cost?" in workshop("config", "max-cots", "1").text

@@ -17,7 +17,7 @@ from harness_lib.core.context import Context
 from harness_lib.system.git import locks
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import put
 
 HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 
@@ -25,7 +25,7 @@ HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Workshop, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     facts = '"$HARNESS_WORKER_NUMBER" "$HARNESS_PORT_FIRST" "$HARNESS_PORT_LAST" "$PWD"'
-    put(workshop.top / "harness-init.sh", f"echo init {facts} >> {seen}\n")
+    workshop.put("harness-init.sh", f"echo init {facts} >> {seen}\n")
     # Each waits for the other: two workers, whichever gets which task.
     for mine, other in (("a", "b"), ("b", "a")):
         meet = f"touch {tmp_path / mine}\nwait {tmp_path / other}"
@@ -52,14 +52,14 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
 @pytest.mark.release
 def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Workshop) -> None:
     """Between its preparation and the claim: here `harness-init.sh`, else what outlives a killed worker."""
-    commit_all(workshop.top, "A lock file", {"lock": "as committed\n"})
-    put(workshop.top / "harness-init.sh", 'test -z "$HARNESS_WORKER_NUMBER" || echo renewed >> lock\n')
+    workshop.commits("A lock file", {"lock": "as committed\n"})
+    workshop.put("harness-init.sh", 'test -z "$HARNESS_WORKER_NUMBER" || echo renewed >> lock\n')
     workshop.file_task("one")
 
     said = workshop.ends(0)
 
     assert "The work tree is cleaned once more." in said.stdout
-    assert sh(workshop.top, "show", "main:lock") == "as committed"
+    assert workshop.sh("show", "main:lock") == "as committed"
     workshop.done_is_done()
 
 
@@ -75,7 +75,7 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
 
     for number in (1, 2):
         git, new, _ = worker_worktrees.checkout_clean(
-            ctx, place.worktree(number), sh(workshop.top, "rev-parse", "HEAD")
+            ctx, place.worktree(number), workshop.sh("rev-parse", "HEAD")
         )
         assert new
         assert sorted(path.name for path in git.top.iterdir()) == [".git", ".gitignore", "README.md"]
@@ -86,7 +86,7 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
 
 def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop) -> None:
     """The directory of all runs goes when it is empty, which may be the moment before it is needed."""
-    commit = sh(workshop.top, "rev-parse", "HEAD")
+    commit = workshop.sh("rev-parse", "HEAD")
 
     def begin_and_end(name: str) -> None:
         ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
@@ -104,7 +104,7 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
 
 def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
-    commit = sh(workshop.top, "rev-parse", "HEAD")
+    commit = workshop.sh("rev-parse", "HEAD")
     first, second = (worker_worktrees.directory_of(ctx, name) for name in ("run-1", "run-2"))
     worker_worktrees.checkout_clean(ctx, first.worktree(1), commit)
     assert worker_worktrees.teardown(ctx, first, commit) == []
@@ -153,34 +153,34 @@ def brought(project: Workshop) -> set[str]:
 def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:
     """Return a project with a list in the directory `pa` of the repository `above`."""
     made = Workshop(above.top / "pa", home)
-    commit_all(above.top, "A project inside", {".gitignore": ignored, "pa/README.md": "inside\n"})
+    above.commits("A project inside", {".gitignore": ignored, "pa/README.md": "inside\n"})
     made.ok("init", ".")
     return made
 
 
 def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
     ignored = ".env\nnode_modules/\n/.venv\n"
-    commit_all(workshop.top, "What is ignored", {".gitignore": ignored, ".env.local": "tracked\n"})
-    put(workshop.top / ".env", "secret\n")
-    put(workshop.top / "node_modules" / "left" / "pad.js", "pad\n")
-    put(workshop.top / "notes.txt", "untracked\n")
-    put(workshop.top / ".venv" / "bin" / "tool", "#!/bin/sh\nexit 0\n", executable=True)
+    workshop.commits("What is ignored", {".gitignore": ignored, ".env.local": "tracked\n"})
+    workshop.put(".env", "secret\n")
+    workshop.put("node_modules/left/pad.js", "pad\n")
+    workshop.put("notes.txt", "untracked\n")
+    workshop.put(".venv/bin/tool", "#!/bin/sh\nexit 0\n", executable=True)
     here = "grep -q secret .env && test -f node_modules/left/pad.js && .venv/bin/tool && test ! -e notes.txt"
     workshop.add("Look", f"{here} && grep -q tracked .env.local && test -f f", do="write f x")
 
     workshop.ends(0)
 
-    assert sh(workshop.top, "ls-files").split() == [".env.local", ".gitignore", "README.md", "f"]
-    assert (workshop.top / "notes.txt").read_text() == "untracked\n"
+    assert workshop.sh("ls-files").split() == [".env.local", ".gitignore", "README.md", "f"]
+    assert workshop.read("notes.txt") == "untracked\n"
 
 
 def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_morning(
     workshop: Workshop,
 ) -> None:
     """Not what git ignores and the check has, nor what nobody has."""
-    commit_all(workshop.top, "What is ignored", {".gitignore": "*.db\nbuilt/\n.env\n", "api/x": "x\n"})
+    workshop.commits("What is ignored", {".gitignore": "*.db\nbuilt/\n.env\n", "api/x": "x\n"})
     for name in ("api/dev.db", "built/deep/made", "built/other", ".env", "more.db"):
-        put(workshop.top / name, "here\n")
+        workshop.put(name, "here\n")
     lacks = {
         "cat dev.db && test -f ../f": "'api/dev.db'",
         "cat ../built/deep/made .env x && test -f ../f": "'built'",
@@ -195,7 +195,7 @@ def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_mor
         said = task["error_log"][-1].partition("Git ignores ")[2]
         assert said.partition(",")[0] == names
         assert not names or said.endswith("in harness-init.sh, or name it in .worktreeinclude.")
-    put(workshop.top / ".worktreeinclude", "api/dev.db\n")
+    workshop.put(".worktreeinclude", "api/dev.db\n")
     workshop.ok("retry", "task-001")
     workshop.run()
     assert workshop.statuses()["task-001"] == "completed"
@@ -213,9 +213,9 @@ def test_a_check_that_finds_its_port_taken_hears_of_the_workers_own(workshop: Wo
 def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
     listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n"
     ignored = "*.key\ncache/\n.env\n"
-    commit_all(workshop.top, "What is brought", {".gitignore": ignored, ".worktreeinclude": listed})
+    workshop.commits("What is brought", {".gitignore": ignored, ".worktreeinclude": listed})
     for name in ("secrets/one.key", "secrets/two.key", "cache/deep/file", ".env", "plain.txt", "../outside"):
-        put(workshop.top / name, "here\n")
+        workshop.put(name, "here\n")
 
     assert brought(workshop) == {"secrets/one.key", "secrets/two.key", "cache/deep/file"}
 
@@ -224,7 +224,7 @@ def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(w
     project = inside(workshop, workshop.home, ignored=".env\nnode_modules/\n")
     for place in (workshop.top, project.top, workshop.top / "pb"):
         put(place / ".env", f"of {place.name}\n")
-    put(project.top / "node_modules" / "pad.js", "pad\n")
+    project.put("node_modules/pad.js", "pad\n")
 
     assert brought(project) == {".env", "pa/.env", "pa/node_modules/pad.js"}
 
@@ -242,10 +242,10 @@ def test_the_list_of_what_is_brought_may_lie_in_either_place(
     workshop: Workshop, place: str, listed: str, is_brought: str
 ) -> None:
     """Its lines are seen from where it lies, and it is instead of what is brought without one."""
-    put(workshop.top / place / ".worktreeinclude", f"{listed}\n")
+    workshop.put(f"{place}/.worktreeinclude", f"{listed}\n")
     project = inside(workshop, workshop.home, ignored=".env\n*.key\n")
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
-        put(workshop.top / name, "here\n")
+        workshop.put(name, "here\n")
 
     assert brought(project) == {is_brought}
 
@@ -257,11 +257,11 @@ def test_the_list_of_what_is_brought_may_lie_in_either_place(
 def test_what_has_gone_over_is_forgotten_past_a_lock_of_a_dead_git(workshop: Workshop, name: str) -> None:
     """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
     workshop.file_task("one")
-    put(workshop.top / "README.md", "the user is writing\n")
+    workshop.put("README.md", "the user is writing\n")
     workshop.ends(9)
-    sh(workshop.top, "restore", "README.md")
-    sh(workshop.top, "merge", "-q", "--ff-only", "harness/main")
-    sh(workshop.top, "pack-refs", "--all")
+    workshop.sh("restore", "README.md")
+    workshop.sh("merge", "-q", "--ff-only", "harness/main")
+    workshop.sh("pack-refs", "--all")
     # What a holder that was killed leaves: since when it was at work, and what its git had locked.
     put(workshop.top / ".git" / locks.LOCK_NAME, f"{time.time() - 1:.3f}\n")
     put(workshop.top / ".git" / f"{name}.lock", "")

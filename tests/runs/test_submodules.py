@@ -20,7 +20,7 @@ LOCAL = "git -c protocol.file.allow=always"
 
 def links(workshop: Workshop, commit: str = "main") -> list[str]:
     """Return what `commit` names of other repositories."""
-    rows = sh(workshop.top, "ls-tree", "-r", commit).splitlines()
+    rows = workshop.sh("ls-tree", "-r", commit).splitlines()
     return [row for row in rows if row.startswith("160000")]
 
 
@@ -37,8 +37,8 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     sh(first, "init", "-q", "-b", "main")
     commit_all(first, "one", {"l": "one\n"})
     sh(tmp_path, "clone", "-q", "--bare", str(first), str(remote))
-    sh(workshop.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
-    commit_all(workshop.top, "A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
+    workshop.sh("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
+    workshop.commits("A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
     workshop.ok("trust", "--yes", HARNESS_TRUST="1")
     return workshop
 
@@ -88,9 +88,9 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     assert remote in links(submodule)[0]
     assert aside(submodule) == []
     # The submodule's own checkout is the user's to update; nothing else differs.
-    assert sh(submodule.top, "status", "--porcelain") == "M lib"
-    assert (submodule.top / "lib" / "l").read_text() == "one\n"
-    sh(submodule.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
+    assert submodule.sh("status", "--porcelain") == "M lib"
+    assert submodule.read("lib/l") == "one\n"
+    submodule.sh("-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
     submodule.all_is_well()
 
 
@@ -119,20 +119,20 @@ def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     slow = f"touch {started}\nwait {go}\nwrite g done"
     submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
     run = submodule.start(until=started)
-    assert sh(submodule.top, "status", "--porcelain") == "M lib"
+    assert submodule.sh("status", "--porcelain") == "M lib"
     does(submodule.top / "lib")
-    status, before = sh(submodule.top, "status", "--porcelain"), links(submodule)
+    status, before = submodule.sh("status", "--porcelain"), links(submodule)
     go.touch()
 
     assert run.wait() == 9, submodule.printed
     assert "you have changes in lib" in submodule.printed
-    assert sh(submodule.top, "status", "--porcelain") == status
-    assert (links(submodule), (submodule.top / "lib" / "l").read_text()) == (before, "the user is writing\n")
+    assert submodule.sh("status", "--porcelain") == status
+    assert (links(submodule), submodule.read("lib/l")) == (before, "the user is writing\n")
 
 
 @pytest.mark.release
 def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop) -> None:
-    put(submodule.top / "lib" / "l", "mine\n")
+    submodule.put("lib/l", "mine\n")
     sh(submodule.top / "lib", "commit", "-qam", "mine")
     mine = sh(submodule.top / "lib", "rev-parse", "HEAD")
     sh(submodule.top / "lib", "switch", "-q", "--detach", "HEAD~1")
@@ -201,15 +201,15 @@ def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_har
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place = worker_worktrees.directory_of(ctx, "run-one").worktree(1)
-    git, *_ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, *_ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
-    same, new, _ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    same, new, _ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
     assert (new, (same.top / "lib" / "l").exists()) == (False, True)
-    put(submodule.top / "lib" / "l", "two\n")
+    submodule.put("lib/l", "two\n")
     sh(submodule.top / "lib", "commit", "-qam", "two")
-    sh(submodule.top, "commit", "-qam", "Another commit of lib")
+    submodule.sh("commit", "-qam", "Another commit of lib")
 
-    git, new, _ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, new, _ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
 
     assert (new, (git.top / "lib" / "l").read_text(), aside(submodule)) == (True, "two\n", [])
 
@@ -219,7 +219,7 @@ def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place, head = (
         worker_worktrees.directory_of(ctx, "run-one").worktree(1),
-        sh(submodule.top, "rev-parse", "HEAD"),
+        submodule.sh("rev-parse", "HEAD"),
     )
     git, *_ = worker_worktrees.checkout_clean(ctx, place, head)
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
@@ -255,8 +255,8 @@ def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp
     lib = submodule.top / "lib"
     sh(lib, *allowed, "submodule", "--quiet", "add", str(inner), "deep")
     sh(lib, "commit", "-qam", "Deeper")
-    sh(submodule.top, "rm", "-qf", "harness-init.sh")
-    sh(submodule.top, "commit", "-qam", "No script, and a commit of lib that only the user has")
+    submodule.sh("rm", "-qf", "harness-init.sh")
+    submodule.sh("commit", "-qam", "No script, and a commit of lib that only the user has")
     for remote in (inner, tmp_path / "lib.git"):
         remote.rename(remote.with_suffix(".gone"))
     before = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()
@@ -311,15 +311,15 @@ def test_a_repository_of_its_own_goes_back_and_lands_as_files(workshop: Workshop
         assert str(kept.parent) in brief
         assert (kept / "main.txt").read_text() == "code\n"
         assert (kept / ".git").is_dir()
-        assert sh(workshop.top, "show", f"main:{name}/main.txt") == "code"
+        assert workshop.sh("show", f"main:{name}/main.txt") == "code"
     workshop.all_is_well()
 
 
 @pytest.mark.release
 def test_an_agent_that_insists_on_one_has_failed_unless_ignored(workshop: Workshop) -> None:
     """What stands beside one is there for the next agent; git ignores another, the check makes a third."""
-    put(workshop.top / ".gitignore", "node_modules/\n")
-    sh(workshop.top, "commit", "-qam", "Ignore")
+    workshop.put(".gitignore", "node_modules/\n")
+    workshop.sh("commit", "-qam", "Ignore")
     app, beside = f"{NEST} && {COMMIT}".format("app"), f"({NEST} && {COMMIT}) && {COMMIT}".format("lib")
     workshop.add("Insists", "test -f app/main.txt", "--max-attempts", "1", do=f"sh {app}")
     workshop.add("Beside", "grep -q done f", do=f"write f done\nonce sh {beside}")

@@ -23,28 +23,28 @@ HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-checkout", "reference-
 
 def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop, tmp_path: Path) -> None:
     """What it writes of those is kept for the user."""
-    mine = put(workshop.top / ".harness" / "tools" / "mine", "old\n")
-    sh(workshop.top, "add", str(mine))
-    sh(workshop.top, "commit", "-q", "-m", "A plugin of ours")
+    mine = workshop.put(".harness/tools/mine", "old\n")
+    workshop.sh("add", str(mine))
+    workshop.sh("commit", "-q", "-m", "A plugin of ours")
     trace = tmp_path / "trace"
     for hook in HOOKS:
         file = workshop.top / ".git" / "hooks" / hook
         put(file, f"#!/bin/sh\necho {hook} >> {trace}\nexit 1\n", executable=True)
-    sh(workshop.top, "config", "commit.gpgSign", "true")
-    sh(workshop.top, "config", "gpg.program", "false")
+    workshop.sh("config", "commit.gpgSign", "true")
+    workshop.sh("config", "gpg.program", "false")
     plugins = "write .harness/tools/mine done\nwrite .harness/tools/theirs done"
     workshop.add("Make one", "grep -q done one", do=f"write one done\n{plugins}")
 
     said = workshop.ends(0)
 
     assert not trace.exists()
-    assert "gpgsig" not in sh(workshop.top, "cat-file", "commit", "main")
-    assert sh(workshop.top, "show", "--format=", "--name-only", "main").split() == ["one"]
+    assert "gpgsig" not in workshop.sh("cat-file", "commit", "main")
+    assert workshop.sh("show", "--format=", "--name-only", "main").split() == ["one"]
     assert mine.read_text() == "old\n"
     assert not mine.with_name("theirs").exists()
-    (kept,) = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+    (kept,) = workshop.sh("for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
     assert f"harness rescue show {kept.removeprefix('refs/harness/rescue/')}" in said.stdout + said.stderr
-    assert sh(workshop.top, "show", f"{kept}:.harness/tools/theirs") == "done"
+    assert workshop.sh("show", f"{kept}:.harness/tools/theirs") == "done"
     workshop.done_is_done()
 
 
@@ -86,11 +86,11 @@ def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
     workshop.ok("retry", "task-002")
     for verb in ("start", "claim"):
         assert workshop.harness(verb, **mine).returncode == 0
-    put(workshop.top / "f", "by hand\n")
+    workshop.put("f", "by hand\n")
     assert workshop.harness("finish", **mine).returncode == 1
     workshop.file_task("three")
     assert workshop.harness("claim", **mine).returncode == 0
-    put(workshop.top / "three", "done\n")
+    workshop.put("three", "done\n")
     assert workshop.harness("finish", **mine).returncode == 0
     for hook in sorted((CHECKOUT / "hooks").glob("harness-*.py")):
         rung = subprocess.run(
@@ -106,7 +106,7 @@ def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
     assert {"commit-tree", "merge-tree"} & {word for line in typed for word in line.split()}
     assert [line for line in typed if not SENDING.isdisjoint(line.split())] == []
     assert sh(remote, "for-each-ref") == before
-    assert sh(workshop.top, "rev-list", "--count", "origin/main..main") != "0"
+    assert workshop.sh("rev-list", "--count", "origin/main..main") != "0"
 
 
 SENDING = {"push", "send-pack", "gh", "glab", "hub"}
@@ -229,11 +229,11 @@ def test_a_partial_clone_whose_remote_is_gone_is_refused_in_a_sentence(tmp_path:
 
 def test_a_submodule_whose_commit_the_user_lacks_is_refused(workshop: Workshop, tmp_path: Path) -> None:
     allow = ("-c", "protocol.file.allow=always")
-    sh(workshop.top, *allow, "submodule", "--quiet", "add", str(_origin(tmp_path)), "lib")
-    sh(workshop.top, "commit", "-qm", "A submodule")
+    workshop.sh(*allow, "submodule", "--quiet", "add", str(_origin(tmp_path)), "lib")
+    workshop.sh("commit", "-qm", "A submodule")
     lacking = "1" * 40
-    sh(workshop.top, "update-index", "--cacheinfo", f"160000,{lacking},lib")
-    sh(workshop.top, "commit", "-qm", "At a commit that was never pushed")
+    workshop.sh("update-index", "--cacheinfo", f"160000,{lacking},lib")
+    workshop.sh("commit", "-qm", "At a commit that was never pushed")
     workshop.file_task("f")
 
     said = workshop.ends(7)
@@ -292,7 +292,7 @@ def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> No
     installed = workshop.harness("hooks", "install", "--agent", "copilot")
 
     assert (said.returncode, installed.returncode) == (0, 0), (said.stderr, installed.stderr)
-    assert f"{workshop.home}/worktrees/" in (workshop.top / "greeted").read_text(encoding="utf-8")
+    assert f"{workshop.home}/worktrees/" in workshop.read("greeted")
     assert (workshop.home / "hook-directories").is_dir()
     assert f"Greets  [{tool}]" in _tools(workshop, workshop.env)
     assert tool.read_text(encoding="utf-8") == TOOL
@@ -312,5 +312,5 @@ def test_without_it_each_has_its_own(workshop: Workshop, home: Path) -> None:
     subprocess.run(command, cwd=workshop.top, env=env, check=True, stdin=subprocess.DEVNULL)
 
     assert f"Greets  [{tool}]" in _tools(workshop, env)
-    assert f"{home}/.local/share/harness/worktrees/" in (workshop.top / "greeted").read_text(encoding="utf-8")
+    assert f"{home}/.local/share/harness/worktrees/" in workshop.read("greeted")
     assert [path.name for path in (home / ".harness").iterdir()] == ["tools"]

@@ -11,26 +11,26 @@ import pytest
 from harness_lib.attempts import target_branch
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Time
 
 
 def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Workshop) -> None:
     workshop.file_task("one")
-    put(workshop.top / "README.md", "the user is writing\n")
-    before = sh(workshop.top, "rev-parse", "main")
+    workshop.put("README.md", "the user is writing\n")
+    before = workshop.sh("rev-parse", "main")
 
     said = workshop.ends(9, "--json")
 
     assert json.loads(said.stdout.splitlines()[-1])["stop"] == {"reason": "waiting"}
     assert "git merge harness/main" in said.stdout
     assert "git merge harness/main" in workshop("status").out
-    assert sh(workshop.top, "rev-parse", "main") == before
-    assert (workshop.top / "README.md").read_text() == "the user is writing\n"
+    assert workshop.sh("rev-parse", "main") == before
+    assert workshop.read("README.md") == "the user is writing\n"
     assert not (workshop.top / "one").exists()
 
-    sh(workshop.top, "commit", "-qam", "the user's")
-    mine = sh(workshop.top, "rev-parse", "main")
+    workshop.sh("commit", "-qam", "the user's")
+    mine = workshop.sh("rev-parse", "main")
     assert "git merge harness/main" in workshop("status").out
     both = "grep -q writing README.md && grep -q done one && grep -q done two"
     workshop.add("Both", both, do="write two done")
@@ -44,37 +44,37 @@ def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Wo
 @pytest.mark.release
 def test_what_waits_and_conflicts_with_the_users_commit_is_theirs_to_merge(workshop: Workshop) -> None:
     workshop.add("One", "grep -q done README.md", do="write README.md done")
-    put(workshop.top / "README.md", "the user is writing\n")
+    workshop.put("README.md", "the user is writing\n")
     workshop.ends(9)
-    sh(workshop.top, "commit", "-qam", "the user's")
-    mine = sh(workshop.top, "rev-parse", "main")
+    workshop.sh("commit", "-qam", "the user's")
+    mine = workshop.sh("rev-parse", "main")
 
     workshop.file_task("two")
     said = workshop.ends(9)
 
     assert "git merge harness/main" in said.stdout
-    assert sh(workshop.top, "rev-parse", "main") == mine
-    assert sh(workshop.top, "show", "harness/main:two") == "done"
+    assert workshop.sh("rev-parse", "main") == mine
+    assert workshop.sh("show", "harness/main:two") == "done"
 
 
 def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop, tmp_path: Path) -> None:
     """`--continue` refuses where the branch has moved, and `--abort` takes away what came in between."""
     workshop.file_task("one")
-    put(workshop.top / "own", "the user's\n")
-    commit_all(workshop.top, "Own")
+    workshop.put("own", "the user's\n")
+    workshop.commits("Own")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "test -f two", do=f"touch {started}\nwait {go}\nwrite two done")
     run = workshop.start("-j", "1", until=started)
-    sh(workshop.top, "rebase", "-qi", "HEAD~1", env={"GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"})
-    before = sh(workshop.top, "rev-parse", "main")
+    workshop.sh("rebase", "-qi", "HEAD~1", env={"GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"})
+    before = workshop.sh("rev-parse", "main")
     go.touch()
 
     assert run.wait() == 9, workshop.printed
 
-    assert sh(workshop.top, "rev-parse", "main") == before
+    assert workshop.sh("rev-parse", "main") == before
     assert "a rebase of yours is under way there: end it first" in " ".join(workshop.printed.split())
-    sh(workshop.top, "rebase", "--abort")
-    assert sh(workshop.top, "show", "harness/main:two") == "done"
+    workshop.sh("rebase", "--abort")
+    assert workshop.sh("show", "harness/main:two") == "done"
     workshop.ends(0)
     workshop.all_is_well()
 
@@ -83,20 +83,20 @@ def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop, tmp_pa
 def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
     """Neither a file of the user's nor a lock of git's, for which nobody waits; tests/verbs has the words."""
     workshop.file_task("one")
-    put(workshop.top / "one", "the user's own, untracked\n")
-    lock = put(workshop.top / ".git" / "index.lock", "")
+    workshop.put("one", "the user's own, untracked\n")
+    lock = workshop.put(".git/index.lock", "")
 
     said = workshop.ends(9, **HURRIED)
 
     assert f"git's lock {lock} stands there" in " ".join(said.stdout.split())
-    assert (workshop.top / "one").read_text() == "the user's own, untracked\n"
+    assert workshop.read("one") == "the user's own, untracked\n"
     lock.unlink()
     (workshop.top / "one").rename(workshop.top.parent / "mine")
-    before = sh(workshop.top, "rev-parse", "main")
+    before = workshop.sh("rev-parse", "main")
 
     said = workshop.ends(0)
 
-    after = sh(workshop.top, "rev-parse", "main")
+    after = workshop.sh("rev-parse", "main")
     gone = "What waited on the branch harness/main has gone to main: git log --oneline"
     assert f"{gone} {before}..{after}" in said.stdout, said.stdout
     workshop.all_is_well()
@@ -106,21 +106,21 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
 def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop: Workshop) -> None:
     """Where nobody tries the two together they stay apart: the user merges them, or another run does."""
     workshop.file_task("one")
-    put(workshop.top / "README.md", "the user is writing\n")
+    workshop.put("README.md", "the user is writing\n")
     workshop.ends(9)
-    sh(workshop.top, "commit", "-qam", "the user's")
-    mine = sh(workshop.top, "rev-parse", "main")
+    workshop.sh("commit", "-qam", "the user's")
+    mine = workshop.sh("rev-parse", "main")
 
     said = workshop.ends(9)
 
-    assert sh(workshop.top, "rev-parse", "main") == mine
+    assert workshop.sh("rev-parse", "main") == mine
     assert "main has commits of its own git merge harness/main" in " ".join(said.stdout.split())
 
     said = workshop.ends(0, "--final-check", "all")
 
     assert "git merge" not in said.stdout
     assert "What waited on the branch harness/main has gone to main" in said.stdout
-    assert (workshop.top / "README.md").read_text() == "the user is writing\n"
+    assert workshop.read("README.md") == "the user is writing\n"
     workshop.all_is_well()
 
 
@@ -128,23 +128,23 @@ def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop
 def test_work_does_not_conflict_with_what_waits_for_user(workshop: Workshop, tmp_path: Path) -> None:
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
-    put(workshop.top / "README.md", "the user is writing\n")
+    workshop.put("README.md", "the user is writing\n")
     workshop.ends(9)
-    sh(workshop.top, "commit", "-qam", "the user's, before")
+    workshop.sh("commit", "-qam", "the user's, before")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")
-    put(workshop.top / "g", "the user's file\n")
-    sh(workshop.top, "add", "g")
-    put(workshop.top / "README.md", "and writes on\n")
+    workshop.put("g", "the user's file\n")
+    workshop.sh("add", "g")
+    workshop.put("README.md", "and writes on\n")
     run = workshop.start(until=started)
-    sh(workshop.top, "commit", "-qm", "the user's, during")
-    sh(workshop.top, "checkout", "-q", "README.md")
+    workshop.sh("commit", "-qm", "the user's, during")
+    workshop.sh("checkout", "-q", "README.md")
     go.touch()
 
     assert run.wait() == 0, workshop.printed
     assert "conflicts" not in workshop.printed
     assert workshop.task("task-002")["attempts"] == 0
-    assert (workshop.top / "f").read_text().split() == ["one", "two"]
+    assert workshop.read("f").split() == ["one", "two"]
     workshop.all_is_well()
 
 
@@ -164,18 +164,18 @@ def chat(workshop: Workshop) -> Iterator[Agent]:
 def _finish(workshop: Workshop, chat: Agent, name: str) -> None:
     chat.ok("add", f"Make {name}", "--validate", f"grep -q done {name}")
     chat.ok("claim")
-    put(workshop.top / name, "done\n")
+    workshop.put(name, "done\n")
     chat.ok("finish")
 
 
 def _status(workshop: Workshop) -> list[str]:
-    return sh(workshop.top, "status", "--porcelain").splitlines()
+    return workshop.sh("status", "--porcelain").splitlines()
 
 
 def _left_behind(workshop: Workshop) -> str:
     """Let the checkout stand where its branch was one task ago; return the branch's tip."""
-    tip = sh(workshop.top, "rev-parse", "main")
-    sh(workshop.top, "reset", "-q", "--hard", "main~1")
+    tip = workshop.sh("rev-parse", "main")
+    workshop.sh("reset", "-q", "--hard", "main~1")
     _moved_elsewhere(workshop, tip)
     assert _status(workshop) == ["D  two"]
     return tip
@@ -184,30 +184,30 @@ def _left_behind(workshop: Workshop) -> str:
 def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
     """Move main as a process in another work tree does, without a look at the project's own checkout."""
     beside = workshop.top.parent / "beside"
-    sh(workshop.top, "worktree", "add", "-q", "--detach", str(beside))
+    workshop.sh("worktree", "add", "-q", "--detach", str(beside))
     sh(beside, "update-ref", "refs/heads/main", commit)
-    sh(workshop.top, "worktree", "remove", "--force", str(beside))
+    workshop.sh("worktree", "remove", "--force", str(beside))
 
 
 @pytest.mark.parametrize("edited", [*for_release("two"), "README.md"])
 @pytest.mark.usefixtures("chat")
 def test_what_the_user_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:
     _left_behind(workshop)
-    put(workshop.top / edited, "the user is writing\n")
-    sh(workshop.top, "add", edited)
+    workshop.put(edited, "the user is writing\n")
+    workshop.sh("add", edited)
     before = _status(workshop)
 
     target_branch.mend(workshop.context())
 
     assert _status(workshop) == before
-    assert (workshop.top / edited).read_text() == "the user is writing\n"
+    assert workshop.read(edited) == "the user is writing\n"
 
 
 @pytest.mark.usefixtures("chat")
 def test_a_branch_that_somebody_else_has_moved_is_not_followed(workshop: Workshop) -> None:
     _left_behind(workshop)
-    tree = sh(workshop.top, "rev-parse", "main^{tree}")
-    _moved_elsewhere(workshop, sh(workshop.top, "commit-tree", "-p", "main", "-m", "somebody's", tree))
+    tree = workshop.sh("rev-parse", "main^{tree}")
+    _moved_elsewhere(workshop, workshop.sh("commit-tree", "-p", "main", "-m", "somebody's", tree))
 
     target_branch.mend(workshop.context())
 
@@ -216,15 +216,15 @@ def test_a_branch_that_somebody_else_has_moved_is_not_followed(workshop: Worksho
 
 def test_work_that_the_user_takes_back_in_the_index_stays_taken_back(workshop: Workshop, chat: Agent) -> None:
     """Also after their checkout has come after."""
-    sh(workshop.top, "restore", "--source=main~1", "--staged", "--worktree", ".")
+    workshop.sh("restore", "--source=main~1", "--staged", "--worktree", ".")
     target_branch.mend(workshop.context())
     assert _status(workshop) == ["D  two"]
 
-    sh(workshop.top, "reset", "-q", "--hard")
+    workshop.sh("reset", "-q", "--hard")
     _left_behind(workshop)
     target_branch.mend(workshop.context())
     assert _status(workshop) == []
     _finish(workshop, chat, "three")
-    sh(workshop.top, "restore", "--source=main~2", "--staged", "--worktree", ".")
+    workshop.sh("restore", "--source=main~2", "--staged", "--worktree", ".")
     target_branch.mend(workshop.context())
     assert _status(workshop) == ["D  three", "D  two"]

@@ -10,14 +10,14 @@ import pytest
 
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import commit_all, sh
 
 
 def merged(workshop: Workshop, branch: str = "main") -> list[str]:
     """Return what is on the branch besides the first commit, and nothing else of ours."""
-    assert sh(workshop.top, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert workshop.sh("worktree", "list", "--porcelain").count("worktree ") == 1
     assert list((workshop.home / "worktrees").glob("*")) == []
-    return sorted(sh(workshop.top, "log", "--format=%s", branch).splitlines()[:-1])
+    return sorted(workshop.sh("log", "--format=%s", branch).splitlines()[:-1])
 
 
 @pytest.mark.release
@@ -28,7 +28,7 @@ def test_a_project_in_a_directory_of_a_repository_has_its_list(tmp_path: Path, m
     commit_all(above, "A project inside", {"pa/README.md": "inside\n"})
     inside.ok("init", ".")
     at_the_top = "test -f .gitignore && test -d pa"
-    put(inside.top / "harness-init.sh", f"{at_the_top} && echo init >> {trace}\n")
+    inside.put("harness-init.sh", f"{at_the_top} && echo init >> {trace}\n")
     inside.add("Above", f"{at_the_top} && test -f g", do="write g done")
     inside.add("Inside", "test ! -e .gitignore && test -f f", "--cwd", "pa", do="write pa/f done")
     sh(above, "add", "--force", "pa/harness-tasks.json", "pa/harness-init.sh")
@@ -39,7 +39,7 @@ def test_a_project_in_a_directory_of_a_repository_has_its_list(tmp_path: Path, m
 
     assert set(inside.statuses().values()) == {"completed"}
     assert set(trace.read_text().split()) == {"init"}
-    assert ((inside.top / "f").read_text(), (above / "g").read_text()) == ("done\n", "done\n")
+    assert (inside.read("f"), (above / "g").read_text()) == ("done\n", "done\n")
     assert merged(inside) == [
         "A project inside",
         "The list, too",
@@ -58,11 +58,11 @@ def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_wor
     workshop = Workshop.make(tmp_path / "with a space", files={"README.md": "hello\n"})
     workshop.home = tmp_path / "my 'own' home"
     workshop.home.mkdir()
-    sh(workshop.top, "switch", "-q", "-c", "feature/of-mine")
-    put(workshop.top / "harness-init.sh", 'test -d "$PWD"\n')
+    workshop.sh("switch", "-q", "-c", "feature/of-mine")
+    workshop.put("harness-init.sh", 'test -d "$PWD"\n')
     workshop.file_task("one")
     workshop.file_task("two")
-    put(workshop.top / "two", "in the way\n")
+    workshop.put("two", "in the way\n")
 
     said = workshop.ends(9, "-j", "2")
 
@@ -72,8 +72,8 @@ def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_wor
     workshop.ends(0)
     done = ["[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
     assert merged(workshop, "feature/of-mine") == done
-    assert sh(workshop.top, "log", "--format=%s", "main") == "Begin"
-    assert sh(workshop.top, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [
+    assert workshop.sh("log", "--format=%s", "main") == "Begin"
+    assert workshop.sh("for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [
         "feature/of-mine",
         "main",
     ]
@@ -81,7 +81,7 @@ def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_wor
 
 def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     workshop.file_task("one")
-    sh(workshop.top, "switch", "-q", "--detach")
+    workshop.sh("switch", "-q", "--detach")
 
     said = workshop.run()
 
@@ -89,14 +89,14 @@ def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     assert "HEAD is detached" in said.stderr
     assert "git switch -c NAME" in said.stderr
     # Git would refuse that, too.
-    sh(workshop.top, "rebase", "-q", "--exec", "false", "--root", check=False)
+    workshop.sh("rebase", "-q", "--exec", "false", "--root", check=False)
     assert "End your rebase first; see how: git status" in workshop.run().stderr
     assert workshop.state["session_count"] == 0
 
 
 def test_in_a_linked_work_tree_it_is_the_branch_there(workshop: Workshop, tmp_path: Path) -> None:
     workshop.file_task("one")
-    sh(workshop.top, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    workshop.sh("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     before = workshop.git.ref("refs/heads/main")
     there = copy(workshop)
     there.top = tmp_path / "side"
@@ -111,7 +111,7 @@ def test_in_a_linked_work_tree_it_is_the_branch_there(workshop: Workshop, tmp_pa
 
 def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
     workshop.file_task("one")
-    sh(workshop.top, "update-ref", "-d", "refs/heads/main")
+    workshop.sh("update-ref", "-d", "refs/heads/main")
     shutil.rmtree(workshop.top / ".git" / "logs")
 
     for argv in ([], ["--target", "typo"]):
@@ -120,14 +120,14 @@ def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop
         assert "has no commit yet" in said.stderr
         assert "git commit --allow-empty" in said.stderr
 
-    sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Start")
+    workshop.sh("commit", "-q", "--allow-empty", "-m", "Start")
     workshop.ends(0)
 
 
 def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop) -> None:
     workshop.file_task("one")
     for name in ("typos", "harness/b0", *(f"b{number}" for number in range(6))):
-        sh(workshop.top, "branch", name)
+        workshop.sh("branch", name)
 
     for name in ("typo", "refs/heads/typo", "main~0", ""):
         said = workshop.run("--target", name)
@@ -143,14 +143,14 @@ def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Works
 def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop) -> None:
     workshop.file_task("one")
     for name in ("harness", "harness/main/mine"):
-        sh(workshop.top, "branch", name)
+        workshop.sh("branch", name)
 
         said = workshop.run()
 
         assert said.returncode == 7
         assert f"beside {name}." in said.stderr
         assert workshop.state["session_count"] == 0
-        sh(workshop.top, "branch", "-M", name, "mine")
+        workshop.sh("branch", "-M", name, "mine")
     workshop.ends(0)
 
 
@@ -166,8 +166,8 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     run = workshop.start(until=started)
-    sh(workshop.top, "commit", "-q", "--amend", "-m", "said better")
-    mine = sh(workshop.top, "rev-parse", "main")
+    workshop.sh("commit", "-q", "--amend", "-m", "said better")
+    mine = workshop.sh("rev-parse", "main")
     go.touch()
 
     assert run.wait() == 0, workshop.printed
@@ -181,7 +181,7 @@ def test_a_branch_that_is_renamed_meanwhile_is_named_in_the_morning_with_its_cur
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     workshop.file_task("g")
     run = workshop.start(until=started)
-    sh(workshop.top, "branch", "-m", "main", "trunk")
+    workshop.sh("branch", "-m", "main", "trunk")
     go.touch()
     assert run.wait() == 7, workshop.printed
     cure = "git branch -m trunk main"
@@ -194,14 +194,14 @@ def test_a_branch_that_is_renamed_meanwhile_is_named_in_the_morning_with_its_cur
     assert halt.endswith(f"{cure}; then: harness run")
     assert (report["again"], report["commands"]) == (f"harness run is refused: {why}", [cure])
     assert "the last run ended" not in workshop.printed
-    sh(workshop.top, *cure.split()[1:])
+    workshop.sh(*cure.split()[1:])
     workshop.ends(0)
     assert set(workshop.statuses().values()) == {"completed"}
 
 
 def test_a_branch_that_has_no_commit_beside_others_names_one_of_them(workshop: Workshop) -> None:
     workshop.file_task("f")
-    sh(workshop.top, "checkout", "-q", "--orphan", "new")
+    workshop.sh("checkout", "-q", "--orphan", "new")
 
     said = workshop.ends(7)
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
 
     assert run.wait() == 0, workshop.printed
     assert workshop.task("task-001")["attempts"] == 0
-    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    assert workshop.read("f").split() == ["half", "done"]
     workshop.nothing_is_left_over()
 
 
@@ -146,7 +146,7 @@ def shared(make_workshop: Make, tmp_path: Path) -> Workshop:
 def other(shared: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
     """Yield a worker on another machine, with a work tree and a branch of its own."""
     tree = tmp_path / "elsewhere"
-    sh(shared.top, "worktree", "add", "-q", "-b", "elsewhere", str(tree))
+    shared.sh("worktree", "add", "-q", "-b", "elsewhere", str(tree))
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="elsewhere"))
     made = Agent("other", tree, Time(), {"HARNESS_HOME": str(shared.home)})
     yield made
@@ -154,7 +154,7 @@ def other(shared: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agent, tmp_path: Path) -> None:
-    before = sh(shared.top, "rev-parse", "main")
+    before = shared.sh("rev-parse", "main")
     other.clock.pass_(hours=-2)
     assert other.ok("start")["recovered"] == []
     assert other("claim").code != 0
@@ -173,7 +173,7 @@ def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agen
     assert shared.runs[0].wait() == 0, shared.printed
     assert shared.statuses() == {"task-001": "completed"}
     assert "task-001 was finished elsewhere" in shared.printed
-    assert sh(shared.top, "rev-parse", "main") == before, "the one that had lost its lease has merged"
+    assert shared.sh("rev-parse", "main") == before, "the one that had lost its lease has merged"
     assert sh(other.cwd, "rev-parse", "elsewhere") == shared.task("task-001")["completed_commit"]
 
 

@@ -25,7 +25,7 @@ from tests import forked
 from tests.conftest import CHECKOUT
 from tests.run_to_end import Said, run_to_end
 from tests.runs import forking
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import Checkout, commit_all, put, sh
 from tests.verbs.project import Agent, Time
 from tests.waiting import until
 
@@ -52,7 +52,7 @@ def _without_final_check(argv: Sequence[str]) -> list[str]:
 
 
 @dataclass
-class Workshop:
+class Workshop(Checkout):
     """The repository at `top`, the list in it, and the runs that were started on it."""
 
     top: Path
@@ -193,12 +193,12 @@ class Workshop:
 
     def nothing_is_left_over(self) -> None:
         """No work tree, no process, no branch of a run's; the user's checkout is as git has it."""
-        assert len(sh(self.top, "worktree", "list").splitlines()) == 1
+        assert len(self.sh("worktree", "list").splitlines()) == 1
         assert list((self.home / "worktrees").glob("*")) == []
-        assert sh(self.top, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines() == [
+        assert self.sh("for-each-ref", "--format=%(refname)", "refs/heads").splitlines() == [
             "refs/heads/main"
         ]
-        assert sh(self.top, "status", "--porcelain", "--untracked-files=all") == ""
+        assert self.sh("status", "--porcelain", "--untracked-files=all") == ""
         assert self.state["sessions"] == []
         # A command of --notify may outlive its run.
         self.wait_for("notify", lambda: not any("import guard;" in line for line in self._processes()))
@@ -222,7 +222,7 @@ class Workshop:
 
     def done_is_done(self) -> None:
         """Every completed task's commit is on the branch, once, and its check passes there."""
-        log = sh(self.top, "log", "--format=%H %s", "main")
+        log = self.sh("log", "--format=%H %s", "main")
         for task in self.state["tasks"]:
             if task["status"] != "completed":
                 continue
@@ -236,7 +236,7 @@ class Workshop:
 
     def failures_are_kept(self) -> None:
         """Find the work of every failed attempt in a rescue ref."""
-        refs = sh(self.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+        refs = self.sh("for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
         for task in self.state["tasks"]:
             worked = [blame for blame in task["error_log"] if "No progress detected" not in blame]
             kept = [ref for ref in refs if ref.startswith(f"refs/harness/rescue/{task['id']}/")]

@@ -20,7 +20,7 @@ import pytest
 from harness_lib.system.processes import engines
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import put
 
 WORD = "the-secret-word"
 PYTHON = shlex.quote(sys.executable)
@@ -155,9 +155,9 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
     put(home / ".docker" / "run" / "none", "")
     os.mkfifo(home / "pipe")
     for name in (".env.production", "private/deep/notes"):
-        put(workshop.top / name, WORD)
-    put(workshop.top / ".git" / "info" / "exclude", "/.env.production\n/private\n/.harness\n/harness-*\n")
-    sh(workshop.top, "remote", "add", "origin", f"https://me:{WORD}@example.com/x.git")
+        workshop.put(name, WORD)
+    workshop.put(".git/info/exclude", "/.env.production\n/private\n/.harness\n/harness-*\n")
+    workshop.sh("remote", "add", "origin", f"https://me:{WORD}@example.com/x.git")
     temporary = Path("/tmp") / f"harness-attack-{os.getpid()}-{each_engine}"
     shared = Path("/dev/shm") / temporary.name
     put(home / "connect.py", CONNECT)
@@ -205,7 +205,7 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
         workshop.ends(0, "--sandbox", each_engine, **env)
         outside.stdin.close()  # type: ignore[union-attr]
     assert workshop.statuses() == {task: "completed"}
-    seen = set(sh(workshop.top, "show", "main:seen").splitlines())
+    seen = set(workshop.sh("show", "main:seen").splitlines())
     assert seen - NEWER[each_engine] - SOMETIMES[each_engine] == OPEN[each_engine]
     assert not list(home.glob("escaped*")), "git of harness ran a program of the agent's repository"
 

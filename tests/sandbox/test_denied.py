@@ -159,7 +159,7 @@ def test_a_check_whose_program_cannot_be_read_is_named_before_the_first_agent(
     engine: str, workshop: Workshop, home: Path
 ) -> None:
     tool = put(home / ".config" / "gh" / "bin" / "tool", "#!/bin/sh\nexit 0\n", executable=True)
-    put(workshop.top / "check.sh", f"#!{tool}\n", executable=True)
+    workshop.put("check.sh", f"#!{tool}\n", executable=True)
     for command in (str(tool), "./check.sh"):
         task = workshop.add("Check", command)
         said = workshop.run("--sandbox", engine)

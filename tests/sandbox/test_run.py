@@ -17,7 +17,7 @@ from harness_lib.system.processes import engines, sandbox
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import put
 
 
 def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
@@ -73,7 +73,7 @@ def test_an_agent_reads_no_secret_and_writes_nowhere_else(
     )
     workshop.ends(0, "--sandbox", each_engine, GH_TOKEN="the word", PROJECT=str(workshop.top))
     assert workshop.statuses() == {task: "completed"}
-    seen = sh(workshop.top, "show", "main:seen")
+    seen = workshop.sh("show", "main:seen")
     for secret in ("a key", "a token", "the word", "held out", '"bubblewrap"', '"nono"'):
         assert secret not in seen
     # What is no secret can be read.
@@ -94,15 +94,15 @@ def test_what_prepares_the_checkout_is_confined_there(
     each_engine: str, workshop: Workshop, home: Path
 ) -> None:
     script = "touch ready.pyc\ncat ~/.ssh/* > stolen.pyc\necho x > .git/hooks/x\n{} ~/outside\n"
-    put(workshop.top / "harness-init.sh", script.format("rm -f"), executable=True)
+    workshop.put("harness-init.sh", script.format("rm -f"), executable=True)
     (workshop.top / ".git" / "hooks").mkdir(exist_ok=True)
     workshop.add("One", "test -f one", do="sh touch one")
     workshop.ends(0, "--sandbox", each_engine)
     assert (workshop.top / "ready.pyc").exists()
-    assert (workshop.top / "stolen.pyc").read_text() == ""
+    assert workshop.read("stolen.pyc") == ""
     # Landlock cannot forbid a part of what may be written.
     assert (workshop.top / ".git" / "hooks" / "x").exists() is (each_engine == "nono")
-    put(workshop.top / "harness-init.sh", script.format("touch"), executable=True)
+    workshop.put("harness-init.sh", script.format("touch"), executable=True)
     workshop.add("Two", "test -f two", do="sh touch two")
     said = workshop.ends(7, "--sandbox", each_engine)
     assert "write ~/outside. Allow it: harness run --allow-write" in " ".join(said.stderr.split())
@@ -153,8 +153,8 @@ def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop
     secret = [home / ".codex" / "auth.json", home / ".claude.json", workshop.top / ".env.production"]
     for path in secret:
         put(path, "secret")
-    put(workshop.top / "node_modules" / "part", "needed")
-    put(workshop.top / ".git" / "info" / "exclude", ".env.*\nnode_modules\n.harness\nharness-*\n")
+    workshop.put("node_modules/part", "needed")
+    workshop.put(".git/info/exclude", ".env.*\nnode_modules\n.harness\nharness-*\n")
     needed = f"cat {workshop.top}/node_modules/part {workshop.top}/README.md"
     unread = " && ".join(f"! grep secret {path}" for path in secret)
     workshop.add("Check", f"test -f made && {needed} && {unread}", do="sh touch made")
@@ -300,9 +300,9 @@ def test_what_needs_the_git_directory_of_the_user_says_what_to_type_instead(
 
     workshop.run("--sandbox", each_engine)
 
-    assert sh(workshop.top, "show", "main:f") == "half"
-    assert "not available in the sandbox" in sh(workshop.top, "show", "main:applied")
-    assert "harness show task-002" in sh(workshop.top, "show", "main:checked")
+    assert workshop.sh("show", "main:f") == "half"
+    assert "not available in the sandbox" in workshop.sh("show", "main:applied")
+    assert "harness show task-002" in workshop.sh("show", "main:checked")
 
 
 def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began(
@@ -310,9 +310,9 @@ def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began
 ) -> None:
     """Landlock knows files, and each change of the list makes another one."""
     (home / ".cache").mkdir()
-    put(workshop.top / ".gitignore", ".env\n")
-    put(workshop.top / ".env", "a secret\n")
-    commit_all(workshop.top, "Ignore")
+    workshop.put(".gitignore", ".env\n")
+    workshop.put(".env", "a secret\n")
+    workshop.commits("Ignore")
     harness = f"{shlex.quote(sys.executable)} -m harness_lib"
     words = ["checkpoint task-001 1/2 half", 'note task-001 "port 80 is taken"', "checkpoint 2/2 whole"]
     typed = "; ".join(f"{harness} {each} >> said 2>&1; echo $? >> codes" for each in words)
@@ -329,8 +329,8 @@ def test_an_agent_reports_and_reads_although_the_list_has_changed_since_it_began
 
     workshop.ends(0, "-j", "2", "--sandbox", each_engine)
 
-    assert sh(workshop.top, "show", "main:codes").split() == ["0"] * 6, sh(workshop.top, "show", "main:said")
-    assert "task-002 [completed] Another" in sh(workshop.top, "show", "main:shown").splitlines()
+    assert workshop.sh("show", "main:codes").split() == ["0"] * 6, workshop.sh("show", "main:said")
+    assert "task-002 [completed] Another" in workshop.sh("show", "main:shown").splitlines()
     done = workshop.task(task)
     assert [each["description"] for each in done["checkpoints"]] == ["half", "whole"]
     assert done["notes"] == ["port 80 is taken"]

@@ -21,7 +21,7 @@ from harness_lib.system.processes.sandbox import Sandbox
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import put
 
 # Calls of the kernel that a container may refuse: mount, and landlock_create_ruleset.
 MOUNT, LANDLOCK = {"x86_64": 165, "aarch64": 40}.get(platform.machine(), 0), 444
@@ -132,7 +132,7 @@ def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
         finally:
             workshop.close()
         assert workshop.statuses() == {task: "completed"}
-        assert sh(workshop.top, "show", "main:stolen") == ""
+        assert workshop.sh("show", "main:stolen") == ""
         assert not list(tmp_path.rglob("outside"))
 
 
@@ -158,7 +158,7 @@ def test_an_engine_that_is_removed_ends_the_run(workshop: Workshop, home: Path, 
     )
     assert [workshop.task(name)["attempts"] for name in workshop.statuses()] == [0, 0]
     assert not (home / "outside").exists()
-    assert not sh(workshop.top, "log", "--format=%s", "main").count("[task")
+    assert not workshop.sh("log", "--format=%s", "main").count("[task")
 
 
 def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
 from tests import lasting
 from tests.run_to_end import Said
-from tests.system.git.gitrepo import disk, put, sh
+from tests.system.git.gitrepo import Checkout, disk, put, sh
 
 HARNESS_FILES = re.compile(
     r"^(harness-tasks\.json.*|harness-progress\.txt|\.harness-active|\.harness(/.*)?|\.harness-tasks\.json.*)$"
@@ -135,7 +135,7 @@ class Agent:
 
 
 @dataclass
-class Project:
+class Project(Checkout):
     """The repository at `top` and the list in it."""
 
     top: Path
@@ -212,14 +212,7 @@ class Project:
 
     # -- the repository
 
-    def git(self, *args: str) -> str:
-        return sh(self.top, *args)
-
-    def put(self, name: str, text: str | bytes = "x\n") -> Path:
-        return put(self.top / name, text)
-
-    def read(self, name: str) -> str:
-        return (self.top / name).read_text(encoding="utf-8")
+    git = Checkout.sh
 
     @property
     def head(self) -> str:

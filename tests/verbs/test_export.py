@@ -59,7 +59,7 @@ def test_a_check_list_of_ours_is_imported_again_and_ticked_like_a_plan(
     assert "from a plan" not in brief
     agent.ok("finish")
     assert agent.ok("export", "--tick", file)["ticked"] == 1
-    assert (project.top / file).read_text().startswith("- [x] One\n  - check: test -f a.txt\n- [ ] Group\n")
+    assert project.read(file).startswith("- [x] One\n  - check: test -f a.txt\n- [ ] Group\n")
 
 
 def test_a_link_is_the_plan_that_it_leads_to(project: Project, agent: Agent, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agen
 
 def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, make_project: Make) -> None:
     library = make_project("library", bare=True)
-    sh(project.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
+    project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
     project.commit("With a submodule")
     begin(agent, "true")
     commit_all(project.top / "lib", "In the library", {"new.txt": "new\n"})

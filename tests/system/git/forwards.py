@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from harness_lib.system.git import fast_forward, locks
-from tests.system.git.gitrepo import World, put, sh
+from tests.system.git.gitrepo import World
 
 
 def commit_ahead(world: World) -> str:
     """Return a commit on the base that adds, changes, and removes, while HEAD stays at the base."""
-    put(world.top / "new" / "file", "new\n")
-    put(world.top / "tracked.txt", "changed\n")
-    put(world.top / "script", "#!/bin/sh\n", executable=True)
+    world.put("new/file", "new\n")
+    world.put("tracked.txt", "changed\n")
+    world.put("script", "#!/bin/sh\n", executable=True)
     (world.top / "dir" / "inner.txt").unlink()
     ahead = world.commits("ahead")
-    sh(world.top, "reset", "-q", "--hard", world.base)
+    world.sh("reset", "-q", "--hard", world.base)
     return ahead
 
 
@@ -31,7 +31,7 @@ def taken_back(world: World) -> None:
 def left_behind(world: World) -> str:
     """Return where the branch has gone without index and files, which stand at the base."""
     ahead = commit_ahead(world)
-    sh(world.top, "update-ref", "HEAD", ahead)
+    world.sh("update-ref", "HEAD", ahead)
     return ahead
 
 

@@ -87,8 +87,28 @@ def _template(*files: tuple[str, str]) -> Path:
     return top
 
 
+class Checkout:
+    """A work tree at `top`: files are put and read there by their names, and git is typed there."""
+
+    top: Path
+
+    def sh(self, *args: str, env: Mapping[str, str] | None = None, check: bool = True) -> str:
+        return sh(self.top, *args, env=env, check=check)
+
+    def put(self, name: str, text: str | bytes = "x\n", *, executable: bool = False) -> Path:
+        return put(self.top / name, text, executable=executable)
+
+    def read(self, name: str) -> str:
+        return (self.top / name).read_text()
+
+    def commits(self, message: str = "work", files: Mapping[str, str | bytes] | None = None) -> str:
+        """Write `files`, commit everything, and return the commit."""
+        commit_all(self.top, message, files)
+        return self.sh("rev-parse", "HEAD")
+
+
 @dataclass
-class World:
+class World(Checkout):
     """A repository with one commit, and what an attempt needs to be taken back."""
 
     top: Path
@@ -109,26 +129,21 @@ class World:
     def commit(self, message: str = "work", *, files: Mapping[str, str | bytes] | None = None) -> str:
         """Write `files`, commit everything, and take the new commit as the base."""
         for name, text in (files or {}).items():
-            put(self.top / name, text)
-        sh(self.top, "add", "-A")
-        sh(self.top, "commit", "-q", "--allow-empty", "-m", message)
-        self.base = sh(self.top, "rev-parse", "HEAD")
+            self.put(name, text)
+        self.sh("add", "-A")
+        self.sh("commit", "-q", "--allow-empty", "-m", message)
+        self.base = self.sh("rev-parse", "HEAD")
         return self.base
-
-    def commits(self, message: str = "work", *, files: Mapping[str, str | bytes] | None = None) -> str:
-        """Write `files`, commit everything as an attempt does, and return the commit; the base stays."""
-        commit_all(self.top, message, files)
-        return sh(self.top, "rev-parse", "HEAD")
 
     def linked(self) -> World:
         """Return a linked work tree beside this one, on a branch called side."""
         place = self.top.parent / "linked"
-        sh(self.top, "worktree", "add", "-q", "-b", "side", str(place))
+        self.sh("worktree", "add", "-q", "-b", "side", str(place))
         return World(place, Git.open(place), self.base)
 
     def begin(self) -> None:
         """Remember the base, and what is untracked now."""
-        self.base = sh(self.top, "rev-parse", "HEAD")
+        self.base = self.sh("rev-parse", "HEAD")
         self.branch = self.git.branch()
         untracked = status.changes(self.git, self.excluded_paths).untracked
         left_out = status.left_out(self.git)
@@ -150,14 +165,14 @@ class World:
             )
 
     def status(self) -> str:
-        return sh(self.top, "status", "--porcelain")
+        return self.sh("status", "--porcelain")
 
 
 def conflict(world: World) -> None:
     """Let the branches main and theirs disagree about a line, and be on main."""
-    sh(world.top, "checkout", "-q", "-b", "theirs")
+    world.sh("checkout", "-q", "-b", "theirs")
     world.commit("theirs", files={"tracked.txt": "theirs\n"})
-    sh(world.top, "checkout", "-q", "main")
+    world.sh("checkout", "-q", "main")
     world.commit("ours", files={"tracked.txt": "ours\n"})
 
 
@@ -166,7 +181,7 @@ def stands_at_base(world: World) -> None:
     assert world.git.head() == world.base
     assert world.git.branch() == world.branch
     assert status.changes(world.git, world.excluded_paths).tracked == ()
-    assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
+    assert world.sh("diff", "--cached", "--name-only", world.base) == ""
     assert not list(world.git.git_dir.glob("harness-scratch*"))
     assert locks.leftover_locks(world.git) == []
 

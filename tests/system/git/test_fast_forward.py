@@ -14,20 +14,20 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import HeadMovedError
 from tests.conftest import for_release
 from tests.system.git.forwards import catch_up, commit_ahead, forward, left_behind, taken_back
-from tests.system.git.gitrepo import World, disk, put, sh
+from tests.system.git.gitrepo import World, disk
 
 
 def test_files_index_and_branch_go_forward(world: World) -> None:
     ahead = commit_ahead(world)
-    put(world.top / "mine", "untracked\n")
+    world.put("mine", "untracked\n")
 
     assert fast_forward.obstacles(world.git, world.base, ahead) == []
     forward(world, ahead)
 
-    assert sh(world.top, "rev-parse", "main") == ahead
+    assert world.sh("rev-parse", "main") == ahead
     assert world.git.branch() == "refs/heads/main"
     assert world.status() == "?? mine"
-    assert (world.top / "new" / "file").read_text() == "new\n"
+    assert world.read("new/file") == "new\n"
 
 
 def test_going_back_over_it_removes_what_it_added(world: World) -> None:
@@ -47,16 +47,16 @@ def test_what_was_left_behind_its_branch_comes_after(world: World) -> None:
     assert catch_up(world, ahead)
 
     assert world.status() == ""
-    assert (world.top / "new" / "file").read_text() == "new\n"
-    assert sh(world.top, "reflog", "-1", "--format=%H %gs", "HEAD") == f"{ahead} harness: merge"
+    assert world.read("new/file") == "new\n"
+    assert world.sh("reflog", "-1", "--format=%H %gs", "HEAD") == f"{ahead} harness: merge"
 
 
 @pytest.mark.parametrize("staged", [False, True])
 def test_where_the_user_has_written_nothing_comes_after(world: World, staged: bool) -> None:
     ahead = left_behind(world)
-    put(world.top / "tracked.txt", "the user's edit\n")
+    world.put("tracked.txt", "the user's edit\n")
     if staged:
-        sh(world.top, "add", "tracked.txt")
+        world.sh("add", "tracked.txt")
     before, status = disk(world.top), world.status()
 
     assert not catch_up(world, ahead)
@@ -68,7 +68,7 @@ def test_where_the_user_has_written_nothing_comes_after(world: World, staged: bo
 def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> None:
     ahead = commit_ahead(world)
     before = disk(world.top)
-    sh(world.top, "update-ref", "refs/heads/harness/main", world.base)
+    world.sh("update-ref", "refs/heads/harness/main", world.base)
 
     with pytest.raises(HeadMovedError), locks.hold(world.git):
         fast_forward.forward(world.git, world.base, ahead, only_while=("refs/heads/harness/main", ""))
@@ -81,15 +81,15 @@ def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> 
 
 def test_a_users_files_are_named_and_left_alone(world: World) -> None:
     ahead = commit_ahead(world)
-    put(world.top / "new" / "file", "the user's own\n")
-    put(world.top / "tracked.txt", "the user's edit\n")
+    world.put("new/file", "the user's own\n")
+    world.put("tracked.txt", "the user's edit\n")
     (world.top / "script").mkdir()
 
     assert set(fast_forward.obstacles(world.git, world.base, ahead)) == {"new/file", "tracked.txt", "script"}
 
     forward(world, ahead)
-    assert (world.top / "new" / "file").read_text() == "the user's own\n"
-    assert (world.top / "tracked.txt").read_text() == "the user's edit\n"
+    assert world.read("new/file") == "the user's own\n"
+    assert world.read("tracked.txt") == "the user's edit\n"
 
 
 @pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
@@ -99,22 +99,22 @@ def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World,
 
     def and_the_user_saves(path: Path, data: bytes) -> None:
         journal(path, data)
-        put(world.top / name, "the user's edit\n")
+        world.put(name, "the user's edit\n")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(atomic, "write", and_the_user_saves)
         forward(world, ahead)
 
-    assert (world.top / name).read_text() == "the user's edit\n"
+    assert world.read(name) == "the user's edit\n"
     assert world.git.head() == ahead
 
 
 def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
     base = world.commits("crlf", files={".gitattributes": "*.crlf text eol=crlf\n", "a.crlf": "one\r\n"})
-    put(world.top / "a.crlf", "two\r\n")
-    sh(world.top, "commit", "-qam", "two")
-    ahead = sh(world.top, "rev-parse", "HEAD")
-    sh(world.top, "reset", "-q", "--hard", base)
+    world.put("a.crlf", "two\r\n")
+    world.sh("commit", "-qam", "two")
+    ahead = world.sh("rev-parse", "HEAD")
+    world.sh("reset", "-q", "--hard", base)
 
     assert fast_forward.obstacles(world.git, base, ahead) == []
     with locks.hold(world.git):
@@ -126,7 +126,7 @@ def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
 
 def test_a_head_that_somebody_moved_is_left(world: World) -> None:
     ahead = commit_ahead(world)
-    sh(world.top, "commit", "-q", "--allow-empty", "-m", "the user's")
+    world.sh("commit", "-q", "--allow-empty", "-m", "the user's")
 
     with pytest.raises(HeadMovedError):
         forward(world, ahead)
@@ -137,7 +137,7 @@ def test_a_head_that_somebody_moved_is_left(world: World) -> None:
 
 def test_what_a_sparse_checkout_leaves_out_stays_out_and_is_no_obstacle(world: World) -> None:
     ahead = commit_ahead(world)
-    sh(world.top, "sparse-checkout", "set", "new")
+    world.sh("sparse-checkout", "set", "new")
     assert not (world.top / "dir").exists()
 
     assert fast_forward.obstacles(world.git, world.base, ahead) == []
@@ -145,7 +145,7 @@ def test_what_a_sparse_checkout_leaves_out_stays_out_and_is_no_obstacle(world: W
 
     assert world.status() == ""
     assert not (world.top / "dir").exists()
-    assert (world.top / "new" / "file").read_text() == "new\n"
+    assert world.read("new/file") == "new\n"
 
 
 # -- killed at any step it is taken back or made again, and nothing is lost
@@ -218,25 +218,25 @@ def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, na
 def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
     ahead = commit_ahead(world)
     _killed(world, ahead, atomic, "remove")
-    put(world.top / "tracked.txt", "committed later\n")
-    sh(world.top, "commit", "-qam", "the user's")
-    put(world.top / "tracked.txt", "changed\n")
+    world.put("tracked.txt", "committed later\n")
+    world.sh("commit", "-qam", "the user's")
+    world.put("tracked.txt", "changed\n")
 
     taken_back(world)
 
-    assert (world.top / "tracked.txt").read_text() == "changed\n"
+    assert world.read("tracked.txt") == "changed\n"
     assert world.status() == "M tracked.txt"
 
 
 def test_what_the_user_has_changed_in_what_was_killed_is_left(world: World) -> None:
     ahead = commit_ahead(world)
     _killed(world, ahead, restore, "restage")
-    put(world.top / "tracked.txt", "the user's edit\n")
-    put(world.top / "new" / "mine", "the user's own\n")
+    world.put("tracked.txt", "the user's edit\n")
+    world.put("new/mine", "the user's own\n")
 
     taken_back(world)
 
-    assert (world.top / "tracked.txt").read_text() == "the user's edit\n"
+    assert world.read("tracked.txt") == "the user's edit\n"
     assert disk(world.top)["new/mine"] == ("file", b"the user's own\n")
     assert set(world.status().split("\n")) == {"M tracked.txt", "?? new/"}
 
@@ -244,12 +244,12 @@ def test_what_the_user_has_changed_in_what_was_killed_is_left(world: World) -> N
 def test_what_the_user_has_committed_over_what_was_killed_stays(world: World) -> None:
     ahead = commit_ahead(world)
     _killed(world, ahead, restore, "restage")
-    sh(world.top, "commit", "-qam", "the user's, with half of ours")
+    world.sh("commit", "-qam", "the user's, with half of ours")
 
     taken_back(world)
 
     assert world.status() == ""
-    assert (world.top / "tracked.txt").read_text() == "changed\n"
+    assert world.read("tracked.txt") == "changed\n"
     assert not (world.top / "new").exists()
 
 

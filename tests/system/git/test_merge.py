@@ -6,21 +6,21 @@ import pytest
 
 from harness_lib.system.git import merge, snapshot
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import World, put, sh
+from tests.system.git.gitrepo import World, sh
 
 
 def _commit(world: World, parent: str, message: str, **files: str) -> str:
     """Return a commit on `parent` with `files` written, made without touching the branch."""
-    sh(world.top, "checkout", "-q", "--detach", parent)
+    world.sh("checkout", "-q", "--detach", parent)
     for name, content in files.items():
-        put(world.top / name, content)
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "--author", "Ada <ada@example.invalid>", "-m", message)
-    return sh(world.top, "rev-parse", "HEAD")
+        world.put(name, content)
+    world.sh("add", "-A")
+    world.sh("commit", "-q", "--author", "Ada <ada@example.invalid>", "-m", message)
+    return world.sh("rev-parse", "HEAD")
 
 
 def _show(world: World, commit: str, name: str) -> str:
-    return sh(world.top, "show", f"{commit}:{name}")
+    return world.sh("show", f"{commit}:{name}")
 
 
 def test_what_is_on_top_already_is_taken_as_it_is(world: World) -> None:
@@ -38,9 +38,9 @@ def test_each_commit_is_put_on_top_with_its_author_and_message(world: World) -> 
     picked = merge.pick(world.git, second, theirs, "m", world.base)
 
     assert picked.conflicts == ()
-    shown = sh(world.top, "log", "--reverse", "--format=%an %s", f"{theirs}..{picked.tip}")
+    shown = world.sh("log", "--reverse", "--format=%an %s", f"{theirs}..{picked.tip}")
     assert shown.splitlines() == ["Ada first", "Ada second"]
-    assert sh(world.top, "log", "-1", "--format=%b", f"{picked.tip}^").strip() == "why"
+    assert world.sh("log", "-1", "--format=%b", f"{picked.tip}^").strip() == "why"
     assert (_show(world, picked.tip, "a"), _show(world, picked.tip, "b")) == ("1", "2")
     assert world.git.is_ancestor(theirs, picked.tip)
 
@@ -52,8 +52,8 @@ def test_work_that_began_on_what_never_arrived_comes_without_that(world: World) 
 
     picked = merge.pick(world.git, ours, world.base, "m", others)
 
-    assert sh(world.top, "ls-tree", "--name-only", picked.tip, "a", "b") == "b"
-    assert sh(world.top, "log", "--format=%s", f"{world.base}..{picked.tip}") == "ours"
+    assert world.sh("ls-tree", "--name-only", picked.tip, "a", "b") == "b"
+    assert world.sh("log", "--format=%s", f"{world.base}..{picked.tip}") == "ours"
 
 
 def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> None:
@@ -66,11 +66,11 @@ def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> N
 def test_a_conflict_names_its_files_and_shows_both_sides(world: World) -> None:
     theirs = _commit(world, world.base, "theirs", a="left", b="fine")
     ours = _commit(world, world.base, "ours", a="right")
-    before = (world.status(), sh(world.top, "for-each-ref"), world.git.head())
+    before = (world.status(), world.sh("for-each-ref"), world.git.head())
 
     picked = merge.pick(world.git, ours, theirs, "m", world.base)
 
-    assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before, "nothing has moved"
+    assert (world.status(), world.sh("for-each-ref"), world.git.head()) == before, "nothing has moved"
     assert picked.conflicts == ("a",)
     assert picked.tree
     marked = _show(world, picked.tree, "a")
@@ -88,7 +88,7 @@ def test_commits_that_conflict_one_by_one_may_fit_as_a_whole(world: World) -> No
     picked = merge.pick(world.git, ours, theirs, "[task-1] the whole\n", world.base)
 
     assert picked.conflicts == ()
-    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] the whole"
+    assert world.sh("log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] the whole"
     assert _show(world, picked.tip, "b") == "new"
 
 
@@ -96,31 +96,31 @@ def test_a_merge_that_the_work_has_made_becomes_one_commit(world: World) -> None
     theirs = _commit(world, world.base, "theirs", a="1")
     side = _commit(world, world.base, "side", c="1")
     main = _commit(world, world.base, "work", b="1")
-    sh(world.top, "merge", "-q", "--no-edit", side)
-    merged = sh(world.top, "rev-parse", "HEAD")
+    world.sh("merge", "-q", "--no-edit", side)
+    merged = world.sh("rev-parse", "HEAD")
     assert merged not in (side, main)
 
     picked = merge.pick(world.git, merged, theirs, "[task-1] all of it\n", world.base)
 
-    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] all of it"
+    assert world.sh("log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] all of it"
     assert [_show(world, picked.tip, name) for name in "abc"] == ["1", "1", "1"]
 
 
 def test_a_history_that_was_rewritten_from_its_root_arrives_as_one_commit(world: World) -> None:
     theirs = _commit(world, world.base, "theirs", a="1")
     ours = _commit(world, world.base, "ours", b="1")
-    rootless = sh(world.top, "commit-tree", "-m", "ours", f"{ours}^{{tree}}")
+    rootless = world.sh("commit-tree", "-m", "ours", f"{ours}^{{tree}}")
 
     picked = merge.pick(world.git, rootless, theirs, "[task-1] ours\n", world.base)
 
-    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] ours"
+    assert world.sh("log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] ours"
     assert [_show(world, picked.tip, name) for name in "ab"] == ["1", "1"]
 
 
 def test_a_difference_alone_is_put_on_top_without_a_commit(world: World) -> None:
     theirs = _commit(world, world.base, "theirs", a="1")
-    sh(world.top, "checkout", "-q", "--detach", world.base)
-    put(world.top / "b", "work so far")
+    world.sh("checkout", "-q", "--detach", world.base)
+    world.put("b", "work so far")
     tree = snapshot.capture(world.git)
 
     carried = merge.differing(world.git, world.base, tree, theirs)
@@ -139,7 +139,7 @@ def test_two_that_have_parted_are_joined_if_they_do_not_conflict(world: World) -
     joined = merge.join(world.git, one, two, "both\n")
 
     assert joined is not None
-    assert sh(world.top, "log", "-1", "--format=%P %s", joined) == f"{one} {two} both"
+    assert world.sh("log", "-1", "--format=%P %s", joined) == f"{one} {two} both"
     assert (_show(world, joined, "a"), _show(world, joined, "b")) == ("1", "2")
     assert merge.join(world.git, one, other, "both\n") is None
     assert merge.join(world.git, one, strange, "both\n") is None
@@ -156,15 +156,15 @@ def test_what_began_on_a_merge_that_was_made_anew_is_put_on_the_new_one(world: W
     assert anew is not None
     single = _commit(world, started, "work", a="one\ntwo\n")
     other = _commit(world, started, "other", d="1")
-    sh(world.top, "merge", "-q", "--no-edit", single)
-    branched = sh(world.top, "rev-parse", "HEAD")
+    world.sh("merge", "-q", "--no-edit", single)
+    branched = world.sh("rev-parse", "HEAD")
 
     for work in (single, branched):
         picked = merge.pick(world.git, work, anew, "m", started)
 
         assert picked.conflicts == ()
         assert _show(world, picked.tip, "a") == "one\ntwo"
-        assert sh(world.top, "rev-list", f"{anew}..{picked.tip}", "--", "b").strip() == ""
+        assert world.sh("rev-list", f"{anew}..{picked.tip}", "--", "b").strip() == ""
     assert other
 
 
@@ -188,7 +188,7 @@ def test_the_same_merge_is_the_same_commit(world: World) -> None:
 def _tree(world: World, **files: str) -> str:
     """Return a tree of the work tree with `files` written; git sees them as a checkout would have them."""
     for name, content in files.items():
-        put(world.top / name, content)
+        world.put(name, content)
     return snapshot.capture(world.git)
 
 
@@ -239,7 +239,7 @@ def test_they_are_known_in_files_of_every_kind(world: World, attributes: str, te
 def test_they_are_known_after_another_merge_has_carried_them_on(world: World) -> None:
     base = world.base
     tip, tree = _conflict(world)
-    sh(world.top, "checkout", "-q", tip)
+    world.sh("checkout", "-q", tip)
     later = world.commit("later", files={"other": "x\n"})
 
     picked = merge.differing(world.git, tip, tree, later)
@@ -272,7 +272,7 @@ def test_resolved_they_are_gone(world: World) -> None:
 
 def test_marks_of_anybody_elses_are_content(world: World) -> None:
     base = world.git.tree_of(world.base)
-    head = sh(world.top, "rev-parse", "HEAD")
+    head = world.sh("rev-parse", "HEAD")
     fixture = f"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> {head}\n<<<<<<< {'0' * 40}\n>>>>>>> topic\n"
 
     assert merge.left(world.git, base, _tree(world, fixture=fixture)) == []
@@ -280,7 +280,7 @@ def test_marks_of_anybody_elses_are_content(world: World) -> None:
 
 def test_marks_that_were_there_before_are_content(world: World) -> None:
     _, tree = _conflict(world)
-    put(world.top / "tracked.txt", _content(world.git, tree) + "\n")
+    world.put("tracked.txt", _content(world.git, tree) + "\n")
     before = world.git.tree_of(world.commit("a fixture"))
 
     assert merge.left(world.git, before, before) == []

@@ -14,28 +14,28 @@ from tests.system.git.gitrepo import World, conflict, put, sh
 
 
 def _published(world: World) -> str:
-    put(world.top / "new", "x")
+    world.put("new", "x")
     tree = snapshot.capture(world.git)
     return world.git.commit(tree, [world.base], "work")
 
 
 def test_publish_moves_the_branch_and_the_index_and_no_file(world: World) -> None:
     commit = _published(world)
-    put(world.top / "tracked.txt", "edited since\n")
+    world.put("tracked.txt", "edited since\n")
     restore.move_head_and_index(world.git, commit, world.base)
-    assert sh(world.top, "rev-parse", "main") == commit
+    assert world.sh("rev-parse", "main") == commit
     assert world.status() == "M tracked.txt"
-    assert "harness: commit" in sh(world.top, "reflog", "-1")
+    assert "harness: commit" in world.sh("reflog", "-1")
     restore.move_head_and_index(world.git, commit, world.base)
     assert world.status() == "M tracked.txt"
 
 
 def test_publish_on_a_detached_head_moves_head_alone(world: World) -> None:
-    sh(world.top, "checkout", "-q", "--detach")
+    world.sh("checkout", "-q", "--detach")
     commit = _published(world)
     restore.move_head_and_index(world.git, commit, world.base)
     assert world.git.head() == commit
-    assert sh(world.top, "rev-parse", "main") == world.base
+    assert world.sh("rev-parse", "main") == world.base
 
 
 def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
 
 def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:
     commit, base = _published(world), world.base
-    sh(world.top, "commit", "-q", "--allow-empty", "-m", "somebody else")
+    world.sh("commit", "-q", "--allow-empty", "-m", "somebody else")
     with pytest.raises(HeadMovedError):
         restore.move_head_and_index(world.git, commit, base)
     assert "somebody else" in world.git.message("HEAD")
@@ -58,9 +58,9 @@ def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:
 
 def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(world: World) -> None:
     conflict(world)
-    sh(world.top, "merge", "theirs", check=False)
-    put(world.top / "tracked.txt", "settled\n")
-    put(world.top / "loose", "x")
+    world.sh("merge", "theirs", check=False)
+    world.put("tracked.txt", "settled\n")
+    world.put("loose", "x")
     tree = trees.without(world.git, snapshot.capture(world.git), ["loose"])
     commit = world.git.commit(tree, [world.base, *world.git.merge_heads()], "merged")
     restore.move_head_and_index(world.git, commit, world.base)
@@ -71,7 +71,7 @@ def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(wor
 def test_a_foreign_lock_is_waited_for_and_then_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore, "PATIENCE_SECONDS", 0.1)
     commit = _published(world)
-    put(world.top / ".git/index.lock", "")
+    world.put(".git/index.lock", "")
     with pytest.raises(GitError, match=r"index\.lock"):
         restore.move_head_and_index(world.git, commit, world.base)
     (world.top / ".git/index.lock").unlink()

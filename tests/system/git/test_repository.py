@@ -34,11 +34,11 @@ def test_a_failure_names_the_command_without_the_settings_of_harness(repo: Path)
 
 def test_changes_tells_tracked_from_untracked_whatever_the_names(world: World) -> None:
     for name in NASTY:
-        put(world.top / "t" / name, "x")
+        world.put(f"t/{name}", "x")
     world.commit()
     for name in NASTY:
-        put(world.top / "t" / name, "changed")
-        put(world.top / "u" / name, "new")
+        world.put(f"t/{name}", "changed")
+        world.put(f"u/{name}", "new")
     changes = status.changes(world.git)
     assert set(changes.tracked) == {f"t/{name}" for name in NASTY}
     assert set(changes.untracked) == {f"u/{name}" for name in NASTY}
@@ -46,17 +46,17 @@ def test_changes_tells_tracked_from_untracked_whatever_the_names(world: World) -
 
 def test_changes_leaves_out_files_and_directories_but_not_their_namesakes(world: World) -> None:
     for name in ("keep", "keep.txt", ".harness/log", ".harness-not/ours", "sub/keep"):
-        put(world.top / name, "x")
-    put(world.top / "tracked.txt", "changed")
+        world.put(name, "x")
+    world.put("tracked.txt", "changed")
     changes = status.changes(world.git, ("keep", ".harness", "tracked.txt"))
     assert changes.tracked == ()
     assert set(changes.untracked) == {"keep.txt", ".harness-not/ours", "sub/keep"}
 
 
 def test_changes_ignores_what_git_ignores_and_reports_conflicts_and_renames(world: World) -> None:
-    put(world.top / ".git/info/exclude", "*.log\n")
-    put(world.top / "a.log", "x")
-    sh(world.top, "mv", "tracked.txt", "renamed.txt")
+    world.put(".git/info/exclude", "*.log\n")
+    world.put("a.log", "x")
+    world.sh("mv", "tracked.txt", "renamed.txt")
     assert set(status.changes(world.git).tracked) == {"tracked.txt", "renamed.txt"}
     assert status.changes(world.git).untracked == ()
 
@@ -67,9 +67,9 @@ def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(
 ) -> None:
     conflict(world)
     patch = world.top.parent / "patch"
-    patch.write_text(sh(world.top, "format-patch", "-1", "--stdout", "theirs") + "\n")
+    patch.write_text(world.sh("format-patch", "-1", "--stdout", "theirs") + "\n")
     arguments = {"am": [str(patch)], "revert": ["--no-edit", "HEAD~1"]}.get(how, ["theirs"])
-    sh(world.top, how, *arguments, check=False)
+    world.sh(how, *arguments, check=False)
     if how == "revert" and world.git.under_way() is None:
         pytest.skip("this git reverts without a conflict")
     assert world.git.under_way() == how
@@ -85,13 +85,13 @@ def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(
 def test_a_bisect_ends_where_head_stands(world: World) -> None:
     for number in range(4):
         world.commit(files={"tracked.txt": f"{number}\n"})
-    sh(world.top, "bisect", "start", "HEAD", "HEAD~4")
+    world.sh("bisect", "start", "HEAD", "HEAD~4")
     head = world.git.head()
-    put(world.top / "tracked.txt", "changed\n")
+    world.put("tracked.txt", "changed\n")
     assert world.git.quit_under_way() == "bisect"
     assert world.git.under_way() is None
     assert world.git.head() == head
-    assert (world.top / "tracked.txt").read_text() == "changed\n"
+    assert world.read("tracked.txt") == "changed\n"
 
 
 def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_
     assert (new.head(), new.branch()) == (None, "refs/heads/main")
     assert new.recent(5) == []
     assert new.commits(f"{'0' * 40}..HEAD") == ()
-    sh(world.top, "checkout", "-q", "--detach")
+    world.sh("checkout", "-q", "--detach")
     assert (world.git.head(), world.git.branch()) == (world.base, None)
 
 
@@ -130,14 +130,14 @@ def test_commits_since_gives_whole_messages_newest_first(world: World) -> None:
 def test_only_a_line_feed_ends_a_line_of_git(world: World) -> None:
     """Python breaks lines at a form feed, a vertical tab and U+2028, too."""
     world.commit("one\x0ctwo\x0bthree\u2028four")
-    put(world.top / "tracked.txt", "two\n")
-    sh(world.top, "stash", "push", "-m", "set\x0caside")
+    world.put("tracked.txt", "two\n")
+    world.sh("stash", "push", "-m", "set\x0caside")
     assert len(world.git.recent(9)) == 2
     assert len(world.git.lines("stash", "list")) == 1
 
 
 def test_is_tracked_takes_names_literally(world: World) -> None:
-    put(world.top / "*", "x")
+    world.put("*", "x")
     assert world.git.is_tracked(world.top / "tracked.txt")
     assert world.git.is_tracked(Path("dir/inner.txt"))
     assert not world.git.is_tracked(world.top / "*")
@@ -160,8 +160,8 @@ def test_a_name_covers_itself_and_what_is_below(names: tuple[str, ...], path: st
 
 def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) -> None:
     """An agent may set it between any two of our steps."""
-    put(world.top / "tracked.txt", "changed")
-    sh(world.top, "config", "core.bare", "true")
+    world.put("tracked.txt", "changed")
+    world.sh("config", "core.bare", "true")
 
     assert status.changes(world.git).tracked == ("tracked.txt",)
     assert Git.open(world.top) == world.git
@@ -172,7 +172,7 @@ def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) ->
 def test_a_work_tree_elsewhere_that_cannot_be_looked_at_is_not_inside(world: World) -> None:
     """As one of root's."""
     for name in ("inside", "elsewhere"):
-        sh(world.top, "worktree", "add", "-q", "--detach", name)
+        world.sh("worktree", "add", "-q", "--detach", name)
     # The system refuses this name in another way than a missing one.
     put(world.git.common_dir / "worktrees" / "elsewhere" / "gitdir", f"/{'x' * 300}/.git\n")
     assert status.work_trees_inside(world.git) == ["inside"]
@@ -185,13 +185,12 @@ def test_a_branch_that_is_being_rebased_has_its_work_tree(
 ) -> None:
     """Git lists it as detached, and moves the branch when the rebase ends."""
     if place == "apart":
-        sh(world.top, "init", "-q", "--separate-git-dir", str(tmp_path / "git directory"))
+        world.sh("init", "-q", "--separate-git-dir", str(tmp_path / "git directory"))
     git = Git.open(world.top)
-    sh(world.top, "branch", "side")
-    commit_all(world.top, "Main", {"tracked.txt": "main\n"})
+    world.sh("branch", "side")
+    world.commits("Main", {"tracked.txt": "main\n"})
     linked = tmp_path / "linked tree" if place == "linked" else world.top
-    sh(
-        world.top,
+    world.sh(
         *(("worktree", "add", "-q", str(linked), "side") if place == "linked" else ("switch", "-q", "side")),
     )
     commit_all(linked, "Side", {"tracked.txt": "side\n"})
@@ -209,19 +208,19 @@ def test_a_branch_that_is_being_rebased_has_its_work_tree(
 
 @pytest.mark.parametrize("settings", ["--local", "--worktree", "--file=.git/included"])
 def test_core_bare_is_seen_whenever_it_is_set(world: World, settings: str) -> None:
-    sh(world.top, "config", "extensions.worktreeConfig", "true")
-    sh(world.top, "config", "include.path", "included")
+    world.sh("config", "extensions.worktreeConfig", "true")
+    world.sh("config", "include.path", "included")
 
     for value in ("false", "true", "false"):
-        sh(world.top, "config", settings, "core.bare", value)
+        world.sh("config", settings, "core.bare", value)
         assert worktrees.is_bare(world.git) is (value == "true")
 
 
 @pytest.mark.parametrize("place", ["a bare repository", "the git directory", "a place beside a bare one"])
 def test_what_has_no_files_of_its_own_is_no_work_tree(world: World, tmp_path: Path, place: str) -> None:
-    sh(world.top, "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    world.sh("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
     (tmp_path / "beside").mkdir()
-    sh(world.top, "clone", "-q", "--bare", ".", str(tmp_path / "beside" / ".git"))
+    world.sh("clone", "-q", "--bare", ".", str(tmp_path / "beside" / ".git"))
     paths = {
         "a bare repository": tmp_path / "bare",
         "the git directory": world.top / ".git" / "refs",
@@ -263,7 +262,7 @@ def test_open_names_a_directory_that_is_gone_and_a_file(world: World) -> None:
 def test_a_repository_that_git_does_not_trust_is_reported_with_gits_own_advice(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(world.top / ".git/config", b'[core]\n\trepositoryformatversion = 0\n\tbare = "false"\n')
+    world.put(".git/config", b'[core]\n\trepositoryformatversion = 0\n\tbare = "false"\n')
     # git offers this switch to its own tests: every directory counts as somebody else's.
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     monkeypatch.setattr("harness_lib.system.git.calls.KEPT", ("GIT_",))
@@ -277,7 +276,7 @@ def test_a_work_tree_whose_repository_was_moved_is_told_how_to_find_it_again(
     world: World, tmp_path: Path
 ) -> None:
     other, moved = tmp_path / "work tree", tmp_path / "moved"
-    sh(world.top, "worktree", "add", "-q", "--detach", str(other))
+    world.sh("worktree", "add", "-q", "--detach", str(other))
     world.top.rename(moved)
     with pytest.raises(EnvSetupError, match="which is not there") as caught:
         Git.open(other)
@@ -343,7 +342,7 @@ def test_a_ref_moves_only_while_another_one_is_where_it_has_to_be(world: World) 
 
 
 def test_exclude_adds_each_pattern_once_and_keeps_what_is_there(world: World) -> None:
-    exclude = put(world.top / ".git/info/exclude", "# mine\n*.o")
+    exclude = world.put(".git/info/exclude", "# mine\n*.o")
     world.git.exclude(["/.harness/", "*.o"])
     world.git.exclude(["/.harness/", "/log"])
     assert exclude.read_text() == "# mine\n*.o\n/.harness/\n/log\n"
@@ -353,40 +352,40 @@ def test_exclude_works_without_an_info_directory_and_reaches_a_linked_worktree(w
     for file in (world.top / ".git/info").iterdir():
         file.unlink()
     (world.top / ".git/info").rmdir()
-    sh(world.top, "worktree", "add", "-q", "-b", "side", str(world.top.parent / "linked"))
+    world.sh("worktree", "add", "-q", "-b", "side", str(world.top.parent / "linked"))
     Git.open(world.top.parent / "linked").exclude(["/hidden"])
     put(world.top.parent / "linked/hidden", "x")
     assert status.changes(Git.open(world.top.parent / "linked")).untracked == ()
 
 
 def test_a_ref_and_what_is_stashed_are_the_same_loose_and_packed(world: World) -> None:
-    put(world.top / "tracked.txt", "stashed")
-    sh(world.top, "stash")
+    world.put("tracked.txt", "stashed")
+    world.sh("stash")
     names = ("HEAD", "refs/heads/a/b", "refs/harness/rescue/x/1", "refs/heads/none", "refs/harness/rescue")
     for name in names[1:3]:
-        sh(world.top, "update-ref", name, "HEAD")
-    head = sh(world.top, "rev-parse", "HEAD")
+        world.sh("update-ref", name, "HEAD")
+    head = world.sh("rev-parse", "HEAD")
     for _ in ("loose", "packed"):
         assert [world.git.ref(name) for name in names] == [head, head, head, None, None]
         assert world.git.refs("refs/harness/rescue/") == [(names[2], head)]
         assert world.git.refs("refs/harness/resc") == []
         assert len(world.git.lines("stash", "list")) == 1
-        sh(world.top, "pack-refs", "--all", "--prune")
+        world.sh("pack-refs", "--all", "--prune")
 
 
 def test_the_tree_of_a_commit_is_the_one_that_git_replaces_it_with(world: World) -> None:
-    tree = sh(world.top, "rev-parse", "HEAD^{tree}")
+    tree = world.sh("rev-parse", "HEAD^{tree}")
     assert world.git.tree_of("HEAD^{}") == world.git.tree_of(tree) == tree
-    sh(world.top, "replace", "HEAD", world.git.commit(world.git.empty_tree(), (), "Another"))
+    world.sh("replace", "HEAD", world.git.commit(world.git.empty_tree(), (), "Another"))
     assert world.git.tree_of(str(world.git.head())) == world.git.empty_tree()
 
 
 def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World) -> None:
     git_dir, head = world.git.git_dir, world.git.head()
     assert clone_files.head_of(git_dir) == head
-    sh(world.top, "pack-refs", "--all", "--prune")
+    world.sh("pack-refs", "--all", "--prune")
     assert clone_files.head_of(git_dir) == head
-    sh(world.top, "checkout", "-q", "--detach")
+    world.sh("checkout", "-q", "--detach")
     assert clone_files.head_of(git_dir) == head
     (git_dir / "elsewhere").write_text(f"{head}\n", "ascii")
     (git_dir / "refs/heads/torn").write_text("", "ascii")
@@ -407,7 +406,7 @@ def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World
 
 
 def test_an_odd_ref_is_what_git_says_it_is(world: World) -> None:
-    sh(world.top, "symbolic-ref", "refs/heads/leads", "refs/heads/main")
+    world.sh("symbolic-ref", "refs/heads/leads", "refs/heads/main")
     put(world.git.common_dir / "refs/heads/torn", "")
     odd = (
         "main",
@@ -418,19 +417,19 @@ def test_an_odd_ref_is_what_git_says_it_is(world: World) -> None:
         "refs/heads/../heads/main",
     )
     for name in (*odd, "refs/heads/leads", "refs/heads/torn", "refs/heads", "refs/heads/none"):
-        told = sh(world.top, "rev-parse", "--verify", "--quiet", name, check=False)
+        told = world.sh("rev-parse", "--verify", "--quiet", name, check=False)
         assert world.git.ref(name) == (told or None), name
     linked = world.linked()
-    sh(linked.top, "commit", "-q", "--allow-empty", "-m", "There")
+    linked.sh("commit", "-q", "--allow-empty", "-m", "There")
     assert linked.git.branch() == "refs/heads/side"
-    assert linked.git.head() == world.git.ref("refs/heads/side") == sh(linked.top, "rev-parse", "HEAD")
+    assert linked.git.head() == world.git.ref("refs/heads/side") == linked.sh("rev-parse", "HEAD")
 
 
 def test_another_store_of_refs_is_left_to_git(world: World) -> None:
     """Few gits can make one yet, so its directory has to do."""
     (world.git.common_dir / "reftable").mkdir()
-    sh(world.top, "pack-refs", "--all", "--prune")
-    assert world.git.ref("refs/heads/main") == sh(world.top, "rev-parse", "refs/heads/main")
+    world.sh("pack-refs", "--all", "--prune")
+    assert world.git.ref("refs/heads/main") == world.sh("rev-parse", "refs/heads/main")
     put(world.git.common_dir / "HEAD", "ref: refs/heads/.invalid\n")
     assert world.git.branch() is None
 
@@ -438,11 +437,11 @@ def test_another_store_of_refs_is_left_to_git(world: World) -> None:
 @pytest.mark.parametrize("skips", [False, True], ids=["checksum", "no checksum"])
 def test_marks_are_seen_that_somebody_sets_and_takes_back(world: World, *, skips: bool) -> None:
     # An older git knows nothing of it and makes a checksum, which is as well.
-    sh(world.top, "config", "index.skipHash", str(skips).lower())
-    put(world.top / "new.txt", "x")
-    sh(world.top, "add", "new.txt")
+    world.sh("config", "index.skipHash", str(skips).lower())
+    world.put("new.txt", "x")
+    world.sh("add", "new.txt")
     for _ in range(2):
         assert status.marked(world.git) == ()
-        sh(world.top, "update-index", "--assume-unchanged", "tracked.txt")
+        world.sh("update-index", "--assume-unchanged", "tracked.txt")
         assert status.marked(world.git) == ("tracked.txt",)
-        sh(world.top, "update-index", "--no-assume-unchanged", "tracked.txt")
+        world.sh("update-index", "--no-assume-unchanged", "tracked.txt")

@@ -16,16 +16,16 @@ from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, disk, p
 
 def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None:
     for name in NASTY:
-        put(world.top / "n" / name, "x")
+        world.put(f"n/{name}", "x")
     world.commit(files={"state": "old", "same": "same"})
     inode = (world.top / "same").stat().st_ino
     for name in NASTY:
-        put(world.top / "n" / name, "changed by the check")
+        world.put(f"n/{name}", "changed by the check")
     (world.top / "tracked.txt").unlink()
     (world.top / "dir/inner.txt").unlink()
     (world.top / "dir/inner.txt").symlink_to("../same")
-    put(world.top / "state", "new")
-    put(world.top / "untracked", "x")
+    world.put("state", "new")
+    world.put("untracked", "x")
     undone = restore.undo_tracked(world.git, world.base, ("state",))
     assert set(undone) == {*(f"n/{name}" for name in NASTY), "tracked.txt", "dir/inner.txt"}
     assert set(world.status().splitlines()) == {"M state", "?? untracked"}
@@ -35,9 +35,9 @@ def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None
 
 def test_undo_leaves_a_directory_that_stands_in_the_way(world: World) -> None:
     (world.top / "tracked.txt").unlink()
-    put(world.top / "tracked.txt/by the user", "x")
+    world.put("tracked.txt/by the user", "x")
     assert restore.undo_tracked(world.git, world.base) == ()
-    assert (world.top / "tracked.txt/by the user").read_text() == "x"
+    assert world.read("tracked.txt/by the user") == "x"
 
 
 # -- go_back ----------------------------------------------------------------------------------------------
@@ -47,30 +47,30 @@ def test_everything_an_attempt_did_is_taken_back_and_what_was_there_before_is_th
     world: World,
 ) -> None:
     for name in NASTY:
-        put(world.top / "t" / name, "tracked")
-    put(world.top / "program", "x", executable=True)
+        world.put(f"t/{name}", "tracked")
+    world.put("program", "x", executable=True)
     (world.top / "link").symlink_to("tracked.txt")
     world.commit()
     for name in NASTY:
-        put(world.top / "b" / name, b"before\r\n")
-    put(world.top / "notes/mine", "mine")
+        world.put(f"b/{name}", b"before\r\n")
+    world.put("notes/mine", "mine")
     (world.top / "notes/link").symlink_to("./mine")
     world.begin()
     at_first = disk(world.top)
     for name in NASTY:
-        put(world.top / "t" / name, "changed")
-        put(world.top / "b" / name, "changed")
-        put(world.top / "made" / name / "deep", "made")
+        world.put(f"t/{name}", "changed")
+        world.put(f"b/{name}", "changed")
+        world.put(f"made/{name}/deep", "made")
     (world.top / "program").chmod(0o644)
     (world.top / "link").unlink()
     world.commits("the attempt's own commit", files={"link/now a directory": "x"})
     (world.top / "notes/mine").unlink()
     (world.top / "notes/link").unlink()
     (world.top / "notes").rmdir()
-    put(world.top / "notes", "now a file")
-    put(world.top / "staged", "x")
-    sh(world.top, "add", "staged")
-    put(world.top / "dir/inner.txt", "edited")
+    world.put("notes", "now a file")
+    world.put("staged", "x")
+    world.sh("add", "staged")
+    world.put("dir/inner.txt", "edited")
     assert world.go_back() == []
     assert disk(world.top) == at_first
     assert not (world.top / "made").exists()
@@ -80,10 +80,10 @@ def test_everything_an_attempt_did_is_taken_back_and_what_was_there_before_is_th
 
 
 def test_unchanged_files_are_not_rewritten(world: World) -> None:
-    put(world.top / "mine", "x")
+    world.put("mine", "x")
     world.begin()
     before = {name: (world.top / name).stat() for name in ("tracked.txt", "mine")}
-    put(world.top / "dir/inner.txt", "changed")
+    world.put("dir/inner.txt", "changed")
     assert world.go_back() == []
     after = {name: (world.top / name).stat() for name in before}
     assert {n: (s.st_ino, s.st_mtime_ns) for n, s in before.items()} == {
@@ -92,16 +92,16 @@ def test_unchanged_files_are_not_rewritten(world: World) -> None:
 
 
 def test_modes_come_back_and_no_private_file_becomes_readable_for_others(world: World) -> None:
-    put(world.top / "program", "tracked").chmod(0o751)
+    world.put("program", "tracked").chmod(0o751)
     world.commit()
     modes = {"key": 0o600, "opened": 0o600, "shared": 0o640, "gone key": 0o600, "tool": 0o751}
     for name, bits in modes.items():
-        put(world.top / name, "x").chmod(bits)
+        world.put(name, "x").chmod(bits)
     world.begin()
-    put(world.top / "program", "changed")
-    put(world.top / "key", "changed")
+    world.put("program", "changed")
+    world.put("key", "changed")
     (world.top / "opened").chmod(0o644)
-    put(world.top / "shared", "changed").chmod(0o666)
+    world.put("shared", "changed").chmod(0o666)
     (world.top / "gone key").unlink()
     (world.top / "tool").unlink()
     assert world.go_back() == []
@@ -110,16 +110,16 @@ def test_modes_come_back_and_no_private_file_becomes_readable_for_others(world: 
 
 
 def test_line_endings_and_attributes_of_the_base_hold_again(world: World) -> None:
-    put(world.top / "crlf.txt", "a\r\nb\r\n")
-    put(world.top / "plain.txt", "a\nb\n")
-    put(world.top / ".gitattributes", "crlf.txt text eol=crlf\n")
+    world.put("crlf.txt", "a\r\nb\r\n")
+    world.put("plain.txt", "a\nb\n")
+    world.put(".gitattributes", "crlf.txt text eol=crlf\n")
     world.commit()
     world.begin()
     at_first = disk(world.top)
-    put(world.top / ".gitattributes", "*.txt text eol=crlf\n")
-    put(world.top / "dir/.gitattributes", "* text eol=crlf\n")
+    world.put(".gitattributes", "*.txt text eol=crlf\n")
+    world.put("dir/.gitattributes", "* text eol=crlf\n")
     for name in ("crlf.txt", "plain.txt", "dir/inner.txt"):
-        put(world.top / name, "changed\n")
+        world.put(name, "changed\n")
     assert world.go_back() == []
     assert disk(world.top) == at_first
     stands_at_base(world)
@@ -129,10 +129,10 @@ def test_line_endings_and_attributes_of_the_base_hold_again(world: World) -> Non
 def test_a_file_that_comes_back_with_other_line_ends_than_it_was_committed_with_is_unchanged(
     world: World, how: str
 ) -> None:
-    sh(world.top, "config", "core.autocrlf", "true")
+    world.sh("config", "core.autocrlf", "true")
     world.commit(files={"made.txt": "a\n"})
     world.begin()
-    put(world.top / "made.txt", "a\nb\n")
+    world.put("made.txt", "a\nb\n")
     if how == "undo":
         restore.undo_tracked(world.git, world.base)
     else:
@@ -152,18 +152,18 @@ def test_git_without_files_at_the_base_goes_back_to_nothing(tmp_path: Path) -> N
 
 
 def test_read_only_files_and_directories_are_no_obstacle(world: World) -> None:
-    put(world.top / "mine/notes", "before")
+    world.put("mine/notes", "before")
     world.begin()
-    put(world.top / "made/deep/file", "x").chmod(0o400)
-    put(world.top / "dir/inner.txt", "changed").chmod(0o400)
-    put(world.top / "mine/notes", "changed")
+    world.put("made/deep/file", "x").chmod(0o400)
+    world.put("dir/inner.txt", "changed").chmod(0o400)
+    world.put("mine/notes", "changed")
     for name in ("made/deep", "made", "dir", "mine"):
         (world.top / name).chmod(0o500)
     try:
         assert world.go_back() == []
         assert not (world.top / "made").exists()
-        assert (world.top / "mine/notes").read_text() == "before"
-        assert (world.top / "dir/inner.txt").read_text() == "inner\n"
+        assert world.read("mine/notes") == "before"
+        assert world.read("dir/inner.txt") == "inner\n"
         assert (world.top / "dir").stat().st_mode & 0o777 == 0o500
     finally:
         for name in ("dir", "mine"):
@@ -173,16 +173,16 @@ def test_read_only_files_and_directories_are_no_obstacle(world: World) -> None:
 def test_hooks_and_watchers_of_the_repository_are_not_run(world: World) -> None:
     world.begin()
     for hook in ("post-checkout", "reference-transaction", "post-index-change"):
-        put(world.top / ".git/hooks" / hook, f"#!/bin/sh\ntouch '{world.top}/ran'\nexit 1\n", executable=True)
-    sh(world.top, "config", "core.fsmonitor", f"{world.top}/.git/hooks/post-checkout")
-    put(world.top / "tracked.txt", "changed")
+        world.put(f".git/hooks/{hook}", f"#!/bin/sh\ntouch '{world.top}/ran'\nexit 1\n", executable=True)
+    world.sh("config", "core.fsmonitor", f"{world.top}/.git/hooks/post-checkout")
+    world.put("tracked.txt", "changed")
     assert world.go_back() == []
     assert not (world.top / "ran").exists()
 
 
 def test_directories_that_a_killed_run_has_emptied_go_with_the_next(world: World) -> None:
     world.begin()
-    put(world.top / "made/deep/file", "x")
+    world.put("made/deep/file", "x")
     prune = checkout.prune
 
     def dies(top: Path, directories: list[str]) -> None:
@@ -207,14 +207,14 @@ def test_directories_that_a_killed_run_has_emptied_go_with_the_next(world: World
 @pytest.mark.parametrize("detached", [False, True])
 def test_head_comes_back_from_another_branch_whose_commits_stay(world: World, *, detached: bool) -> None:
     if detached:
-        sh(world.top, "checkout", "-q", "--detach")
+        world.sh("checkout", "-q", "--detach")
     world.begin()
-    sh(world.top, "checkout", "-q", "-b", "side")
+    world.sh("checkout", "-q", "-b", "side")
     side = world.commits("on the side", files={"made": "x"})
     assert world.go_back() == []
     stands_at_base(world)
-    assert sh(world.top, "rev-parse", "side") == side
-    assert sh(world.top, "rev-parse", "main") == world.base
+    assert world.sh("rev-parse", "side") == side
+    assert world.sh("rev-parse", "main") == world.base
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ def test_head_comes_back_from_another_branch_whose_commits_stay(world: World, *,
 def test_head_comes_back_from_anywhere(world: World, commands: list[str]) -> None:
     world.begin()
     for command in commands:
-        sh(world.top, *command.split())
-    put(world.top / "made", "x")
+        world.sh(*command.split())
+    world.put("made", "x")
     assert world.go_back() == []
     stands_at_base(world)
 
@@ -240,13 +240,13 @@ def test_head_comes_back_from_anywhere(world: World, commands: list[str]) -> Non
 def test_an_operation_that_stopped_with_conflicts_is_ended(world: World, how: str) -> None:
     conflict(world)
     world.begin()
-    put(world.top / "mine", "x")
+    world.put("mine", "x")
     world.begin()
-    sh(world.top, how, "theirs", check=False)
+    world.sh(how, "theirs", check=False)
     assert world.git.under_way() == how
     assert world.go_back() == []
     assert world.git.under_way() is None
-    assert (world.top / "mine").read_text() == "x"
+    assert world.read("mine") == "x"
     stands_at_base(world)
     assert world.status() == "?? mine"
 
@@ -254,8 +254,8 @@ def test_an_operation_that_stopped_with_conflicts_is_ended(world: World, how: st
 def test_a_stash_that_git_made_for_a_rebase_is_kept(world: World) -> None:
     conflict(world)
     world.begin()
-    put(world.top / "dir/inner.txt", "in progress\n")
-    sh(world.top, "rebase", "--autostash", "theirs", check=False)
+    world.put("dir/inner.txt", "in progress\n")
+    world.sh("rebase", "--autostash", "theirs", check=False)
     assert world.go_back() == []
     assert len(world.git.lines("stash", "list")) == 1
     stands_at_base(world)
@@ -268,8 +268,8 @@ def test_a_linked_worktree_goes_back_and_the_main_one_stays(world: World) -> Non
     put(linked / "made", "x")
     put(linked / "tracked.txt", "changed")
     sh(linked, "commit", "-q", "-a", "-m", "work")
-    put(world.top / "tracked.txt", "edited in the main work tree\n")
+    world.put("tracked.txt", "edited in the main work tree\n")
     assert side.go_back() == []
     stands_at_base(side)
     assert not (linked / "made").exists()
-    assert (world.top / "tracked.txt").read_text() == "edited in the main work tree\n"
+    assert world.read("tracked.txt") == "edited in the main work tree\n"

@@ -16,7 +16,7 @@ import pytest
 
 from harness_lib.system.git import locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import LIMIT, World, disk, put, sh
+from tests.system.git.gitrepo import LIMIT, World, disk, put
 
 MANY = pytest.param(16, marks=pytest.mark.release)
 
@@ -43,16 +43,16 @@ print("end", flush=True)
 
 def _attempt(world: World) -> None:
     for n in range(30):
-        put(world.top / f"t/{n}", f"changed {n}\n" * 200)
-        put(world.top / f"made/{n}/file", f"made {n}\n")
-        put(world.top / f"b/{n}", f"changed {n}\n")
-    sh(world.top, "checkout", "-q", "-b", "side")
-    sh(world.top, "add", "t", "made/1")
-    sh(world.top, "commit", "-q", "-m", "the attempt's own commit")
+        world.put(f"t/{n}", f"changed {n}\n" * 200)
+        world.put(f"made/{n}/file", f"made {n}\n")
+        world.put(f"b/{n}", f"changed {n}\n")
+    world.sh("checkout", "-q", "-b", "side")
+    world.sh("add", "t", "made/1")
+    world.sh("commit", "-q", "-m", "the attempt's own commit")
     (world.top / "t/3").unlink()
-    put(world.top / "t/3/now a directory", "x")
+    world.put("t/3/now a directory", "x")
     (world.top / "b/4").unlink()
-    put(world.top / "made/loose", "x")
+    world.put("made/loose", "x")
 
 
 def _template(top: Path) -> World:
@@ -124,7 +124,7 @@ def test_going_back_survives_being_killed_at_any_moment(template: World, kills: 
 @pytest.mark.parametrize("kills", [3, MANY])
 def test_publishing_survives_being_killed_at_any_moment(template: World, kills: int) -> None:
     for n in range(30):
-        put(template.top / f"t/{n}", f"work {n}\n" * 200)
+        template.put(f"t/{n}", f"work {n}\n" * 200)
     tree = trees.without(template.git, snapshot.capture(template.git), ["b"])
     commit = template.git.commit(tree, [template.base], "work")
     arguments = ("publish", commit, template.base, tree)
@@ -180,17 +180,17 @@ def test_whatever_an_attempt_did_the_work_tree_is_as_it_was_and_nothing_is_lost(
         if chance.random() < 0.7 and not any(
             parent.is_symlink() or parent.is_file() for parent in (world.top / name).parents
         ):
-            put(world.top / name, f"before {name}\n")
+            world.put(name, f"before {name}\n")
     world.before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
     at_first = disk(world.top)
     for part in range(3):
         _stir(world.top, chance, 10, f"attempt {part}")
         if chance.random() < 0.5:
-            sh(world.top, "add", "-A")
-            sh(world.top, "commit", "-q", "--allow-empty", "-m", "attempt")
+            world.sh("add", "-A")
+            world.sh("commit", "-q", "--allow-empty", "-m", "attempt")
     for name in ("mine", "d/mine"):
         if (world.top / name).is_file() and chance.random() < 0.5:
-            put(world.top / name, "attempt\n")
+            world.put(name, "attempt\n")
     left = disk(world.top)
     made = snapshot.capture(world.git, base=world.base, before=world.before)
     assert world.go_back_from(made) == []

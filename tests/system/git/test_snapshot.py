@@ -26,13 +26,13 @@ def _untouched(world: World) -> tuple[object, ...]:
 
 def test_a_capture_is_the_work_tree_and_touches_nothing(world: World) -> None:
     for name in NASTY:
-        put(world.top / "n" / name, name.encode("utf-8", "surrogateescape"))
-    put(world.top / "program", "#!/bin/sh\n", executable=True)
+        world.put(f"n/{name}", name.encode("utf-8", "surrogateescape"))
+    world.put("program", "#!/bin/sh\n", executable=True)
     (world.top / "link").symlink_to("./dir/")
     (world.top / "dangling").symlink_to("nowhere")
     (world.top / "tracked.txt").unlink()
-    put(world.top / "dir/inner.txt", "changed\n")
-    put(world.top / "empty", "")
+    world.put("dir/inner.txt", "changed\n")
+    world.put("empty", "")
     before = _untouched(world)
     tree = snapshot.capture(world.git)
     assert content(world.git, tree) == disk(world.top)
@@ -50,12 +50,12 @@ def test_a_capture_in_an_unborn_repository_and_of_an_empty_one(tmp_path: Path) -
 
 
 def test_ignored_files_are_left_out_unless_the_base_or_before_knows_them(world: World) -> None:
-    put(world.top / "notes", "mine\n")
+    world.put("notes", "mine\n")
     world.begin()
-    sh(world.top, "rm", "-q", "--cached", "tracked.txt")
-    put(world.top / ".gitignore", "tracked.txt\nnotes\nsecret\n")
-    put(world.top / "tracked.txt", "changed\n")
-    put(world.top / "secret", "x")
+    world.sh("rm", "-q", "--cached", "tracked.txt")
+    world.put(".gitignore", "tracked.txt\nnotes\nsecret\n")
+    world.put("tracked.txt", "changed\n")
+    world.put("secret", "x")
     assert set(trees.entries(world.git, snapshot.capture(world.git))) == {".gitignore", "dir/inner.txt"}
     tree = snapshot.capture(world.git, base=world.base, before=world.before)
     kept = {".gitignore", "dir/inner.txt", "tracked.txt", "notes"}
@@ -66,11 +66,11 @@ def test_ignored_files_are_left_out_unless_the_base_or_before_knows_them(world: 
 
 def test_what_is_kept_out_stays_as_it_is_in_head(world: World) -> None:
     world.commit(files={"state.json": "old", ".harness/log": "old"})
-    put(world.top / "state.json", "new")
-    put(world.top / ".harness/log", "new")
-    put(world.top / ".harness/more", "new")
-    put(world.top / "log.txt", "new")
-    sh(world.top, "add", "state.json", "log.txt")
+    world.put("state.json", "new")
+    world.put(".harness/log", "new")
+    world.put(".harness/more", "new")
+    world.put("log.txt", "new")
+    world.sh("add", "state.json", "log.txt")
     tree = snapshot.capture(world.git, ("state.json", ".harness", "log.txt", "nowhere"))
     assert tree == world.git.tree_of("HEAD")
     assert snapshot.capture(world.git, ("state.json.bak",)) != tree
@@ -79,9 +79,9 @@ def test_what_is_kept_out_stays_as_it_is_in_head(world: World) -> None:
 def test_unmerged_files_are_captured_as_they_stand_and_kept_out_ones_as_in_head(world: World) -> None:
     world.commit(files={"state.json": "base\n"})
     for branch in ("theirs", "main"):
-        sh(world.top, "checkout", "-q", *(["-b"] if branch == "theirs" else []), branch)
+        world.sh("checkout", "-q", *(["-b"] if branch == "theirs" else []), branch)
         world.commit(branch, files={"tracked.txt": branch + "\n", "state.json": branch + "\n"})
-    sh(world.top, "merge", "theirs", check=False)
+    world.sh("merge", "theirs", check=False)
     tree = snapshot.capture(world.git, ("state.json",))
     captured = content(world.git, tree)
     assert b"<<<<<<<" in captured["tracked.txt"][1]
@@ -89,25 +89,25 @@ def test_unmerged_files_are_captured_as_they_stand_and_kept_out_ones_as_in_head(
 
 
 def test_files_marked_to_be_added_later_are_captured(world: World) -> None:
-    put(world.top / "later", "x")
-    sh(world.top, "add", "-N", "later")
+    world.put("later", "x")
+    world.sh("add", "-N", "later")
     assert content(world.git, snapshot.capture(world.git))["later"] == ("file", b"x")
     assert "later" not in trees.entries(world.git, snapshot.capture(world.git, ("later",)))
 
 
 def test_a_capture_does_not_mind_a_lock_of_the_index(world: World) -> None:
-    put(world.top / ".git/index.lock", "")
-    put(world.top / "new", "x")
+    world.put(".git/index.lock", "")
+    world.put("new", "x")
     assert "new" in trees.entries(world.git, snapshot.capture(world.git))
 
 
 def test_a_change_in_the_same_tick_and_of_the_same_size_is_seen(world: World) -> None:
     """Git trusts stat data only of files older than the index; a younger copy must not make it trust more."""
-    file = put(world.top / "racy", "aaaa")
-    sh(world.top, "add", "racy")
+    file = world.put("racy", "aaaa")
+    world.sh("add", "racy")
     stamp = (world.top / ".git/index").stat().st_mtime_ns
     os.utime(file, ns=(stamp, stamp))
-    sh(world.top, "add", "racy")
+    world.sh("add", "racy")
     index = world.top / ".git/index"
     put(file, "bbbb")
     os.utime(file, ns=(stamp, stamp))
@@ -119,11 +119,11 @@ def test_a_nested_repository_and_a_submodule_are_commits_and_one_without_commit_
     world: World,
 ) -> None:
     inner = World.make(world.top / "nested")
-    sh(world.top, "init", "-q", "unborn")
+    world.sh("init", "-q", "unborn")
     module = World.make(world.top.parent / "module")
-    sh(world.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
-    put(world.top / "sub/dirt", "x")
-    put(world.top / "beside", "x")
+    world.sh("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
+    world.put("sub/dirt", "x")
+    world.put("beside", "x")
     entries = trees.entries(world.git, snapshot.capture(world.git))
     assert entries["nested"] == ("160000", inner.base)
     assert entries["sub"] == ("160000", module.base)
@@ -138,7 +138,7 @@ def test_fifos_and_sockets_are_no_content(world: World) -> None:
     os.chdir(world.top)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
-        put(world.top / "new", "x")
+        world.put("new", "x")
         entries = trees.entries(world.git, snapshot.capture(world.git))
     assert "new" in entries
     assert not {"fifo", "socket"} & entries.keys()
@@ -146,19 +146,19 @@ def test_fifos_and_sockets_are_no_content(world: World) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
 def test_an_unreadable_file_is_left_out_if_untracked_and_named_if_tracked(world: World) -> None:
-    put(world.top / "untracked", "x").chmod(0)
-    put(world.top / "new", "x")
+    world.put("untracked", "x").chmod(0)
+    world.put("new", "x")
     assert set(trees.entries(world.git, snapshot.capture(world.git))) >= {"new", "tracked.txt"}
-    put(world.top / "tracked.txt", "changed").chmod(0)
+    world.put("tracked.txt", "changed").chmod(0)
     with pytest.raises(GitError, match=r"tracked\.txt"):
         snapshot.capture(world.git)
 
 
 def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) -> None:
     world.commit(files={"other/file": "x"})
-    sh(world.top, "update-index", "--split-index")
-    sh(world.top, "sparse-checkout", "set", "dir")
-    put(world.top / "dir/inner.txt", "changed\n")
+    world.sh("update-index", "--split-index")
+    world.sh("sparse-checkout", "set", "dir")
+    world.put("dir/inner.txt", "changed\n")
     entries = trees.entries(world.git, snapshot.capture(world.git, ("state.json",)))
     assert set(entries) == {"tracked.txt", "dir/inner.txt", "other/file"}
     assert trees.difference(world.git, "HEAD", snapshot.capture(world.git)) == ("dir/inner.txt",)
@@ -183,8 +183,8 @@ def test_a_scratch_directory_of_a_killed_process_is_swept_after_a_day(world: Wor
 
 def test_what_is_kept_out_is_not_even_written_into_the_repository(world: World) -> None:
     """The output of checks may hold a key, and what git has once it shows to whoever asks."""
-    secret = put(world.top / ".harness/logs/1.log", "KEY=s3cret\n")
-    oid = sh(world.top, "hash-object", str(secret))
+    secret = world.put(".harness/logs/1.log", "KEY=s3cret\n")
+    oid = world.sh("hash-object", str(secret))
 
     snapshot.capture(world.git, (".harness",))
 
@@ -196,12 +196,12 @@ def test_what_is_kept_out_is_not_even_written_into_the_repository(world: World) 
 
 def test_without_and_with_from_take_files_and_directories(world: World) -> None:
     for name in ("a", "d/x", "d/y", "dd", NASTY[3]):
-        put(world.top / name, "1")
+        world.put(name, "1")
     old = world.git.tree_of(world.commit())
-    put(world.top / "a", "2")
+    world.put("a", "2")
     (world.top / "dd").unlink()
-    put(world.top / "dd/now a directory", "2")
-    put(world.top / "d/z", "2")
+    world.put("dd/now a directory", "2")
+    world.put("d/z", "2")
     (world.top / "d/x").unlink()
     new = snapshot.capture(world.git)
     assert set(trees.entries(world.git, trees.without(world.git, new, ["d", NASTY[3], "nowhere"]))) == {
@@ -217,7 +217,7 @@ def test_without_and_with_from_take_files_and_directories(world: World) -> None:
 
 
 def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
-    put(world.top / "new", "x")
+    world.put("new", "x")
     (world.top / "tracked.txt").unlink()
     facts = trees.changed(world.git, world.base, snapshot.capture(world.git))
     assert facts["new"][0] is None
@@ -228,10 +228,10 @@ def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
 def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> None:
     world.commit(files={".gitattributes": "* text=auto eol=lf\n"})
     for name in NASTY:
-        put(world.top / "u" / name, b"line\r\n\x00" + name.encode("utf-8", "surrogateescape"))
+        world.put(f"u/{name}", b"line\r\n\x00" + name.encode("utf-8", "surrogateescape"))
     (world.top / "u/link").symlink_to("./a//b")
-    put(world.top / "u/program", "x", executable=True)
-    put(world.top / "private", "key").chmod(0o600)
+    world.put("u/program", "x", executable=True)
+    world.put("private", "key").chmod(0o600)
     World.make(world.top / "nested")
     before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
     assert before.unprotected == ("nested",)
@@ -247,7 +247,7 @@ def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> N
 
 def test_what_is_too_large_is_named_and_small_files_come_first(world: World) -> None:
     for name, size in (("huge", 200), ("large", 90), ("small", 10), ("tiny", 1)):
-        put(world.top / name, "x" * size)
+        world.put(name, "x" * size)
     before = snapshot.capture_untracked(world.git, ["huge", "large", "small", "tiny", "gone"], 100, 100)
     assert before.protected == ("small", "tiny")
     assert before.unprotected == ("gone", "huge", "large")
@@ -262,9 +262,9 @@ def test_nothing_untracked_is_an_empty_before(world: World) -> None:
 
 
 def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
-    put(world.top / ".git/info/exclude", "ignored\n")
+    world.put(".git/info/exclude", "ignored\n")
     for name in ("tests/a_test.py", "tests/deep/b_test.py", "tests/ignored", "other/c_test.py", "[x]"):
-        put(world.top / name, "x")
+        world.put(name, "x")
 
     def paths(*globs: str, cwd: str | None = None, excluded_paths: tuple[str, ...] = ()) -> set[str]:
         return set(trees.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, excluded_paths)))
@@ -285,7 +285,7 @@ def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
     assert snapshot.glob_tree(world.git, globs) == first
     (world.top / "tracked.txt").chmod(0o755)
     (world.top / "dir/inner.txt").unlink()
-    put(world.top / "dir/new", "x")
+    world.put("dir/new", "x")
     second = snapshot.glob_tree(world.git, globs)
     assert trees.difference(world.git, first, second) == ("dir/inner.txt", "dir/new", "tracked.txt")
 
@@ -294,7 +294,7 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     tree = world.git.tree_of(world.base)
     one = world.git.commit(tree, [world.base], "one")
     two = world.git.commit(tree, [one, world.base], "-two\n\nwith a body")
-    assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
+    assert world.sh("rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
     assert world.git.head() == world.base
 
 
@@ -303,13 +303,13 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
 
 def test_a_file_that_an_attempt_leaves_out_of_the_checkout_comes_back(world: World) -> None:
     world.begin()
-    sh(world.top, "sparse-checkout", "set", "dir")
+    world.sh("sparse-checkout", "set", "dir")
     assert not (world.top / "other").exists()
-    sh(world.top, "sparse-checkout", "disable")
+    world.sh("sparse-checkout", "disable")
     world.commit(files={"out/b": "b\n"})
-    put(world.top / "mine", "untracked\n")
+    world.put("mine", "untracked\n")
     world.begin()
-    sh(world.top, "sparse-checkout", "set", "dir")
+    world.sh("sparse-checkout", "set", "dir")
     assert not (world.top / "out/b").exists()
     assert world.go_back() == []
-    assert (world.top / "out/b").read_text() == "b\n"
+    assert world.read("out/b") == "b\n"

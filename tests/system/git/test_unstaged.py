@@ -40,7 +40,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_it_names_what_differs_on_disk_and_who_resets_the_index_is_told_of_it(world: World, way: str) -> None:
     for name in NAMES:
-        put(world.top / name, "as committed")
+        world.put(name, "as committed")
     world.commit()
     WAYS[way](world.top)
     shown = world.status()
@@ -48,14 +48,14 @@ def test_it_names_what_differs_on_disk_and_who_resets_the_index_is_told_of_it(wo
     assert world.status() == shown, "a mark stays as it was"
     assert len(differing) == (way not in {"nothing", "only touched", "untracked", "marked alone"})
     assert status.changes(world.git, differing).tracked == ()
-    sh(world.top, "config", "reset.quiet", "true")
+    world.sh("config", "reset.quiet", "true")
     assert restore.reset_index(world.git, "HEAD") == (way in {"nothing", "only touched", "untracked"})
 
 
 def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) -> None:
     world.commit(files={"tracked.txt": "one\n"})
     info = (world.top / ".git/index").stat()
-    put(world.top / "tracked.txt", "two\n")
+    world.put("tracked.txt", "two\n")
     for path in (world.top / "tracked.txt", world.top / ".git/index"):
         os.utime(path, ns=(info.st_mtime_ns, info.st_mtime_ns))
     assert not restore.reset_index(world.git, "HEAD")
@@ -63,21 +63,21 @@ def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) ->
 
 def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: World) -> None:
     world.commits("second", files={"added": "x", "tracked.txt": "two\n"})
-    put(world.top / "intended", "x")
-    sh(world.top, "add", "-N", "intended")
+    world.put("intended", "x")
+    world.sh("add", "-N", "intended")
     os.utime(world.top / "tracked.txt", (1, 1))
-    reflog = sh(world.top, "reflog")
+    reflog = world.sh("reflog")
     restore.reset_index(world.git, "HEAD")
     # Plumbing believes the index, and looks into no file.
-    assert sh(world.top, "diff-index", "--name-only", "HEAD") == ""
+    assert world.sh("diff-index", "--name-only", "HEAD") == ""
     assert world.status() == "?? intended"
-    assert sh(world.top, "reflog") == reflog
+    assert world.sh("reflog") == reflog
     assert not (world.top / ".git/ORIG_HEAD").exists()
 
 
 def test_an_index_is_reset_whatever_the_user_has_set(world: World) -> None:
-    sh(world.top, "config", "reset.quiet", "true")
-    sh(world.top, "rm", "-q", "--cached", "tracked.txt")
+    world.sh("config", "reset.quiet", "true")
+    world.sh("rm", "-q", "--cached", "tracked.txt")
     restore.reset_index(world.git, "HEAD")
     assert world.status() == ""
-    assert sh(world.top, "diff-files", "--name-only") == ""
+    assert world.sh("diff-files", "--name-only") == ""

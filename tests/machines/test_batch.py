@@ -14,7 +14,6 @@ LEASE = 4.0
 def test_work_of_several_machines_is_pushed_once(world: World) -> None:
     machines = [world.machine(name) for name in ("one", "two", "three")]
     tasks = [machines[0].file_task(name) for name in ("a", "b", "c")]
-    world.trust()
     mine = held(world, machines[2])
     runs = [machine.start() for machine in machines]
     wait_for_merge(world, mine, *tasks)
@@ -38,7 +37,6 @@ def test_the_machine_that_merges_for_others_dies(world: World, hook: str) -> Non
     machines = {name: world.machine(name, lease=LEASE) for name in ("one", "two")}
     one, two = machines.values()
     tasks = [one.file_task(name) for name in ("a", "b")]
-    world.trust()
     mine = held(world, one)
     for machine in (one, two):
         machine.start()

@@ -68,21 +68,20 @@ def lost(machine: Machine, number: int) -> list[str]:
     with machine.context("looks").store.transaction() as tx:
         for task in tx.tasks(ids):
             tx.replace(transitions.renew(task, tx.now, 0))
-    until("their end", lambda: len(machine.context("looks").store.ask().expired()) == number)
+    until("their end", lambda: len(machine.asks().expired()) == number)
     return ids
 
 
 def held(machine: Machine) -> dict[str, str | None]:
-    return {task.id: task.claimed_by for task in machine.context("looks").store.ask().in_progress()}
+    return {task.id: task.claimed_by for task in machine.asks().in_progress()}
 
 
 def test_others_claim_and_recover_while_one_task_is_recovered(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task that one recovers is passed over by the other, not waited for."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b", "c")]
-    world.trust()
     first, second = lost(one, 2)
     ctx, other = one.context("run-1"), two.context("run-2")
     with ctx.store.transaction() as tx:
@@ -108,9 +107,8 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each session has a number of its own; whoever counts last has waited for the other."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b")]
-    world.trust()
     found: list[str] = []
 
     def meanwhile() -> None:
@@ -121,7 +119,7 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     session, stop, _ = open_session._take(one.context("run-1"), for_user=False)
 
     assert (found, stop) == ([tasks[0]], None)
-    opened = one.context("looks").store.ask().sessions()
+    opened = one.asks().sessions()
     assert sorted((each.number, each.worker) for each in opened) == [(1, "run-2"), (2, "run-1")]
     assert session in opened
 
@@ -134,7 +132,7 @@ class AYearAhead(Clock):
 
 
 def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     one.file_task("a")
     ctx, other = one.context("run-1"), two.context("run-2")
     with ctx.store.transaction("tasks") as tx:
@@ -150,11 +148,10 @@ def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: 
 
 def test_a_run_whose_session_was_closed_elsewhere_goes_on(world: World, tmp_path: Path) -> None:
     """Another machine took it for dead, as one does whose session is a day old."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     go = tmp_path / "go"
     first = one.add("Make a", "grep -q done a", do=f"wait {go} ;; write a done")
     tasks = [first, one.file_task("b", "--depends-on", first)]
-    world.trust()
     run = one.start("-j", "1")
     until("a claim", lambda: one.statuses_now[first] == "in_progress")
     ctx = two.context("run-2")
@@ -172,10 +169,9 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another machine moves what a session has left, in the order in which that has waited."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     for name in ("a", "b"):
         one.file_task(name)
-    world.trust()
     ctx, other = one.context("run-1"), two.context("run-2")
     claimed = [claims(one, "run-1#0") for _ in range(2)]
     with ctx.store.transaction("tasks") as tx:
@@ -210,9 +206,8 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
 
 def test_a_take_over_that_is_cut_short_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run has claimed by then is still on the other machine, where nobody has its name."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     one.file_task("a")
-    world.trust()
     (task,) = lost(one, 1)
     ctx = at(two)
 
@@ -248,7 +243,6 @@ def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
     """Each change lets the workers of all machines look at the list."""
     one = world.machine("one", lease=60)
     one.file_task("a")
-    world.trust()
     ctx, asked = at(one), 0
     claims(one, ctx.owner.worker)
     with ctx.store.transaction("tasks") as tx:
@@ -277,7 +271,6 @@ def test_files_that_lack_a_claim_neither_end_it_nor_free_its_work_tree(
     """They could not be written when it was made, and now the database is away."""
     one = world.machine("one")
     one.file_task("a")
-    world.trust()
     mirror = one.top / "harness-tasks.json"
     before = mirror.read_bytes()
     claims(one, "run-1")

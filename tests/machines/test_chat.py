@@ -23,10 +23,9 @@ def names_the_machine(one: Machine, two: Machine) -> None:
 
 
 def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     tasks.append(one.add("Make c", "grep -q done c", "--depends-on", tasks[0]))
-    world.trust()
     assert [one.works("a"), two.works("b")] == tasks[:2]
 
     names_the_machine(one, two)
@@ -49,10 +48,9 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
 
 def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: World) -> None:
     """It runs in a checkout of its own there: what git does not know may be the user's, and stays."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     mine = one.add("Mine", "test -f a && { test -e left || test ! -e b; } && touch left")
     two.file_task("b")
-    world.trust()
     one.ok("claim", mine)
     one.put("a", "done\n")
     assert two.works("b") == "task-002"
@@ -68,7 +66,6 @@ def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: Wor
 def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) -> None:
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
-    world.trust()
     one.works("a")
     world.hook("post-receive", f"echo edited >> {one.top}/README.md")
 
@@ -79,9 +76,8 @@ def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) 
 
 
 def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.add(f"Write {name}", f"grep -q {name} file") for name in ("a", "b")]
-    world.trust()
     assert [one.works(), two.works()] == tasks
     one.put("file", "a\n")
     two.put("file", "b\n")
@@ -120,7 +116,6 @@ def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
 ) -> None:
     one, two = world.machine("one"), world.machine("two", lease=2)
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
-    world.trust()
     assert one.works("a") == tasks[0]
     if others_have_merged:
         assert two.works("b") == tasks[1]
@@ -163,7 +158,6 @@ def test_a_commit_while_the_check_runs_is_noticed_and_finish_goes_on_when_it_is_
     moves = f"git -C {one.top} log --format=%s | grep -q Moved"
     moves += f" || git -C {one.top} commit -q --allow-empty -m Moved"
     one.add("Make a", f"{moves}; grep -q done a")
-    world.trust()
     one.works("a")
 
     refused = one("finish")
@@ -179,7 +173,6 @@ def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World)
     """Its own next command has taken the task over and put it back."""
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
-    world.trust()
     one.works()
     one.put("a", "not yet\n")
     one.put("README.md", "changed\n")
@@ -193,9 +186,8 @@ def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World)
 
 
 def test_a_chat_is_not_late_for_a_task_whose_attempt_it_has_ended(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     one.add("Make a", "grep -q done a")
-    world.trust()
     one.works()
     one.ok("fail", "--message", "no")
     two.works("a")

@@ -27,7 +27,6 @@ def ends(machine: Machine, code: int, ahead: int, *argv: str) -> list[dict[str, 
 def test_each_attempt_is_reported_once(world: World, ahead: int) -> None:
     one = world.machine("one")
     task = one.add("Make a", "grep -q done a", do=f"{SAY} ;; write a done")
-    world.trust()
 
     worked_on = ends(one, 0, ahead)
 
@@ -38,7 +37,6 @@ def test_each_attempt_is_reported_once(world: World, ahead: int) -> None:
 
 def test_the_report_of_a_run_has_no_attempt_of_the_list_before(world: World) -> None:
     one = world.machine("one")
-    world.trust()
     for name in ("a", "b"):
         one.add(f"Make {name}", f"grep -q done {name}", do=f"{SAY} ;; write {name} done")
         ends(one, 0, -YEAR)
@@ -49,9 +47,8 @@ def test_the_report_of_a_run_has_no_attempt_of_the_list_before(world: World) -> 
 
 
 def test_a_claim_of_another_machine_is_shown_as_valid_and_not_to_be_recovered(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     task = one.file_task("a")
-    world.trust()
     one.works()
 
     shown = two.harness("status", **{AHEAD: f"{YEAR}"}).stdout
@@ -69,7 +66,6 @@ def test_what_is_shown_from_the_files_goes_by_the_clock_of_the_list(
     """An agent of a run has no connection, and a database may be away."""
     one = world.machine("one")
     one.file_task("a")
-    world.trust()
     one.ok("claim", **{AHEAD: f"{YEAR}"})
     if not env:
         link = one.top / ".harness" / "store.json"
@@ -83,11 +79,10 @@ def test_what_is_shown_from_the_files_goes_by_the_clock_of_the_list(
 def test_a_final_check_is_dated_by_the_clock_of_the_list(world: World) -> None:
     one = world.machine("one")
     one.file_task("a")
-    world.trust()
 
     ends(one, 0, YEAR, "--final-check", "all")
 
-    questions = one.context("looks").store.ask()
+    questions = one.asks()
     (task,) = questions.search()
     assert task.recheck
     assert timestamps.parse(task.recheck.at or "") <= questions.now

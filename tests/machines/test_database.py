@@ -50,7 +50,8 @@ print(*(name for name in sys.modules if name.startswith(("psycopg", "harness_lib
 
 
 def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    world.trusting = False
+    one, two = world.pair()
     theirs = one.add("Theirs", "test -f theirs")
     two.put("theirs", "done\n")
     refused = two("validate", theirs)
@@ -58,14 +59,14 @@ def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: 
     assert "have not been trusted" in refused.err
     assert two.run().returncode == 8
 
-    two.ok("trust", "--yes", HARNESS_TRUST="1")
+    two.trusts()
     two.ok("validate", theirs)
     # What a machine adds itself it has seen; a command that is gone needs nobody's word.
     mine = two.add("Mine", "test -f theirs")
-    one.ok("trust", "--yes", HARNESS_TRUST="1")
+    one.trusts()
     gone, late = one.add("Gone", "test -d gone"), one.add("Late", "test -f late")
     assert [two("validate", task).code for task in (mine, gone, late)] == [0, 8, 8]
-    two.ok("trust", "--yes", HARNESS_TRUST="1")
+    two.trusts()
     one.ok("remove", gone)
     assert [two("validate", task).code for task in (mine, late)] == [0, 1]
     one.ok("edit", late, "--validate", "test -f changed")
@@ -74,9 +75,9 @@ def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: 
 
 def test_a_run_that_meets_commands_of_another_machine_leaves_them_and_halts_no_task(world: World) -> None:
     """Its tasks are everybody's: the others go on with them, and it does once somebody has looked."""
-    one, two = world.machine("one"), world.machine("two")
+    world.trusting = False
+    one, two = world.pair()
     task = one.add("Work", "grep -q done done", do=AGENT.format(world.place))
-    world.trust()
     one.start()
     until("the agent works", (world.place / "works").exists)
     more = two.file_task("b")
@@ -84,11 +85,11 @@ def test_a_run_that_meets_commands_of_another_machine_leaves_them_and_halts_no_t
 
     assert one.runs[-1].wait(timeout=PATIENCE) == 8, one.printed
 
-    left = one.context("looks").store.ask().task(more)
+    left = one.asks().task(more)
     assert left is not None
     assert (left.status, left.halt, left.attempts) == ("pending", None, 0)
     assert f"{more} has commands that are not trusted here" in " ".join(one.printed.split())
-    world.trust()
+    one.trusts()
     one.ends(0)
     world.each_once(task, more)
 
@@ -97,7 +98,6 @@ def test_a_command_that_was_written_past_harness_does_not_run(world: World) -> N
     """Whatever the database says of the commands as a whole: each is looked at before it runs."""
     one = world.machine("one")
     task, ran = one.add("Work", "test -f README.md"), world.place / "ran"
-    world.trust()
     one.ok("validate", task)
     with psycopg.connect(world.url) as conn:
         conn.execute(
@@ -116,16 +116,15 @@ def test_a_late_worker_changes_nothing(world: World) -> None:
     first, second = {"HARNESS_WORKER_ID": "first"}, {"HARNESS_WORKER_ID": "second"}
     one, two = world.machine("one", lease=1), world.machine("two")
     task = one.add("Work", "test -f done")
-    world.trust()
     one.ok("claim", task, **first)
     one.put("done", "late\n")
     until("the end of the lease", lambda: two("claim", **second).code == 0)
-    assert two.context("looks").store.ask().tasks([task])[0].claimed_by == "second"
+    assert two.asks().tasks([task])[0].claimed_by == "second"
 
-    before = two.context("looks").store.ask().tasks([task])
+    before = two.asks().tasks([task])
     late = one("finish", task, **first)
     assert late.code == 6, late.text
-    assert two.context("looks").store.ask().tasks([task]) == before
+    assert two.asks().tasks([task]) == before
     assert world.log() == ["Begin"]
 
 
@@ -147,7 +146,6 @@ def agent_works(world: World, one: Machine) -> tuple[str, subprocess.Popen[str]]
     """Start a run whose agent works until it is told to end; return its task, and the run."""
     do = f"sh echo x >> {world.place}/begun ;; {AGENT.format(world.place)}"
     task = one.add("Work", "test -f done", do=do)
-    world.trust()
     run = one.start(**HURRIED)
     until("the agent", (world.place / "works").exists)
     return task, run
@@ -180,7 +178,6 @@ def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world:
     """First the remote is away, then the database."""
     one = world.machine("one")
     task = one.file_task("file")
-    world.trust()
     away = world.remote.rename(world.remote.with_name("away"))
     run = one.start(**HURRIED)
     until("the run waits", lambda: WAITS_ONCE in one.printed or run.poll() is not None)
@@ -219,7 +216,6 @@ def at_work(world: World) -> tuple[Machine, Task]:
     """Return a machine, and the task that an agent in a chat has claimed there."""
     one = world.machine("one")
     one.add("Work", "test -f done")
-    world.trust()
     one.works()
     return one, one.context().store.ask().search()[0]
 
@@ -360,13 +356,12 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
     task = one.add(
         "Work", "env >> $AGENT_MEMORY/env; test -f done", do=f"sh env > seen; {note} ;; write done done"
     )
-    world.trust()
     one.ends(0)
     assert one.statuses_now[task] == "completed"
     memory = world.place / "memory" / "env"
     assert SECRET not in memory.read_text()
     assert "PGSERVICEFILE" not in memory.read_text()
-    (done,) = one.context("looks").store.ask().tasks([task])
+    (done,) = one.asks().tasks([task])
     assert ["from the agent" in each for each in done.notes] == [True]
     seen = subprocess.run(
         ["git", "show", "main:seen"], cwd=world.remote, capture_output=True, text=True, check=True
@@ -411,7 +406,6 @@ def test_no_look_is_kept_while_an_agent_works(world: World, monkeypatch: pytest.
     """It has a transaction, and the connection of a pooler, until the server ends it."""
     one = world.machine("one")
     one.file_task("a")
-    world.trust()
     one.ok("start", HARNESS_WORKER_ID="run-1")
     orders = WorkerConfig(worker="run-1#1", number=1, place="", target=MAIN, agent_command="true")
     worker = Worker(one.context(orders.worker), orders, lambda _event: None)
@@ -467,7 +461,7 @@ def test_no_look_is_kept_while_the_final_check_runs(world: World, monkeypatch: p
 
 
 def test_without_its_mirror_a_project_is_found_by_its_link(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     task = one.add("Work", "test -f done")
     for argv in (("status",), ("start",)):
         (two.top / "harness-tasks.json").unlink(missing_ok=True)

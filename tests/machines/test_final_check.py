@@ -17,13 +17,12 @@ FINAL = ("--final-check", "all")
 
 def test_one_machine_makes_the_final_check_for_all(world: World) -> None:
     """It finds what a later task has broken; another one that waited for it goes on with the repair."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     reached, go = world.place / "reached", world.place / "go"
     # The final check has the work tree 0.
     held = f"case $PWD in */0) touch '{reached}'; until test -e '{go}'; do sleep 0.05; done;; esac"
     one.add("Make a", f"{held}; test -e a")
     one.add("Move a", "test -e c && { test ! -e a || test -e b; }", "--depends-on", "task-001")
-    world.trust()
     first = one.start(*FINAL, agent=AGENT)
     until("the final check", reached.exists)
 

@@ -49,15 +49,14 @@ def merged_by_others(world: World, how: str) -> None:
 
 
 def halts(machine: Machine) -> list[str | None]:
-    return [task.halt_kind for task in machine.context("looks").store.ask().search()]
+    return [task.halt_kind for task in machine.asks().search()]
 
 
 @pytest.mark.parametrize("how", ["--squash", *for_release(("--no-ff",), ("reordered",))])
 def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     protect(world)
     one.file_task("a")
-    world.trust()
     refused = one.run()
     assert refused.returncode == 7, refused.stdout
     assert "origin has not taken main" in refused.stderr
@@ -67,7 +66,6 @@ def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -
     one.ends(9, *proposing(world))
     one.file_task("b")
     after = one.file_task("c", "--depends-on", "task-001")
-    world.trust()
     two.ends(9, *proposing(world))
 
     asked = world.place / "asked"
@@ -104,10 +102,9 @@ create trigger {name} after update on harness.task for each row execute function
 
 def test_work_that_is_being_proposed_is_never_taken_for_that_of_a_dead_worker(world: World) -> None:
     """A run recovers what its worker that merges has in progress without saying what it does with it."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     protect(world)
     tasks = [one.file_task(name) for name in ("a", "b")]
-    world.trust()
     name = "watched_" + world.name.replace("-", "_")
     with psycopg.connect(world.url, autocommit=True) as conn:
         conn.execute(WATCHED.format(name=name))
@@ -121,10 +118,9 @@ def test_work_that_is_being_proposed_is_never_taken_for_that_of_a_dead_worker(wo
 
 
 def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     protect(world)
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
-    world.trust()
     one.works("a")
 
     assert one("finish", "--merge-command", "true").code == 2
@@ -151,10 +147,9 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
 
 def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None:
     """As typed, or as the project says; the task is completed, and the checkout is where it was."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     for name in ("a", "b"):
         one.add(f"Make {name}", f"grep -q done {name}")
-    world.trust()
     for machine, name, typed in ((one, "a", ("--merge", "branch")), (two, "b", ())):
         if not typed:
             machine.put("harness.toml", '[run]\nmerge = "branch"\n')
@@ -182,7 +177,6 @@ def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World) -> 
             for title, do, check in zip(titles, does, checks, strict=True)
         ]
     )
-    world.trust()
 
     one.ends(9, *proposing(world))
 
@@ -199,7 +193,6 @@ def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: 
     protect(world)
     for name in ("a", "b", "c", "d"):
         one.add(f"Make {name}", f"grep -q done {name}")
-    world.trust()
 
     def finish(name: str) -> None:
         one.works(name)
@@ -228,7 +221,6 @@ def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: 
 def test_a_chat_takes_the_program_that_is_there_for_pull_requests(world: World) -> None:
     one = world.machine("one")
     one.add("Make a", "grep -q done a")
-    world.trust()
     one.works("a")
     program = (
         '#!/bin/sh\n[ "$2" = create ] && echo "$*" >> "${0%/*}/asked" && echo https://host.example/pull/7\n'
@@ -249,7 +241,6 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
     protect(world)
     for name in ("a", "b"):
         one.add(f"Make {name}", f"grep -q done {name}")
-    world.trust()
     for machine, name in ((two, "a"), (one, "b")):
         machine.works(name)
     two.ok("finish", *proposing(world))
@@ -278,7 +269,6 @@ def test_a_chat_that_was_killed_while_it_pushed_to_the_branch_is_completed_once(
 ) -> None:
     one, two = world.machine("one", lease=5), world.machine("two")
     one.add("Make a", "grep -q done a", do="write a done")
-    world.trust()
     one.works("a")
     reached = world.stop_at(hook, "refs/heads/harness/main")
     typed = ("finish", "--merge", "branch")
@@ -303,10 +293,9 @@ def test_a_chat_that_was_killed_while_it_pushed_to_the_branch_is_completed_once(
 def test_what_a_chat_has_pushed_to_the_branch_is_completed_although_the_chat_is_cut_off(
     world: World, again: str
 ) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     one.add("Make a", "grep -q done a")
     one.add("Make b", "grep -q done b", "--depends-on", "task-001", do="write b done")
-    world.trust()
     one.works("a")
     with psycopg.connect(world.url, autocommit=True) as conn:
         body = "begin raise exception ''the cable is cut''; end"
@@ -334,7 +323,6 @@ def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: 
     one = world.machine("one")
     one.file_task("a")
     one.add("Change a", "grep -q more a", "--depends-on", "task-001", do="write a more")
-    world.trust()
     one.ends(0, "--merge", "branch")
     world.hook("update", "")
     merged_by_others(world, how)
@@ -352,11 +340,10 @@ def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: 
 @pytest.mark.release
 def test_what_others_have_not_merged_is_not_completed(world: World) -> None:
     """They take the first of two, and change main meanwhile: the second waits in a request of its own."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     protect(world)
     one.file_task("a")
     one.file_task("b", "--depends-on", "task-001")
-    world.trust()
     one.ends(9, *proposing(world))
     merged_by_others(world, "--squash")
     two.ends(9, *proposing(world))
@@ -375,7 +362,6 @@ def test_what_others_have_not_merged_is_not_completed(world: World) -> None:
 def test_accepted_work_is_pushed(world: World) -> None:
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     one.ends(9, "--review")
     one.ok("accept", task, HARNESS_TRUST="1")
     world.each_once(task)
@@ -385,7 +371,6 @@ def test_accepted_work_is_pushed(world: World) -> None:
 def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World) -> None:
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     one.ends(9, "--merge", "branch", "--review")
     shutil.rmtree(one.top / ".harness" / "runs")
     one.ok("accept", task, HARNESS_TRUST="1")
@@ -397,9 +382,8 @@ def test_accepted_work_goes_to_the_branch_of_its_run_or_nowhere(world: World) ->
     """Whatever is checked out where the user types; a machine without the branch says how to get it."""
     for name in ("seed", "remote.git"):
         sh(world.place / name, "branch", "release", "main")
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task("a"), one.file_task("b")]
-    world.trust()
     one.sh("switch", "-q", "release")
     one.ends(9, "--review")
     one.sh("switch", "-q", "main")
@@ -420,10 +404,9 @@ def test_accepted_work_goes_to_the_branch_of_its_run_or_nowhere(world: World) ->
 
 @pytest.mark.release
 def test_branch_collects_the_work_and_leaves_main_alone(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     first = one.file_task("a")
     one.file_task("b", "--depends-on", first)
-    world.trust()
     one.ends(9, "--merge", "branch", "--max-tasks", "1")
     sh(world.place / "seed", "commit", "-q", "--allow-empty", "-m", "By hand")
     sh(world.place / "seed", "push", "-q", str(world.remote), "main")

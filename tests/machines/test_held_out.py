@@ -19,25 +19,23 @@ def held_out(machine: Machine, place: Path) -> str:
 
 
 def test_a_machine_leaves_to_others_what_only_they_can_check(world: World, tmp_path: Path) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     held = held_out(one, tmp_path)
     other = one.file_task("b")
-    world.trust()
 
     assert two.start("-j", "1").wait() == 9, two.printed
     assert f"{held}: {ELSEWHERE}" in " ".join(two.printed.split())
     assert "leaves the rest to the machine that has its held-out check" in two.printed
     assert two.statuses_now == {held: "pending", other: "completed"}
-    assert one.context("looks").store.ask().halted() == ()
+    assert one.asks().halted() == ()
 
     assert one.start("-j", "1").wait() == 0, one.printed
     world.each_once(held, other)
 
 
 def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, tmp_path: Path) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     held, other = held_out(one, tmp_path), one.file_task("b")
-    world.trust()
     two.ok("start")
 
     named = two("claim", held)
@@ -50,16 +48,15 @@ def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, 
     assert (left.code, left.json["stop"]["reason"]) == (9, "waiting")
     assert f"{held}: {ELSEWHERE}" in left.json["message"]
     # So its Stop hook lets the agent go.
-    (session,) = one.context("looks").store.ask().sessions()
+    (session,) = one.asks().sessions()
     assert ELSEWHERE in (session.halt or "")
-    assert one.context("looks").store.ask().halted() == ()
+    assert one.asks().halted() == ()
 
 
 @pytest.mark.release
 def test_checked_work_of_a_dead_machine_waits_for_the_held_out_check(world: World, tmp_path: Path) -> None:
-    one, two = world.machine("one", lease=4), world.machine("two", lease=4)
+    one, two = world.pair(lease=4)
     held = held_out(one, tmp_path)
-    world.trust()
     reached = world.stop_at("post-receive", "refs/harness/.*/ready/")
     one.dies_working(reached.exists)
 

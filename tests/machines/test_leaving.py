@@ -25,7 +25,6 @@ def test_unfinished_work_goes_to_a_remote_of_its_own(world: World) -> None:
     one, two = (world.machine(name, "--work-remote", "work", lease=LEASE) for name in ("one", "two"))
     assert f"to work ({world.others['work']})" in two.joined
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
-    world.trust()
     one.dies_working(lambda: world.refs("wip", world.others["work"]))
 
     two.ends(0)
@@ -41,7 +40,6 @@ def test_nothing_unfinished_leaves_if_it_is_to_stay(world: World) -> None:
     assert "unfinished work stays here" in one.joined
     one.file_task("a")
     one.add("Never done", "false", "--max-attempts", "1", do="write b b ;; sh harness checkpoint 1/2 half")
-    world.trust()
     seen = world.place / "seen"
     world.hook("update", f"echo $1 >> {seen}")
 
@@ -66,7 +64,6 @@ def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
     one = world.machine("one", "--max-snapshot", "1")
     assert "up to 1 MB of an attempt" in one.joined
     task = one.add("Make a large file", "test -s large")
-    world.trust()
     one.works()
     one.sh("-c", "alias.make=!head -c 1100000 /dev/urandom > large", "make")
 
@@ -81,7 +78,6 @@ def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
 def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
     one = world.machine("one")
     task = one.add("Make a large file", "test -s large")
-    world.trust()
     sh(world.remote, "config", "receive.maxInputSize", "100000")
     one.works()
     one.sh("-c", "alias.make=!head -c 300000 /dev/urandom > large", "make")
@@ -102,7 +98,6 @@ def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_nex
     one = world.machine("one")
     one.add("Never done", "false", "--max-attempts", "1", do="write b b")
     one.add("Dropped", "false", "--max-attempts", "1", do="write c c")
-    world.trust()
     world.hook("update", "case $1 in */rescue/*) exit 1;; esac")
     one.ends(9)
     assert one.ok("rescue", "list")["count"] == 2
@@ -122,13 +117,12 @@ def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_nex
 @pytest.mark.release
 def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
     world.hook("update", 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     assert (
         f"origin takes branches only, so what machines share is below refs/heads/harness/{world.name}."
         in (two.joined)
     )
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
-    world.trust()
     one.dies_working(lambda: world.refs("wip", below="refs/heads/harness"))
 
     two.ends(0)
@@ -172,7 +166,6 @@ def test_machines_that_push_to_different_places_are_told_so_and_a_second_join_lo
     """A host may have refused for a moment what it has taken before."""
     one = world.machine("one")
     one.file_task("a")
-    world.trust()
     one.ends(0)
     world.hook("update", 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
     two = world.machine("two")
@@ -184,7 +177,6 @@ def test_machines_that_push_to_different_places_are_told_so_and_a_second_join_lo
 
     assert "branches only" not in said
     two.file_task("b")
-    world.trust()
     two.ends(0)
     assert (world.refs("turn"), world.refs("turn", below="refs/heads/harness")) == (["main"], [])
 
@@ -201,7 +193,7 @@ def test_what_a_killed_join_has_left_goes_with_a_later_one_and_live_ones_stay(wo
     one.ok(*argv)
     assert "valid" in one.ok("store", "check")["message"]
     one.file_task("a")
-    one.ok("trust", "--yes", HARNESS_TRUST="1")
+    one.trusts()
     one.ends(0)
     assert probes(world) == live
 
@@ -237,7 +229,6 @@ def _earlier(name: str) -> str:
 def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) -> None:
     one = world.machine("one")
     one.file_task("a")
-    world.trust()
     world.others["upstream"] = world.remote
     fork, remote = world.place / "fork.git", world.remote
     sh(world.place, "clone", "-q", "--bare", str(remote), str(fork))

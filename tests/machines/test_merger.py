@@ -21,7 +21,7 @@ LEASE = 4.0
 
 
 def tasks_of(machine: Machine) -> tuple[Task, ...]:
-    return machine.context("looks").store.ask().search()
+    return machine.asks().search()
 
 
 def wait_until_free(machine: Machine, mine: turn.Turn, *tasks: str) -> None:
@@ -36,9 +36,8 @@ def wait_until_free(machine: Machine, mine: turn.Turn, *tasks: str) -> None:
 
 
 def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b", "c")]
-    world.trust()
     mine = held(world, two)
     run = one.start("-j", "1")
 
@@ -71,9 +70,8 @@ def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(w
 
 @pytest.mark.parametrize("survivor", ["one", "two"])
 def test_a_run_that_is_killed_while_its_work_waits(world: World, survivor: str) -> None:
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     tasks = [one.file_task(name) for name in ("a", "b")]
-    world.trust()
     mine = held(world, two)
     one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
@@ -81,7 +79,7 @@ def test_a_run_that_is_killed_while_its_work_waits(world: World, survivor: str) 
     mine.leave()
 
     alive = {"one": one, "two": two}[survivor]
-    until("the end of the leases", lambda: len(alive.context("looks").store.ask().expired()) == 2)
+    until("the end of the leases", lambda: len(alive.asks().expired()) == 2)
     assert alive.start("-j", "1").wait() == 0, alive.printed
 
     world.each_once_at_no_cost(*tasks)
@@ -98,7 +96,6 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
     """The worker that merges was stopped for longer than its leases, and its run may begin other tasks."""
     one, two = world.machine("one", lease=LEASE), world.machine("two")
     tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
-    world.trust()
     mine = held(world, two)
     run = one.start("-j", "1", "--max-tasks", "3")
     wait_until_free(one, mine, *tasks[:3])
@@ -107,7 +104,7 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
 
     def are_expired() -> bool:
         mine.keep()
-        return len(two.context("looks").store.ask().expired()) == 3
+        return len(two.asks().expired()) == 3
 
     until("the end of the leases", are_expired)
     taken_over: set[str] = set()
@@ -131,9 +128,8 @@ def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_it
     world: World,
 ) -> None:
     """The next worker takes the next task meanwhile, and the one that merges has the work of both."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b")]
-    world.trust()
     mine = held(world, two)
     reached = world.stop_at("pre-receive", "/ready/")
     run = one.start("-j", "1")
@@ -169,7 +165,6 @@ drop trigger deadlock on harness.task; drop function public.deadlock(); drop seq
 def test_a_deadlock_counts_as_no_try_to_merge(world: World) -> None:
     one = world.machine("one")
     task = one.file_task("file")
-    world.trust()
     with psycopg.connect(world.url, autocommit=True) as conn:
         conn.execute(DEADLOCK)
         try:
@@ -187,7 +182,6 @@ def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_ba
     """A run is stopped while a worker pushes what it has checked; the one that merges ends first."""
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     reached = world.stop_at("pre-receive", "/ready/")
     run = one.start("-j", "1")
     until("the push of checked work", reached.exists)
@@ -204,11 +198,10 @@ def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_ba
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
     """Another one takes its place; a run that is stopped gives its work back, which needs no agent then."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     memory = Path(os.environ["AGENT_MEMORY"]) / "begun"
     do = f"write {{0}} done ;; sh echo {{0}} >> {memory}"
     tasks = [one.add(f"Make {name}", f"grep -q done {name}", do=do.format(name)) for name in ("a", "b")]
-    world.trust()
     mine = held(world, two)
     run = one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
@@ -242,13 +235,12 @@ def left_to_two(world: World) -> tuple[str, Path]:
     memory = Path(os.environ["AGENT_MEMORY"]) / "begun"
     do = f"write file done ;; sh echo $HARNESS_MACHINE >> {memory}"
     task = one.add("Make a file", "grep -q done file", do=do)
-    world.trust()
     mine = held(world, two)
     one.start("-j", "1")
     wait_until_free(one, mine, task)
     one.cut_power()
     mine.leave()
-    until("the end of the lease", lambda: two.context("looks").store.ask().expired())
+    until("the end of the lease", lambda: two.asks().expired())
     assert "its checked work stands in the work tree" in two("recover").text
     return task, memory
 
@@ -299,7 +291,7 @@ def test_checked_work_that_only_a_dead_machine_has_is_done_again(world: World) -
 
 def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) -> None:
     """Each passes alone; together the check of one fails: it is handed to an agent again, uncounted."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [
         one.add(f"Make {name}", f"test -e {name} && {{ test ! -e {other} || test -e both; }}", do=do)
         for name, other, do in (
@@ -307,7 +299,6 @@ def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) ->
             ("b", "a", "touch b ;; sh test ! -e a || touch both"),
         )
     ]
-    world.trust()
     mine = held(world, two)
     run = one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
@@ -332,7 +323,6 @@ def test_a_remote_that_has_no_room_for_the_branch_halts_no_task(world: World) ->
     """It takes the turn, which is small, and not the work, more often than a worker tries."""
     one = world.machine("one")
     task = one.file_task("file")
-    world.trust()
     world.hook("pre-receive", FULL.replace("{tries}", str(world.place / "tries")))
 
     assert one.start().wait() == 0, one.printed

@@ -36,7 +36,6 @@ def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
         two = world.machine("two")
         world.url = login(world, keeper, "reader")
         three = world.machine("three")
-        world.trust()
 
         for machine in (two, three):
             refused = machine("add", "Evil", "--validate", "evil")
@@ -61,12 +60,11 @@ def test_a_proposal_with_a_new_check_is_refused_and_said(world: World) -> None:
         one.add("Write a", "test -e a")
         world.url = login(world, keeper, "worker")
         two = world.machine("two")
-        world.trust()
         harness = f"{shlex.quote(sys.executable)} -m harness_lib"
         run = two.run(agent=f"{harness} add Evil --validate evil; echo > a; {harness} note task-001 heard")
         assert run.returncode == 0, run.stdout + run.stderr
         assert "What the agent left was not recorded (harness add)" in run.stdout
-        (done,) = one.context("looks").store.ask().tasks(["task-001"])
+        (done,) = one.asks().tasks(["task-001"])
         assert ["heard" in each for each in done.notes] == [True]
 
 
@@ -79,14 +77,13 @@ def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:
         for name in ("two", "three", "four"):
             world.url = login(world, keeper, "worker")
             machines.append(world.machine(name))
-        world.trust()
         mine = taken(at(one))
         mine.begin()
         runs = [machine.start() for machine in machines]
 
         def waits() -> bool:
             mine.keep()
-            found = one.context("looks").store.ask().in_progress()
+            found = one.asks().in_progress()
             return len(found) == len(tasks) and all(task.intent is not None for task in found)
 
         until("work that waits", waits)

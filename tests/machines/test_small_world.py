@@ -24,7 +24,6 @@ def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
     ]
     after = [one.file_task(f"last-{number}", "--depends-on", chain[number]) for number in range(4)]
     tasks = [*chain, *shared, *after]
-    world.trust()
     one.start("-j", "2")
     for machine in (two, three):
         machine.start("-j", "1")
@@ -38,7 +37,7 @@ def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
     assert (one.runs[0].wait(), two.runs[0].wait()) == (0, 0), one.printed + two.printed
     world.each_once(*tasks)
     assert sorted(sh(world.remote, "show", "main:said").split()) == ["a", "b", "c"]
-    for task in one.context("looks").store.ask().search():
+    for task in one.asks().search():
         assert sh(world.remote, "merge-base", "--is-ancestor", task.completed_commit or "", "main") == ""
     assert one("store", "check").code == 0
 
@@ -49,7 +48,6 @@ def test_a_server_that_restarts_at_once_loses_nothing(world: World) -> None:
     one, two = machines
     first = [one.file_task(f"file-{number}") for number in range(3)]
     tasks = [*first, one.file_task("last", "--depends-on", first[0])]
-    world.trust()
     runs = [machine.start() for machine in machines]
 
     for count in (2, 3, 4):
@@ -75,7 +73,6 @@ def test_chance_decides_who_dies_sleeps_or_restarts(world: World) -> None:
         tasks.append(
             one.add(f"Write {number}", f"grep -q {number} {name}", *after, do=f"write {name} {number}")
         )
-    world.trust()
     for machine in machines:
         machine.start("-j", "2")
     asleep: list[Machine] = []

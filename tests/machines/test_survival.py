@@ -29,10 +29,9 @@ def has_both_files(world: World) -> None:
 
 def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> None:
     """Files that git does not know come along; what it ignores, and what was there before, does not."""
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     do = "sh test -e half && echo done > file || { echo done > half; echo x > z.pyc; sleep 600; }"
     task = one.add("Make a file", "grep -q done half && grep -q done file && test ! -e z.pyc", do=do)
-    world.trust()
     # A machine that died between the end of an attempt and the removal of its ref has left this.
     one.sh("push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/task-009/1")
     one.dies_working(lambda: len(world.refs("wip")) == 2)
@@ -41,13 +40,13 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
 
     world.each_once(task)
     has_both_files(world)
-    done = two.context("looks").store.ask().search()[0]
+    done = two.asks().search()[0]
     assert (done.attempts, done.machine) == (0, "two")
     assert "one does not answer; what it had done stands in the work tree" in two.log_text
 
 
 def test_what_a_dead_machine_had_goes_on_although_a_worker_here_is_busy(world: World) -> None:
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     lost = one.add(
         "Make a file",
         "grep -q done file",
@@ -59,7 +58,6 @@ def test_what_a_dead_machine_had_goes_on_although_a_worker_here_is_busy(world: W
         "test -e seen",
         do=f"sh timeout 60 sh -c 'until {there}; do sleep 0.2; done' && echo > seen",
     )
-    world.trust()
     one.start()
     until("a snapshot", lambda: world.refs("wip"))
     run = two.start("-j", "2", **HURRIED)
@@ -73,10 +71,9 @@ def test_what_a_dead_machine_had_goes_on_although_a_worker_here_is_busy(world: W
 
 def test_a_take_over_that_is_given_up_costs_no_attempt(world: World) -> None:
     """The remote was away: the machine that has the work tree comes back first, while the other one lives."""
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     do = "sh test -e half && echo done > file || { echo done > half; sleep 20; }"
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=do)
-    world.trust()
     one.dies_working(lambda: world.refs("wip"))
     away = world.remote.rename(world.place / "away.git")
     begun = two("start").text
@@ -94,7 +91,6 @@ def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(wo
     one, two, three, four = (world.machine(name, lease=LEASE) for name in ("one", "two", "three", "four"))
     do = "sh test -e half && echo done > file || { echo done > half; sleep 600; }"
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=do)
-    world.trust()
     one.dies_working(lambda: world.refs("wip"))
     refusing = world.hook("update", 'case "$1" in */rescue/*) echo "no space left" >&2; exit 1;; esac')
     two.ok("start")
@@ -116,10 +112,9 @@ def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(wo
 
 @pytest.mark.release
 def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     do = "sh if test -e half; then echo done > file; else echo done > half; sleep 5; echo late > file; fi"
     task = one.add("Make a file", "test -e half && test -e file", do=do)
-    world.trust()
     late = one.start()
     until("a snapshot", lambda: world.refs("wip"))
     one.send(signal.SIGSTOP)
@@ -135,10 +130,9 @@ def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
 
 
 def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None:
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     one.put("mine.txt", "of the user\n")
     task = one.add("Make a file", "grep -q done file", do="sh cat half > file")
-    world.trust()
     one.works("half")
     one.ok("checkpoint", "1/2", "half of it")
     one.put("half", "done, and more\n")
@@ -157,9 +151,8 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
 
 
 def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     one.add("Never done", "grep -q done file && false", "--max-attempts", "1", do="write file done")
-    world.trust()
     one.ends(9)
 
     said = two.ok("rescue", "list", "--fetch")
@@ -169,9 +162,8 @@ def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> 
 
 
 def test_dropped_work_does_not_come_again_from_the_remote(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     one.add("Never done", "grep -q done file && false", "--max-attempts", "2", do="write file done")
-    world.trust()
     one.ends(9)
     two.ok("rescue", "list", "--fetch")
 
@@ -188,9 +180,8 @@ def test_dropped_work_does_not_come_again_from_the_remote(world: World) -> None:
 
 def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> None:
     """It was set back to a backup: the work is not done again."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task("a"), one.file_task("b")]
-    world.trust()
     with postgres.set_back(world.url, world.name):
         one.ends(0)
 
@@ -207,7 +198,6 @@ def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
     """Nobody else has it any more; and whoever has seen it is told what is on the branch, too."""
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     with postgres.set_back(world.url, world.name):
         one.ends(0)
         late = one.file_task("late")
@@ -227,7 +217,6 @@ def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
 def test_work_of_a_task_or_a_claim_that_a_backup_lacks_is_kept(world: World) -> None:
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     with postgres.set_back(world.url, world.name):
         late = one.file_task("late")
         for kind in ("ready", "wip"):
@@ -259,9 +248,8 @@ COLLECTED = "refs/heads/harness/main"
     ],
 )
 def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> None:
-    one, two = world.machine("one", lease=LONGER), world.machine("two", lease=LONGER)
+    one, two = world.pair(lease=LONGER)
     task = one.add("Make a file", "grep -q done file", do="write file done")
-    world.trust()
     reached = world.stop_at(hook, pattern)
     one.dies_working(reached.exists)
 
@@ -286,7 +274,6 @@ def test_a_machine_dies_while_it_collects_on_a_branch(
     one = world.machine("one", lease=LONGER)
     world.machine("two", lease=LONGER)
     task = one.add("Make a file", "grep -q done file", do="write file done")
-    world.trust()
     reached = world.stop_at(hook, pattern)
     one.dies_working(reached.exists, "--merge", "branch")
 
@@ -302,7 +289,6 @@ def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: W
     """As long as git knows a work tree without a commit, it fetches nothing."""
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     half = worker_worktrees.home(one.context()) / "run-dead" / "1"
     one.sh("worktree", "add", "-q", "--detach", str(half))
     # Git writes this first, and is killed before the rest.
@@ -317,9 +303,8 @@ def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: W
 
 def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> None:
     """Nobody has moved the branch since: what it lacks is the turn."""
-    one, two = world.machine("one", lease=LONGER), world.machine("two", lease=LONGER)
+    one, two = world.pair(lease=LONGER)
     task = one.add("Make a file", "grep -q done file", do="write file done")
-    world.trust()
     asleep, awake = world.place / "asleep", world.place / "awake"
     # After git has seen where the branch is, and before it says what is to change.
     hook = f"#!/bin/sh\ntouch '{asleep}'; while [ ! -e '{awake}' ]; do sleep 0.05; done\n"

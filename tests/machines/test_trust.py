@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import psycopg
+import pytest
 
 from harness_lib.task import Task
 from tests.machines.world import Machine, World, held, hook, wait_for_merge
@@ -32,8 +33,14 @@ class Foreign:
         return [path.name for path in self.place.glob(f"{machine.name}-*")]
 
 
+@pytest.fixture(autouse=True)
+def wary(world: World) -> None:
+    """Let no machine trust what another one has added."""
+    world.trusting = False
+
+
 def now(machine: Machine, name: str) -> Task:
-    (task,) = machine.context("looks").store.ask().tasks([name])
+    (task,) = machine.asks().tasks([name])
     return task
 
 
@@ -58,7 +65,7 @@ def refused(machine: Machine, *argv: str) -> str:
 
 def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     """Whatever verb is typed: before a claim, with a claim, and of a task that is completed."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     foreign, first, last = Foreign(world), one.file_task("a"), one.file_task("b")
     world.trust()
     theirs = two.add("Theirs", foreign.check(), "--priority", "P0", *foreign.cleanup)
@@ -98,7 +105,7 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     assert (left.code, left.json["untrusted"]) == (8, [first, theirs, red])
     assert "harness trust" in left.text
     # So its Stop hook lets the agent go.
-    assert any("harness trust" in (each.halt or "") for each in one.context("looks").store.ask().sessions())
+    assert any("harness trust" in (each.halt or "") for each in one.asks().sessions())
     assert one.ok("start")["untrusted"] == [first, theirs, red]
 
     # Completed elsewhere, and checked once more everywhere.
@@ -112,7 +119,7 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
 
 
 def test_a_run_goes_on_with_other_tasks_and_says_what_waits(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     foreign, first, last = Foreign(world), one.file_task("a"), one.file_task("b")
     world.trust()
     theirs = [two.add(f"Theirs {n}", foreign.check(), "--priority", "P0", *foreign.cleanup) for n in "12"]
@@ -125,7 +132,7 @@ def test_a_run_goes_on_with_other_tasks_and_says_what_waits(world: World) -> Non
     assert "harness run starts nothing before you have trusted the commands; harness trust" in said.stdout
     report = one("report").out
     assert f"{theirs[0]} and 1 more task  its commands are not trusted here" in report
-    assert one.context("looks").store.ask().halted() == ()
+    assert one.asks().halted() == ()
     # The next one has nothing to begin with.
     assert both in " ".join(one.ends(8).stdout.split())
     assert foreign.ran_on(one) == []
@@ -145,7 +152,7 @@ def test_a_run_waits_for_work_elsewhere_that_may_free_what_is_trusted_here(world
     waits = one("claim", "--json")
     assert (waits.code, waits.json["stop"]["reason"], theirs in waits.json["message"]) == (9, "waiting", True)
     one.start("-j", "1")
-    until("the run", lambda: len(two.context("looks").store.ask().sessions()) > 1)
+    until("the run", lambda: len(two.asks().sessions()) > 1)
     assert one.runs[-1].poll() is None
 
     two.put("a", "done\n")
@@ -181,7 +188,7 @@ def test_a_task_whose_check_is_changed_while_a_run_works_on_it_costs_no_attempt(
 
 
 def test_what_a_user_adds_and_edits_here_trusts_nothing_of_others(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     foreign = Foreign(world)
     world.trust()
     theirs = two.add("Theirs", foreign.check(), *foreign.cleanup)
@@ -221,7 +228,7 @@ def test_a_machine_merges_for_others_only_what_it_trusts(world: World) -> None:
 
 
 def test_checked_work_whose_check_is_changed_waits_for_a_machine_that_trusts_it(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     foreign, task = Foreign(world), one.file_task("a")
     world.trust()
     turn = held(world, two)
@@ -235,7 +242,7 @@ def test_checked_work_whose_check_is_changed_waits_for_a_machine_that_trusts_it(
     left = now(one, task)
     assert (left.status, left.halt, left.attempts) == ("pending", None, 0)
     assert foreign.ran_on(one) == []
-    two.ok("trust", "--yes", HARNESS_TRUST="1")
+    two.trusts()
     # No agent is needed for that.
     two.start("-j", "1", agent="false")
     assert two.runs[-1].wait(timeout=PATIENCE) == 0, two.printed
@@ -278,7 +285,7 @@ def test_work_marked_as_completed_whose_check_is_not_trusted_here_holds_up_nobod
 
 def test_the_check_of_an_attempt_is_changed_on_its_own_machine_only(world: World) -> None:
     """What the attempt may not weaken is taken from its work tree; elsewhere it would be another one."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     works, go = world.place / "works", world.place / "go"
     task = one.add("Work", "grep -q done a", do=f"touch {works} ;; write a done ;; wait {go}")
     other = one.add("Other", "test -f a", "--depends-on", task)

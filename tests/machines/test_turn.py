@@ -178,7 +178,6 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> 
     """It can be read, and takes nothing for a while: that is no refusal that somebody has to look at."""
     one = world.machine("one")
     task = one.file_task("file")
-    world.trust()
     here = world.place / "full"
     here.touch()
     world.hook("pre-receive", FULL.format(here=here, words=words))

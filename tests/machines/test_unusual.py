@@ -33,12 +33,10 @@ def rewritten(world: World) -> None:
 def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World) -> None:
     one = world.machine("one")
     first = one.file_task("a")
-    world.trust()
     one.ends(0)
     lost = world.log("%H")[-1][:12]
     waits = world.place / "waits"
     second = one.add("Make b", "grep -q done b", do=f"touch {waits} ;; wait {waits}.go ;; write b done")
-    world.trust()
     run = one.start()
     until("the agent", waits.exists)
     rewritten(world)
@@ -74,7 +72,6 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
 def test_the_clock_of_a_machine_makes_no_rescued_work_old(world: World) -> None:
     one = world.machine("one")
     task = one.file_task("a")
-    world.trust()
     one.ends(0)
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
     kept = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
@@ -134,13 +131,12 @@ def test_too_many_refs_are_named(world: World) -> None:
 
 @pytest.mark.release
 def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tip = sh(world.remote, "rev-parse", "main")
     lines = "".join(f"{tip} refs/tags/build-{number:06}\n" for number in range(100_000))
     head = f"# pack-refs with: peeled fully-peeled sorted \n{tip} refs/heads/main\n"
     put(world.remote / "packed-refs", head + lines)
     tasks = [one.file_task(name) for name in ("a", "b", "c")]
-    world.trust()
 
     runs = [machine.start("-j", "1") for machine in (one, two)]
 
@@ -153,7 +149,6 @@ def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> Non
 def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_one(world: World) -> None:
     one = world.machine("one")
     task = one.add("Make a", "grep -q done a")
-    world.trust()
     one.works("a")
     with psycopg.connect(world.url, autocommit=True) as conn:
         conn.execute("update harness.list set name = name || ' (old)' where name = %s", (world.name,))
@@ -170,9 +165,8 @@ def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_
 
 
 def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     task = one.add("Make a", "grep -q done a")
-    world.trust()
     name = {"HARNESS_WORKER_ID": "me"}
     one.ok("claim", **name)
 
@@ -190,9 +184,8 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
 
 def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> None:
     """What it takes over is in progress on the other machine until that is recorded."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     task = one.add("Make a", "grep -q done a")
-    world.trust()
     one.ok("claim", HARNESS_WORKER_ID="gone")
 
     def cut_off(lease_seconds: int) -> str | None:
@@ -216,14 +209,13 @@ def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> 
 
 @pytest.mark.release
 def test_a_machine_that_died_without_a_push_costs_nothing(world: World, tmp_path: Path) -> None:
-    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    one, two = world.pair(lease=LEASE)
     began = tmp_path / "began"
     task = one.add(
         "Make a",
         "grep -q done a",
         do=f"sh test -e {began} || {{ touch {began}; sleep 600; }} ;; write a done",
     )
-    world.trust()
     one.dies_working(began.exists)
 
     two.ends(0)
@@ -242,7 +234,7 @@ def test_a_partial_clone_works(world: World) -> None:
     two.top = two.top.parent / "partial"
     two.ok("store", "join", world.url, "--list", world.name)
     tasks = [one.file_task("a"), one.add("Change it", "grep -q done README.md", do="write README.md done")]
-    two.ok("trust", "--yes", HARNESS_TRUST="1")
+    two.trusts()
 
     two.ends(0)
 
@@ -265,9 +257,8 @@ done
 
 def test_a_remote_that_makes_each_commit_anew_loses_nothing_and_leaves_no_branches(world: World) -> None:
     """As a host that rebases what is pushed: no machine but its own has ever had the commit of a task."""
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
-    world.trust()
     world.hook("post-receive", ANEW)
     for machine in (one, two, one, two):
         machine.start("-j", "1", "--max-tasks", "1").wait()
@@ -294,9 +285,8 @@ done
 
 
 def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     task = one.file_task("a")
-    world.trust()
     world.hook("post-receive", SQUASHED)
     two.ends(0)
 
@@ -309,7 +299,7 @@ def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world
 
 
 def test_a_machine_without_its_repository_still_shows_the_list(world: World) -> None:
-    one, two = world.machine("one"), world.machine("two")
+    one, two = world.pair()
     task = one.file_task("a")
     (two.top / ".git").rename(two.top / "git")
 

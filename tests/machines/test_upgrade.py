@@ -33,7 +33,6 @@ def test_a_run_of_an_older_harness_ends_with_the_version_that_it_needs_and_keeps
         go = world.place / "go"
         first = one.file_task("first")
         task = one.add("Work", "test -f done", do=LEAVES.format(world.place))
-        world.trust()
         run = one.start(**HURRIED)
         until("the agent", lambda: (world.place / "works").exists() or run.poll() is not None)
         conn.execute(EXPANDED.encode())
@@ -50,4 +49,4 @@ def test_a_run_of_an_older_harness_ends_with_the_version_that_it_needs_and_keeps
         conn.execute(UPDATED.encode())
         one.ends(0)
         world.each_once(first, task)
-        assert [each.attempts for each in one.context("looks").store.ask().search()] == [0, 0]
+        assert [each.attempts for each in one.asks().search()] == [0, 0]

@@ -15,6 +15,7 @@ import pytest
 
 from harness_lib.attempts import remote, turn
 from harness_lib.core.context import Context, Merging
+from harness_lib.state.api import Questions
 from tests import forked, postgres
 from tests.conftest import CHECKOUT
 from tests.run_to_end import Said, run_to_end
@@ -32,11 +33,15 @@ while [ ! -e '{reached}/go' ]; do sleep 0.05; done
 
 @dataclass
 class Machine(Workshop):
-    """A clone with a home and a name of its own; `lease`: seconds of its claims."""
+    """A clone with a home and a name of its own; `lease`: seconds of its claims.
+
+    Commands that it adds are trusted by those in `trusting`, as by a team that trusts its members.
+    """
 
     name: str = ""
     lease: float = 30
     joined: str = ""
+    trusting: list[Machine] = field(default_factory=list)
 
     @property
     def env(self) -> dict[str, str]:
@@ -46,7 +51,14 @@ class Machine(Workshop):
     def __call__(self, *argv: str, **env: str) -> Said:
         """Type one command in a process of its own, by the clock that the database has, too."""
         done = self.harness(*argv, **env)
+        for other in self.trusting if argv[0] in ("add", "import") else ():
+            if other is not self:
+                other.trusts()
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def trusts(self) -> None:
+        """Trust the commands that the list has now."""
+        self.ok("trust", "--yes", HARNESS_TRUST="1")
 
     def send(self, number: int) -> None:
         """Send a signal to the last run and all that it has started."""
@@ -81,20 +93,25 @@ class Machine(Workshop):
         """Return the log of the list as this machine has it."""
         return (self.top / "harness-progress.txt").read_text()
 
+    def asks(self) -> Questions:
+        """Return what can be asked of the database."""
+        return self.context("looks").store.ask()
+
     @property
     def statuses_now(self) -> dict[str, str]:
         """Return the status of each task, from the database."""
-        return {task.id: task.status for task in self.context("looks").store.ask().search()}
+        return {task.id: task.status for task in self.asks().search()}
 
 
 @dataclass
 class World:
-    """The remote, the database, and the machines that were made so far."""
+    """The remote, the database, and the machines that were made so far, which trust each other or not."""
 
     place: Path
     url: str
     name: str
     machines: list[Machine] = field(default_factory=list)
+    trusting: bool = True
     # Further remotes of each machine.
     others: dict[str, Path] = field(default_factory=dict)
 
@@ -129,17 +146,23 @@ class World:
         made = Machine(top, self.place / name / "home", name=name, lease=lease)
         if self.machines:
             said = made.ok("store", "join", self.url, "--list", self.name, *argv)
+            if self.trusting:
+                made.trusts()
         else:
             made.ok("init", "--mode", "concurrent")
             said = made.ok("store", "move", self.url, "--list", self.name, *argv)
         made.joined = str(said["message"])
         self.machines.append(made)
+        made.trusting = self.machines if self.trusting else []
         return made
+
+    def pair(self, *, lease: float = 30) -> tuple[Machine, Machine]:
+        return self.machine("one", lease=lease), self.machine("two", lease=lease)
 
     def trust(self) -> None:
         """Let every machine run the commands that the list has now."""
         for machine in self.machines:
-            machine.ok("trust", "--yes", HARNESS_TRUST="1")
+            machine.trusts()
 
     def log(self, form: str = "%s") -> list[str]:
         """Return the lines of the remote's branch, oldest first."""
@@ -182,7 +205,7 @@ class World:
     def each_once_at_no_cost(self, *tasks: str) -> None:
         """As `each_once`, and no attempt was counted."""
         self.each_once(*tasks)
-        assert {task.attempts for task in self.machines[0].context("looks").store.ask().search()} == {0}
+        assert {task.attempts for task in self.machines[0].asks().search()} == {0}
 
     def close(self) -> None:
         for machine in self.machines:

@@ -14,11 +14,12 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import discovery, disk, foreign, permission_hooks, permissions, processes, trust
+from harness_lib.loop import discovery, disk, permission_hooks, permissions, processes, trust
+from harness_lib.loop.failures import HookError
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
-from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.stages import assemble
 from harness_lib.loop.stages.setup import CACHE
 from harness_lib.loop.tools import skills
@@ -134,7 +135,7 @@ def _stages(runtime: Runtime) -> Iterator[Finding]:
 def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
     """Ask each hook of `tool_gate` about harmless calls: one that fails denies every call."""
     for plugin in runtime.table.of("hooks.d", permission_hooks.STAGE):
-        problems = (_answer(runtime, plugin.origin, call) for call in _CALLS if not plugin.is_ours)
+        problems = (_answer(runtime, plugin, call) for call in _CALLS if not plugin.is_ours)
         problem = next((each for each in problems if each), "")
         if problem:
             what = f"the permission hook {plugin.origin} {problem}, which denies every such call"
@@ -142,23 +143,15 @@ def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
             yield Finding("plugins", what, f"repair it, and try: {call}")
 
 
-def _answer(runtime: Runtime, path: str, call: Json) -> str:
-    """Return what is wrong with the answer of the hook `path` to `call`; "" for nothing."""
-    stdin = f"{dumps(call)}\n".encode()
-    runtime.stage = permission_hooks.STAGE
-    env = runtime.variables()
-    limit = processes.FLAG_SECONDS
+def _answer(runtime: Runtime, plugin: Plugin, call: Json) -> str:
+    """Return what is wrong with the answer of a hook to `call`; "" for nothing."""
+    runtime.stage = plugin.stage
     try:
-        done = processes.run(
-            processes.command_of(path), env=env, cwd=runtime.cwd, stdin=stdin, log=os.devnull, timeout=limit
-        )
-    except OSError as error:
-        return f"cannot be started: {foreign.Program(path).fault or error.strerror}"
-    if done.reason != "ended":
-        return f"does not answer within {limit:.0f} seconds"
-    if done.code:
-        return f"exits with {done.code}"
-    return "" if as_object(done.text()) is not None else "prints no JSON object"
+        env, stdin = runtime.variables(), f"{dumps(call)}\n".encode()
+        printed = processes.printed(plugin.origin, env=env, cwd=runtime.cwd, stdin=stdin)
+    except HookError as failure:
+        return str(failure)
+    return "" if as_object(printed) is not None else "prints no JSON object"
 
 
 def _servers(runtime: Runtime) -> Iterator[Finding]:

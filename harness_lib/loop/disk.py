@@ -105,6 +105,16 @@ def appending(path: str | Path) -> IO[bytes]:
     return os.fdopen(os.open(path, flags, 0o600), "ab")
 
 
+def end_of(path: Path, most: int) -> str:
+    """Return the text at the end of the log `path`, at most so many bytes; "" if it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - most))
+            return stream.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def remembered(kept: dict[str, Any], path: Path, read: Callable[[Path], T]) -> T | None:
     """Return what `read` makes of the file `path`, called again only when it has changed; None without it."""
     known: dict[tuple[Path, str], tuple[object, T]] = kept.setdefault("remembered", {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,25 +34,18 @@ class Program:
 
     def flag(self, runtime: Runtime, flag: str) -> str | None:
         """Return what the program prints for `flag`; None if it fails or does not end."""
-        return processes.answer_to_flag(self.command(flag), self._variables(runtime), runtime.cwd)
+        try:
+            return processes.printed(self.path, flag, env=self._variables(runtime), cwd=runtime.cwd)
+        except HookError:
+            return None
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return runtime.variables()
 
-    def command(self, *args: str) -> list[str]:
-        """Return the command line."""
-        return processes.command_of(self.path, *args)
-
     @property
     def fault(self) -> str:
         """What is wrong with its first line, so that it cannot be started; "" for nothing."""
-        first = processes.first_line(self.path)
-        words = first.removeprefix("#!").split()
-        if not first.startswith("#!") or not words:
-            return ""
-        if first.endswith("\r"):
-            return "its first line ends in a carriage return (CRLF); save it with LF"
-        return "" if Path(words[0]).exists() else f"its first line names {words[0]}, which is not there"
+        return processes.fault(self.path)
 
     def describe(self, runtime: Runtime) -> str:
         """Return the first line of `--describe`."""
@@ -65,25 +57,7 @@ class ForeignHook(Program):
 
     def __call__(self, runtime: Runtime, piped: Piped) -> Piped:
         stdin = f"{as_text(piped)}\n".encode()
-        try:
-            done = processes.run(
-                self.command(),
-                env=runtime.variables(),
-                cwd=runtime.cwd,
-                stdin=stdin,
-                log=runtime.env["HARNESS_LOG"],
-                timeout=(seconds := _longest(runtime)),
-            )
-        except OSError as error:
-            raise HookError(f"cannot be started: {self.fault or error.strerror}", "") from error
-        text = done.text().rstrip("\n")
-        if done.reason == "timeout":
-            raise HookError(f"did not end within {seconds} seconds", "")
-        if done.reason == "loud":
-            raise HookError(f"printed more than {processes.OUTPUT_LIMIT} bytes", "")
-        if done.code != 0:
-            raise HookError(f"exited {done.code}", text)
-        return text
+        return _printed(runtime, self.path, stdin=stdin, log=runtime.env["HARNESS_LOG"]).rstrip("\n")
 
 
 class ForeignTool(Program):
@@ -107,7 +81,7 @@ class ForeignTool(Program):
         try:
             text, done = builtin.run_program(
                 runtime,
-                self.command("--exec"),
+                processes.command_of(self.path, "--exec"),
                 {**self._variables(runtime), "HARNESS_CWD": str(runtime.work_directory)},
                 stdin=dumps(tool_input).encode(),
                 timeout=seconds,
@@ -136,34 +110,22 @@ class ForeignProvider(Program):
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Run it; its standard error is the message if it fails."""
-        command = self.command()
-        with suppress(OSError):
-            command += ["--stream"] if b"--stream" in Path(self.path).read_bytes() else []
+        args = ["--stream"] if "--stream" in disk.read_text(Path(self.path)) else []
         directory = runtime.session.directory if runtime.session else runtime.home
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         errors = directory / f".provider-{os.getpid()}.err"
+        stdin, problem = dumps(payload).encode(), "exited 0 without an answer"
         try:
-            done = processes.run(
-                command,
-                env=runtime.variables(),
-                cwd=runtime.cwd,
-                stdin=dumps(payload).encode(),
-                log=str(errors),
-                timeout=(seconds := _longest(runtime)),
-            )
-            with errors.open("rb") as stream:
-                stream.seek(max(0, errors.stat().st_size - _COMPLAINT))
-                complaint = stream.read().decode("utf-8", "replace").strip()
-        except OSError as error:
-            raise ProviderError(f"{self.path} cannot be started: {self.fault or error.strerror}") from error
+            answer = as_object(_printed(runtime, self.path, *args, stdin=stdin, log=str(errors)))
+            if answer is not None:
+                return answer
+        except HookError as failure:
+            problem = str(failure)
         finally:
+            complaint = disk.end_of(errors, _COMPLAINT)
             errors.unlink(missing_ok=True)
-        answer = as_object(done.text())
-        if done.reason == "timeout":
-            raise ProviderError(f"{self.path} did not end within {seconds} seconds.")
-        if done.code != 0 or answer is None:
-            raise ProviderError(complaint or f"{self.path} exited {done.code} without an answer.")
-        return answer
+        said = problem.startswith("exited") and complaint
+        raise ProviderError(said or f"{self.path} {problem}.")
 
 
 class ForeignCommand(Program):
@@ -172,7 +134,7 @@ class ForeignCommand(Program):
     def __call__(self, runtime: Runtime, args: list[str]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
-        command = self.command(*args)
+        command = processes.command_of(self.path, *args)
         try:
             os.execve(command[0], command, runtime.variables())  # noqa: S606 (a command is a program)
         except OSError as error:
@@ -186,6 +148,12 @@ KINDS: dict[str, type[Program]] = {
     "providers": ForeignProvider,
     "hooks.d": ForeignHook,
 }
+
+
+def _printed(runtime: Runtime, path: str, *args: str, stdin: bytes, log: str) -> str:
+    """Return what a hook or a provider prints. Raises HookError."""
+    env, seconds = runtime.variables(), _longest(runtime)
+    return processes.printed(path, *args, env=env, cwd=runtime.cwd, stdin=stdin, log=log, seconds=seconds)
 
 
 def _longest(runtime: Runtime) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from harness_lib.loop import disk
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.failures import HookError, Interrupted
 from harness_lib.system.processes import reaper, signals
 from harness_lib.system.processes.child import (
     NOTHING,
@@ -253,14 +253,43 @@ def command_of(path: str, *args: str) -> list[str]:
     return [path, *args] if first.startswith("#!") or "\0" in first else ["/bin/sh", path, *args]
 
 
-def answer_to_flag(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str | None:
-    """Return what `command`, which ends in a flag, prints; None if it fails or does not end."""
+def fault(path: str) -> str:
+    """Return what is wrong with the first line of a program, so that it cannot be started; "" for nothing."""
+    first = first_line(path)
+    words = first.removeprefix("#!").split()
+    if not first.startswith("#!") or not words:
+        return ""
+    if first.endswith("\r"):
+        return "its first line ends in a carriage return (CRLF); save it with LF"
+    return "" if Path(words[0]).exists() else f"its first line names {words[0]}, which is not there"
+
+
+def printed(
+    path: str,
+    *args: str,
+    env: Mapping[str, str],
+    cwd: Path,
+    stdin: bytes | None = None,
+    log: str = os.devnull,
+    seconds: float = 0.0,
+) -> str:
+    """Return what the program of a plugin prints. Raises HookError, which says how it has failed.
+
+    It may take so many `seconds`, 0: those of a flag.
+    """
+    seconds = seconds or FLAG_SECONDS
     try:
-        done = run(command, env=env, cwd=cwd, log=os.devnull, timeout=FLAG_SECONDS)
-    except OSError:
-        return None
+        done = run(command_of(path, *args), env=env, cwd=cwd, stdin=stdin, log=log, timeout=seconds)
+    except OSError as error:
+        raise HookError(f"cannot be started: {fault(path) or error.strerror}", "") from error
     text = done.text()
-    return text if done.code == 0 and done.reason == "ended" else None
+    if done.reason == "timeout":
+        raise HookError(f"did not end within {seconds:.0f} seconds", "")
+    if done.reason == "loud":
+        raise HookError(f"printed more than {OUTPUT_LIMIT} bytes", "")
+    if done.code != 0:
+        raise HookError(f"exited {done.code}", text.rstrip("\n"))
+    return text
 
 
 def _holding(data: bytes) -> IO[bytes]:

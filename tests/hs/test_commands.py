@@ -296,7 +296,7 @@ TROUBLES = [
     ),
     (
         "hooks.d/tool_gate/10-bash", "#!/bin/sh\ngrep bash || exit 3\n",
-        "tool_gate/10-bash exits with 3, which denies", "repair it, and try: echo",
+        "tool_gate/10-bash exited 3, which denies", "repair it, and try: echo",
     ),
     (
         "hooks.d/tool_gate/10-no", "#!/bin/sh\ncat >/dev/null\n",

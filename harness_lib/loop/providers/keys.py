@@ -10,13 +10,13 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.loop import disk, trust
+from harness_lib.loop import disk, processes, trust
+from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.processes import answer_to_flag, command_of
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
@@ -146,6 +146,13 @@ _NAMED = r"(?m)^\s*([A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|AUTH|CREDENTIAL)
 @once
 def names(runtime: Runtime) -> set[str]:
     """Return the variables that hold keys, of all known providers, in use or not."""
+
+    def ask(program: Path) -> set[str]:
+        with suppress(HookError):
+            text = processes.printed(str(program), "--env", env=runtime.variables(), cwd=runtime.cwd)
+            return set(re.findall(_NAMED, text))
+        return set()
+
     found = set(_WELL_KNOWN)
     for source in trust.usable(runtime, *dict.fromkeys([*runtime.unscoped, *runtime.sources])):
         directory = Path(source, "providers")
@@ -154,16 +161,8 @@ def names(runtime: Runtime) -> set[str]:
                 found.add(disk.read_conf(directory / name).get("auth_env", ""))
         for program in disk.programs(str(directory)):
             if not program.endswith(".conf"):
-                found.update(re.findall(_NAMED, _environment_help(runtime, f"{directory}/{program}")))
+                found |= disk.remembered(runtime.kept, directory / program, ask) or set()
     return found
-
-
-def _environment_help(runtime: Runtime, path: str) -> str:
-    """Return what the provider program `path` prints about its variables; each is asked once."""
-    known: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
-    if path not in known:
-        known[path] = answer_to_flag(command_of(path, "--env"), runtime.variables(), runtime.cwd) or ""
-    return known[path]
 
 
 def without(runtime: Runtime, env: dict[str, str]) -> dict[str, str]:

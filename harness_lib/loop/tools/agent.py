@@ -66,11 +66,8 @@ def _kept(runtime: Runtime, log: Path) -> str:
         if runtime.session is not None:
             with disk.appending(runtime.session.directory / "subagents.log") as kept:
                 shutil.copyfileobj(written, kept)
-        written.seek(max(0, log.stat().st_size - _LAST_BYTES))
-        last = written.read().decode("utf-8", "replace").rstrip().rpartition("\n")[2]
-        if last.startswith(_COMPLAINTS):
-            return f": {last.partition(': ')[2]}"
-    return ""
+    last = disk.end_of(log, _LAST_BYTES).rpartition("\n")[2]
+    return f": {last.partition(': ')[2]}" if last.startswith(_COMPLAINTS) else ""
 
 
 def _left(runtime: Runtime) -> dict[str, str]:

@@ -26,6 +26,14 @@ _STOPS = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
+# The parts of a block: the kind of each, and its key. Some are shown as they come.
+_DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+_SHOWN = frozenset({"text", "thinking"})
 _MARK = {"type": "ephemeral"}
 _LOOKED_BACK = 18
 
@@ -92,7 +100,6 @@ class Reader:
         self._message: Json = {}
         self._usage: Json = {}
         self._blocks: dict[int, Json] = {}
-        self._arguments: dict[int, list[str]] = {}
         self._finished: list[int] = []
         self._ended = False
 
@@ -131,18 +138,12 @@ class Reader:
         }
 
     def _delta(self, index: int, delta: Json) -> Iterator[Shown]:
-        block = self._blocks.setdefault(index, {})
-        kind = delta.get("type")
-        if kind == "text_delta":
-            _add(block, "text", delta)
-            yield Shown("text", {"text": as_string(delta.get("text"))})
-        elif kind == "thinking_delta":
-            _add(block, "thinking", delta)
-            yield Shown("thinking", {"text": as_string(delta.get("thinking"))})
-        elif kind == "signature_delta":
-            _add(block, "signature", delta)
-        elif kind == "input_json_delta":
-            self._arguments.setdefault(index, []).append(as_string(delta.get("partial_json")))
+        block, key = self._blocks.setdefault(index, {}), _DELTAS.get(str(delta.get("type")), "")
+        text = as_string(delta.get(key))
+        if key:
+            block[key] = as_string(block.get(key)) + text
+        if key in _SHOWN:
+            yield Shown(key, {"text": text})
 
     def _stop(self, index: int) -> Iterator[Shown]:
         block = self._blocks.get(index)
@@ -150,17 +151,13 @@ class Reader:
             return
         self._finished.append(index)
         if block.get("type") == "tool_use":
-            text = "".join(self._arguments.get(index, []))
+            text = block.pop("partial_json", "")
             value = as_object(text) if text.strip() else block.get("input", {})
             block["input"] = value if isinstance(value, dict) else {}
             if not isinstance(value, dict):
                 # Invalid arguments are kept as text.
                 block["partial_json"] = text
             yield Shown("tool_start", {key: block.get(key) for key in ("id", "name", "input")})
-
-
-def _add(block: Json, key: str, delta: Json) -> None:
-    block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
 
 
 def _block(entry: object) -> Block | None:

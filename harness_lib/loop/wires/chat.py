@@ -25,9 +25,11 @@ from harness_lib.loop.wires.answer import (
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 _VENDOR = "https://api.openai.com/"
 _REASONING = ("reasoning_content", "reasoning")
-# The thoughts of OpenRouter, signed or encrypted, and those of their values that come in parts.
+_SAID = ("content", "refusal")
+# The thoughts of OpenRouter, signed or encrypted.
 _DETAILS = "reasoning_details"
-_PARTS = frozenset({"text", "summary", "data"})
+# The texts that come in parts.
+_PARTS = frozenset({"arguments", "text", "summary", "data"})
 # Where Gemini (and LiteLLM before it) signs a call, which it refuses without.
 _SIGNED = ("extra_content", "provider_specific_fields")
 
@@ -147,12 +149,10 @@ class Reader:
 
     def __init__(self) -> None:
         self._head: Json = {}
-        self._said: list[str] = []
-        self._thought: dict[str, list[str]] = {}
-        # By their numbers: the id and name of a call, and the parts of its arguments.
-        self._calls: dict[int, tuple[str, str, list[str]]] = {}
-        self._signed: dict[int, Json] = {}
+        self._texts: dict[str, list[str]] = {}
+        # By their numbers, thoughts also by their type.
         self._details: dict[tuple[str, object], Json] = {}
+        self._calls: dict[int, Json] = {}
         self._finish: str | None = None
         self._usage: Json = {}
 
@@ -168,92 +168,78 @@ class Reader:
             yield from self._delta(as_table(choice.get("delta") or choice.get("message")))
             if choice.get("finish_reason"):
                 self._finish = str(choice["finish_reason"])
-                for call in self._finished():
+                for call in _blocks({"tool_calls": self._called()}):
+                    assert isinstance(call, Call)
                     yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
 
     def end(self) -> None:
         """Take [DONE], which ends an answer also where a host gives no reason."""
-        if self._finish is None and (self._said or self._calls):
+        if self._finish is None and (self._calls or any(map(self._texts.get, _SAID))):
             self._finish = "stop"
 
     def native(self) -> Json | None:
         if self._finish is None:
             return None
-        message: Json = {"role": "assistant"}
-        for key, parts in self._thought.items():
-            message[key] = "".join(parts)
-        if self._said:
-            message["content"] = "".join(self._said)
+        message: Json = {"role": "assistant", **{key: "".join(said) for key, said in self._texts.items()}}
         if self._details:
             message[_DETAILS] = list(self._details.values())
         if self._calls:
-            message["tool_calls"] = [
-                # One without an id gets it here: what is signed goes back as it is kept.
-                {
-                    **_as_json(call, call.arguments or "{}"),
-                    "id": call.id or new_id(),
-                    **self._signed[number],
-                }
-                for number, call in zip(sorted(self._calls), self._finished(), strict=True)
-            ]
+            message["tool_calls"] = self._called()
         choice = {"index": 0, "message": message, "finish_reason": self._finish}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
     def _delta(self, delta: Json) -> Iterator[Shown]:
-        for key in _REASONING:
-            thought = as_string(delta.get(key))
-            if thought:
-                self._thought.setdefault(key, []).append(thought)
-                yield Shown("thinking", {"text": thought})
+        for key in (*_REASONING, *_SAID):
+            if text := as_string(delta.get(key)):
+                self._texts.setdefault(key, []).append(text)
+                yield Shown("text" if key in _SAID else "thinking", {"text": text})
         for detail in as_tables(delta.get(_DETAILS)):
-            self._detail(detail)
-        for key in ("content", "refusal"):
-            said = as_string(delta.get(key))
-            if said:
-                self._said.append(said)
-                yield Shown("text", {"text": said})
+            # One without a number is a whole one.
+            number = detail["index"] if isinstance(detail.get("index"), int) else f"{len(self._details)}"
+            _add(self._details.setdefault((str(detail.get("type")), number), {}), detail)
         for call in as_tables(delta.get("tool_calls")):
-            function = as_table(call.get("function"))
-            identity, name = str(call.get("id") or ""), str(function.get("name") or "")
-            index = self._index(call.get("index"), identity, name)
-            known_id, known_name, parts = self._calls.get(index, ("", "", []))
-            parts.append(as_string(function.get("arguments")))
-            self._calls[index] = known_id or identity, known_name or name, parts
-            signed = self._signed.setdefault(index, {})
-            signed.update({key: call[key] for key in _SIGNED if call.get(key)})
+            part = {key: call[key] for key in ("id", "function", *_SIGNED) if call.get(key)}
+            _add(self._calls.setdefault(self._number(call), {}), part)
 
-    def _detail(self, detail: Json) -> None:
-        """Add a part of a thought; one without a number is a whole one."""
-        number = detail["index"] if isinstance(detail.get("index"), int) else f"{len(self._details)}"
-        kept = self._details.setdefault((str(detail.get("type")), number), {})
-        for key, value in detail.items():
-            if key in _PARTS:
-                kept[key] = as_string(kept.get(key)) + as_string(value)
-            elif value is not None or key not in kept:
-                kept[key] = value
-
-    def _index(self, sent: object, identity: str, name: str) -> int:
-        """Return which call a part belongs to; some hosts number all of an answer alike, or none of them."""
+    def _number(self, part: Json) -> int:
+        """Return which call `part` belongs to; some hosts number all of an answer alike, or none of them."""
         newest = max(self._calls, default=0)
-        index = sent if isinstance(sent, int) else newest
-        known_id, known_name, _ = self._calls.get(index, (identity, "", []))
-        if not name or not known_name or known_id == identity:
-            return index
-        return newest + 1
+        number = part["index"] if isinstance(part.get("index"), int) else newest
+        known = self._calls.get(number, {})
+        names = [as_table(call.get("function")).get("name") for call in (part, known)]
+        return newest + 1 if all(names) and (part.get("id") or None) != known.get("id") else number
 
-    def _finished(self) -> list[Call]:
-        return [
-            Call(identity, name, "".join(parts)) for _, (identity, name, parts) in sorted(self._calls.items())
-        ]
+    def _called(self) -> list[Json]:
+        """Return the calls in their order."""
+        calls = [call for _, call in sorted(self._calls.items())]
+        for call in calls:
+            function = as_table(call.get("function"))
+            # One without an id gets it here: what is signed goes back as it is kept.
+            call["id"], call["type"] = call.get("id") or new_id(), "function"
+            name, arguments = function.get("name") or "", function.get("arguments") or "{}"
+            call["function"] = {"name": name, "arguments": arguments}
+        return calls
 
 
-def _as_json(call: Call, arguments: str) -> Json:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+def _add(kept: Json, part: Json) -> None:
+    """Add a part of an object: some texts grow, and of every other value the first that is one counts."""
+    for key, value in part.items():
+        if key in _PARTS:
+            kept[key] = as_string(kept.get(key)) + as_string(value)
+        elif isinstance(value, dict):
+            kept[key] = as_table(kept.get(key))
+            _add(kept[key], value)
+        else:
+            kept[key] = kept.get(key) or value
 
 
 def _assistant(blocks: list[Block]) -> Json:
     text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-    calls = [_as_json(block, block.compact) for block in blocks if isinstance(block, Call)]
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.compact}}
+        for call in blocks
+        if isinstance(call, Call)
+    ]
     message: Json = {"role": "assistant"}
     if text or not calls:
         message["content"] = text or "(no answer)"

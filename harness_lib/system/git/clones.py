@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from harness_lib import sha256
@@ -93,16 +93,10 @@ def _unlock_lost(main: Git, workers: Path) -> None:
 
     A git that is killed while it makes one leaves a lock of its own, whose reason is in the user's language.
     """
-    for own, top in _records(main):
+    for own, top in worktrees.records(main):
         is_ours = workers in top.parents or clone_files.content(own / "locked").startswith(LOCKED)
         if is_ours and not top.exists():
             (own / "locked").unlink(missing_ok=True)
-
-
-def _records(main: Git) -> Iterator[tuple[Path, Path]]:
-    """Yield the git directory and the path of each linked work tree."""
-    for own in directories.matching(main.common_dir / "worktrees", "*"):
-        yield own, Path(own, clone_files.content(own / "gitdir", -1).rstrip("\n")).parent
 
 
 def drop_half_made(main: Git, workers: Path) -> None:
@@ -111,7 +105,7 @@ def drop_half_made(main: Git, workers: Path) -> None:
     One that is being made gets its commit first.
     """
     with flock.alone(main.common_dir / worktrees.LOCK):
-        for own, top in _records(main):
+        for own, top in worktrees.records(main):
             is_without = re.fullmatch("0+\n", clone_files.content(own / "HEAD"))
             if is_without and workers in top.parents and not os.path.lexists(link(top)):
                 directories.remove_tree(top)

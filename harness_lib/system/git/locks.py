@@ -14,14 +14,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
 from harness_lib.system import flock
 from harness_lib.system.files import directories
-from harness_lib.system.git import calls
+from harness_lib.system.git import calls, worktrees
 from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
@@ -166,13 +166,9 @@ def named(processes: Living) -> str:
 
 def places(git: Git) -> tuple[str, ...]:
     """Return every directory from which git can reach the locks; linked worktrees share some."""
-    found = {git.top, git.git_dir, git.common_dir}
+    found = {git.top, git.git_dir, git.common_dir, *(top for _, top in worktrees.records(git))}
     if git.common_dir.name == ".git":
         found.add(git.common_dir.parent)
-    for linked in directories.matching(git.common_dir / "worktrees", "*"):
-        # It may just be removed.
-        with suppress(FileNotFoundError, NotADirectoryError):
-            found.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
     return tuple(os.path.realpath(each) for each in found)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -45,19 +44,27 @@ def listed(git: Git) -> list[Linked]:
 def holder(git: Git, branch: str) -> Path | None:
     """Return the work tree that has `branch` (full name) checked out or is rebasing it; None without."""
     trees = listed(git)
-    found = next((each.path for each in trees if each.branch == branch and each.path.is_dir()), None)
-    return found or next(_rebasing(git, branch, trees), None)
+    having = (each.path for each in trees if each.branch == branch)
+    # The main one has the common git directory. A rebase moves its branch when it ends, or is aborted.
+    owned = [*((git.common_dir, each.path) for each in trees[:1]), *records(git)]
+    rebasing = (path for own, path in owned if _rebases(own, os.fsencode(branch)))
+    return next(filter(Path.is_dir, (*having, *rebasing)), None)
 
 
-def _rebasing(git: Git, branch: str, trees: Sequence[Linked]) -> Iterator[Path]:
-    """Yield those of `trees` with a rebase that moves `branch` when it ends, and also when it is aborted."""
-    # Not by the `.git` of a work tree, which may be an agent's.
-    for own in (git.common_dir, *directories.matching(git.common_dir / "worktrees", "*")):
-        names = (calls.read(own / kind / "head-name") for kind in ("rebase-merge", "rebase-apply"))
-        if os.fsencode(branch) in (name.strip() for name in names):
-            pointer = os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")
-            paths = [Path(own, pointer).parent] if pointer else [each.path for each in trees[:1]]
-            yield from filter(Path.is_dir, paths)
+def _rebases(own: Path, branch: bytes) -> bool:
+    names = (calls.read(own / kind / "head-name") for kind in ("rebase-merge", "rebase-apply"))
+    return branch in (name.strip() for name in names)
+
+
+def records(git: Git) -> list[tuple[Path, Path]]:
+    """Return the git directory and the path of each linked work tree, also of one that is gone.
+
+    Read from the files of git, as many verbs ask several times; and not by the `.git` of a work tree, which
+    may be an agent's.
+    """
+    owns = directories.matching(git.common_dir / "worktrees", "*")
+    named = ((own, os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")) for own in owns)
+    return [(own, Path(own, pointer).parent) for own, pointer in named if pointer]
 
 
 def is_hidden(git: Git, branch: str) -> bool:

@@ -170,10 +170,14 @@ def test_an_old_lock_of_a_ref_that_only_we_write_is_removed(world: World) -> Non
 
 
 @LINUX
-@pytest.mark.parametrize("where", ["inside", "argument", "linked"])
+@pytest.mark.parametrize("where", ["inside", "argument", "linked", "linked by a relative path"])
 def test_a_live_git_in_this_repository_keeps_its_lock(world: World, where: str) -> None:
-    linked = world.linked().top
-    cwd = {"inside": world.top / "dir", "argument": Path("/"), "linked": linked}[where]
+    tree = world.linked()
+    if "relative" in where:
+        # As git 2.48 writes it with `worktree.useRelativePaths`.
+        record = tree.git.git_dir / "gitdir"
+        record.write_text(f"{os.path.relpath(record.read_text().strip(), tree.git.git_dir)}\n")
+    cwd = {"inside": world.top / "dir", "argument": Path("/")}.get(where, tree.top)
     place = [f"--git-dir={world.top}/.git"] if where == "argument" else []
     live = subprocess.Popen(["git", *place, "hash-object", "--stdin"], cwd=cwd, stdin=subprocess.PIPE)
     since = time.time()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.processes import process
 
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
@@ -30,7 +30,6 @@ _PAUSE = 0.01
 _PATIENCE = 5.0
 _SUFFIX = ".running"
 _WORDS = 3
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 Ending = Literal["ended", "timeout", "loud", "told"]
 
@@ -257,45 +256,34 @@ def _kill_and_collect(pid: int) -> None:
 
 def note(log: Path, pid: int) -> None:
     """Write the note that the process group `pid` writes `log`."""
-    text = _described(pid)
-    if text:
-        try:
-            atomic.write(log.with_suffix(_SUFFIX), text, durable=False)
-        except FileNotFoundError:
-            # The command has removed the directory already: nobody would find the note.
-            return
-
-
-def _described(pid: int) -> bytes:
     leader = process.find(pid)
-    return f"{pid} {leader.started} {process.boot_id()}\n".encode() if leader else b""
+    if leader:
+        text = f"{pid} {leader.started} {process.boot_id()}\n"
+        # The command may have removed the directory already: nobody would find the note.
+        with suppress(FileNotFoundError):
+            atomic.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
 
 
 @contextmanager
 def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
     """Yield a function that notes a process group in `directory` (None: nothing) until the block ends.
 
-    The file is made before the command is started, so that a command that removes the directory does no harm.
     A group that cannot be noted outlives harness if that is killed.
     """
-    path = directory / f"{os.urandom(8).hex()}{_SUFFIX}" if directory else None
-    try:
-        descriptor = nofollow.descriptor(path, _NEW) if path else None
-    except OSError:
-        descriptor = None
+    if directory is None:
+        yield lambda _pid: None
+        return
+    log = directory / os.urandom(8).hex()
 
     def noted(pid: int) -> None:
-        if descriptor is not None:
-            with suppress(OSError):
-                os.write(descriptor, _described(pid))
+        with suppress(OSError):
+            note(log, pid)
 
     try:
         yield noted
     finally:
-        if path is not None and descriptor is not None:
-            os.close(descriptor)
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            forget(log)
 
 
 def forget(log: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.text import harmless
@@ -42,14 +43,20 @@ def plain(raw: bytes) -> list[str]:
 def _read(log: Path, first: int, last: int) -> bytes:
     try:
         with nofollow.reading(log) as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size <= first + last:
-                return stream.read(first + last)
-            head = stream.read(first)
-            stream.seek(size - last)
-            return head + (b"\n" if head else b"") + stream.read(last)
+            head, _, tail = _ends(stream, first, last)
     except FileNotFoundError:
         return b""
+    return head + (b"\n" if head and tail else b"") + tail
+
+
+def _ends(stream: BinaryIO, first: int, last: int) -> tuple[bytes, int, bytes]:
+    """Return the `first` bytes of a file, how many are left out, and the `last` bytes of the rest."""
+    left_out = os.fstat(stream.fileno()).st_size - first - last
+    if left_out <= 0:
+        return stream.read(first + last), 0, b""
+    head = stream.read(first)
+    stream.seek(-last, os.SEEK_END)
+    return head, left_out, stream.read(last)
 
 
 def finish(log: Path, descriptor: int) -> None:
@@ -61,24 +68,8 @@ def finish(log: Path, descriptor: int) -> None:
     with suppress(OSError):
         info = os.fstat(descriptor)
         if info.st_size > 2 * KEPT_BYTES or not nofollow.is_at(log, info):
-            atomic.write(log, _both_ends(descriptor, info.st_size), durable=False, make=True)
-
-
-def _both_ends(descriptor: int, size: int) -> bytes:
-    left_out = size - 2 * KEPT_BYTES
-    if left_out <= 0:
-        return _read_at(descriptor, 0, size)
-    first, last = (
-        _read_at(descriptor, 0, KEPT_BYTES),
-        _read_at(descriptor, size - KEPT_BYTES, KEPT_BYTES),
-    )
-    return b"%b\n[harness left out %d bytes here]\n%b" % (first, left_out, last)
-
-
-def _read_at(descriptor: int, at: int, length: int) -> bytes:
-    """Return `length` bytes from `at` on; one call of pread may return fewer."""
-    parts = []
-    while length and (part := os.pread(descriptor, length, at)):
-        parts.append(part)
-        at, length = at + len(part), length - len(part)
-    return b"".join(parts)
+            with open(descriptor, "rb", closefd=False) as stream:
+                stream.seek(0)
+                head, left_out, tail = _ends(stream, KEPT_BYTES, KEPT_BYTES)
+            gap = b"\n[harness left out %d bytes here]\n" % left_out if left_out else b""
+            atomic.write(log, head + gap + tail, durable=False, make=True)

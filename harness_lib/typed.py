@@ -2,6 +2,7 @@
 
 An id or a path may hold what a shell understands, and agents type what they are shown.
 So nobody writes a name into a command by hand: the words go in apart, and come out quoted for `sh`.
+The other way round, `simple_commands` reads what somebody has typed.
 Standard library only, and `shlex` only where it is needed: hooks speak through this, too.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 # Beyond it a name of digits calls no task: Python refuses to read thousands of them.
 LONGEST_NUMBER = 9
 _PLAIN = dict.fromkeys(map(ord, "_@%+=:,./-"), "a")
+_OPERATORS = "();<>|&\n"
+UNCLOSED = "'"
 
 
 def harness(*words: object, rest: str = "", program: str = "harness") -> str:
@@ -48,6 +51,33 @@ def word(text: object) -> str:
 def _line(words: tuple[object, ...], rest: str) -> str:
     line = " ".join(map(word, words))
     return f"{line} {rest}" if rest else line
+
+
+def simple_commands(text: str) -> list[tuple[list[str], str]]:
+    """Return the words of each simple command in `text`, and the operator behind it.
+
+    Behind the last one that is "", or UNCLOSED in an open quote, which the shell will report.
+    """
+    import shlex  # noqa: PLC0415 (as in `word`)
+
+    lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    found: list[tuple[list[str], str]] = []
+    words: list[str] = []
+    end = ""
+    try:
+        for each in lexer:
+            if each and not each.strip(_OPERATORS):
+                # A line may end behind an operator.
+                found.append((words, each.strip("\n") or "\n"))
+                words = []
+            else:
+                words.append(each)
+    except ValueError:
+        end = UNCLOSED
+    return [*found, (words, end)]
 
 
 def full_id(name: str) -> str:

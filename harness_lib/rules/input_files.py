@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness_lib import typed
 from harness_lib.text import words_of
 
 AUTO = "auto"
 # In the place of globs: the check inputs of the task are not guarded.
 NONE = "none"
 WORDS = frozenset((AUTO, NONE))
-_OPERATORS = frozenset("();<>|&\n")
 # How a Makefile or a script includes another one.
 _INCLUDE = re.compile(r"^(?:-?include|source|\.)\s+")
 _PYTHON = "pyproject.toml setup.cfg tox.ini sitecustomize.py usercustomize.py"
@@ -109,7 +107,8 @@ class InputFiles(NamedTuple):
 @lru_cache(maxsize=16_384)
 def of(command: str) -> InputFiles:
     """Return the inputs of a check, as far as its command shows them."""
-    commands = list(_simple_commands(command))
+    simple = ((_without_settings(words), end) for words, end in typed.simple_commands(command))
+    commands = [each for each in simple if each[0]]
     after = [*(words for words, _ in commands[1:]), []]
     return joined(
         _of_words(words, is_work=_looks(words) or (ended_by == "|" and _looks(behind)))
@@ -151,24 +150,6 @@ def tests_above(path: str) -> str | None:
 
 def _looks(words: list[str]) -> bool:
     return any(_base(word) in _LOOKERS for word in words[:3])
-
-
-def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the words of each simple command, and the operator that ends it."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    words: list[str] = []
-    with suppress(ValueError):  # An unclosed quote: the shell will report it.
-        for word in lexer:
-            if word and set(word) <= _OPERATORS:
-                if bare_words := _without_settings(words):
-                    yield bare_words, word
-                words = []
-            else:
-                words.append(word)
-    if bare_words := _without_settings(words):
-        yield bare_words, ""
 
 
 def _without_settings(words: list[str]) -> list[str]:

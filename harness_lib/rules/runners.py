@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from harness_lib.rules import vacuous
+from harness_lib import typed
 from harness_lib.text import cut
 
 LIMIT = 2000
@@ -223,20 +223,10 @@ def started_by(command: str) -> list[Runner]:
     plain = re.sub(r"\s2>&1(?=\s|$)", " ", command.strip())
     if "`" in plain or "$" in plain:
         return []
-    try:
-        words = vacuous.shell_words(plain)
-    except ValueError:
-        # The shell will report it.
+    commands = typed.simple_commands(plain)
+    if any(end not in ("&&", "") for _, end in commands):
         return []
-    commands: list[list[str]] = [[]]
-    for word in words:
-        if word == "&&":
-            commands.append([])
-        elif word and set(word) <= vacuous.OPERATORS:
-            return []
-        else:
-            commands[-1].append(word)
-    return [runner for words in commands if (runner := _of(words)) is not None]
+    return [runner for words, _ in commands if (runner := _of(words)) is not None]
 
 
 def _of(words: list[str]) -> Runner | None:

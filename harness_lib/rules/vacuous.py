@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from itertools import pairwise
+
+from harness_lib import typed
 
 # Programs that end with 0 whatever their arguments are.
 _ALWAYS = frozenset(["true", ":", "echo", "printf"])
 _PAGERS = frozenset(["cat", "tee", "tail", "head", "sed", "tr", "cut", "sort", "uniq", "wc", "column"])
-OPERATORS = frozenset("();<>|&\n")
+_AFTER_ANOTHER = (";", "\n")
 # Words that may end a check before its last command.
 _ENDS_EARLY = frozenset(["exit", "return", "exec", "errexit"])
 _GREP = 3
@@ -21,14 +22,15 @@ def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: Fal
 
     `has` tells whether a file of the project contains a text already.
     """
-    try:
-        words = shell_words(command)
-    except ValueError:
-        # An unclosed quote: the shell will report it.
-        return None
-    before, operator, last = _split(words)
-    set_e = (word == "set" and re.match(r"-\w*e", flag) for word, flag in pairwise(before))
-    if not last or not _ENDS_EARLY.isdisjoint(before) or any(set_e):
+    *before, (last, end) = typed.simple_commands(command)
+    while before and not last and before[-1][1] in _AFTER_ANOTHER:
+        *before, (last, _) = before
+    operator = before[-1][1] if before else ""
+    # Before any other, such as `&&`, a failure still counts.
+    decides = not end and operator in ("", "|", "||", *_AFTER_ANOTHER)
+    words = [word for each, _ in before for word in each]
+    set_e = (word == "set" and re.match(r"-\w*e", flag) for word, flag in pairwise(words))
+    if not last or not decides or not _ENDS_EARLY.isdisjoint(words) or any(set_e):
         return None
     name = last[0].rpartition("/")[2]
     if last[:2] == ["exit", "0"] or name in _ALWAYS:
@@ -37,33 +39,9 @@ def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: Fal
         )
     if operator == "|" and name in _PAGERS and "pipefail" not in command:
         return f"of a pipe only its last program counts, and `{name}` does not fail"
-    if operator is None and name == "grep" and (found := _searched(last)) and has(*found):
+    if not operator and name == "grep" and (found := _searched(last)) and has(*found):
         return f"{found[1]} has {found[0]!r} already"
     return None
-
-
-def shell_words(command: str) -> list[str]:
-    """Return the words and operators of `command`. Raises ValueError for an unclosed quote."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    return list(lexer)
-
-
-def _split(words: list[str]) -> tuple[list[str], str | None, list[str]]:
-    """Return the words before the last simple command, the operator between them if any, and the command.
-
-    The command is [] if a failure before it still counts, as before `&&`.
-    """
-    while words and set(words[-1]) <= frozenset(";\n"):
-        words = words[:-1]
-    places = [n for n, word in enumerate(words) if set(word) <= OPERATORS]
-    if not places:
-        return [], None, words
-    before, operator, last = words[: places[-1]], words[places[-1]], words[places[-1] + 1 :]
-    decides = operator in {"||", "|"} or set(operator) <= frozenset(";\n")
-    return before, operator, last if decides else []
 
 
 def _searched(words: list[str]) -> tuple[str, str] | None:

@@ -134,8 +134,8 @@ def test_what_may_be_quiet_is_asked_for_nothing(command: str) -> None:
     assert _missing(command, [], "") is None
 
 
-def test_each_of_several_runs_must_report() -> None:
-    command = "pytest -q a && pytest -q b"
+@pytest.mark.parametrize("command", ["pytest -q a && pytest -q b", "pytest -q \\\n a &&\n pytest -q b"])
+def test_each_of_several_runs_must_report(command: str) -> None:
 
     assert _missing(command, ["1 passed in 0.1s"], "") == "pytest"
     assert _missing(command, ["1 passed in 0.1s", "2 passed in 0.1s"], "") is None
@@ -205,6 +205,8 @@ def test_recorded_outputs_have_their_reports(name: str, command: str) -> None:
         ("cat a | python check.py | bash report.sh", "check.py report.sh"),
         ("timeout 60 python check.py | tee out", ""),
         ("python check.py |", "check.py"),
+        ("set -e\npython check.py\npytest tests/unit", "check.py tests/unit"),
+        ("python \\\n check.py |\n tee out", ""),
         # What is only looked at, or lies elsewhere, does not judge.
         ("grep -q Usage README.md", ""),
         ("test -f made.txt", ""),

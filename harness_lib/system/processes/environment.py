@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, MutableMapping
 from pathlib import Path
 
-from harness_lib import sha256
+from harness_lib import sha256, typed
 
 _STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 50 and 51.
@@ -125,7 +125,6 @@ def _is_installed(name: str, entry: str) -> bool:
     return (place.parent / "pyvenv.cfg").is_file() or place.parts[-2:] == ("node_modules", ".bin")
 
 
-_OPERATORS = frozenset("();<>|&")
 _EXPANSIONS = frozenset("$`\n")
 _UNCERTAIN = frozenset("~*?[]{}!#")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
@@ -146,18 +145,8 @@ def first_word(command: str) -> str | None:
     shell, a pattern, or an assignment to PATH.
     """
     text = command.strip()
-    if _EXPANSIONS & set(text):
-        return None
-    import shlex  # noqa: PLC0415 (every verb loads this file, and few look for a program)
-
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        words = list(lexer)
-    except ValueError:
-        return None
-    return None if any(word and set(word) <= _OPERATORS for word in words) else _program(words)
+    (words, end), *more = typed.simple_commands(text)
+    return None if _EXPANSIONS & set(text) or end or more else _program(words)
 
 
 def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:

@@ -136,7 +136,8 @@ def _content(source: Path) -> list[Path]:
 
 def _files(source: Path) -> list[Path]:
     """Return the files that are used only after `hs trust`."""
-    return _there({source / name for name in _FILES} | set(_below(source)))
+    below = (path for name in _DIRECTORIES for path in _below(source / name, has_stages=name == "hooks.d"))
+    return _there({*(source / name for name in _FILES), *below})
 
 
 def _there(paths: set[Path]) -> list[Path]:
@@ -144,26 +145,17 @@ def _there(paths: set[Path]) -> list[Path]:
     return sorted(path for path in paths if os.path.exists(path))  # noqa: PTH110
 
 
-def _below(source: Path) -> Iterator[Path]:
-    """Yield all files below the directories of plugins, and the files in each directory that a link leads to.
+def _below(directory: Path, *, has_stages: bool = False, behind: bool = False) -> Iterator[Path]:
+    """Yield the files below a directory of plugins; `behind`: a link leads to it.
 
-    Plugins run from there, too. It goes no deeper: a link may lead to the root of the file system.
+    There nothing but stages is looked into: a link may lead to the root of the file system.
     """
-    for name in _DIRECTORIES:
-        top = source / name
-        if top.is_symlink():
-            yield from _behind(top)
-            continue
-        for place, directories, names in os.walk(top):
-            yield from (Path(place, entry) for entry in names)
-            for link in (path for entry in directories if (path := Path(place, entry)).is_symlink()):
-                yield from _behind(link)
-    for stage in _entries(source / "hooks.d"):
-        yield from _behind(stage)
-
-
-def _behind(directory: Path) -> list[Path]:
-    return [path for path in _entries(directory) if path.is_file()]
+    behind |= directory.is_symlink()
+    for path in _entries(directory):
+        if not disk.is_directory(path):
+            yield path
+        elif has_stages or not behind:
+            yield from _below(path, behind=behind)
 
 
 def _entries(directory: Path) -> list[Path]:

@@ -63,26 +63,21 @@ def read(path: Path) -> tuple[dict[str, Json], list[str]]:
     entries = disk.read_object(path).get("mcpServers")
     if not isinstance(entries, dict):
         return {}, [f'{path} is left out: it is no {{"mcpServers": {{...}}}}.']
-    usable = {name: entry for name, entry in entries.items() if _is_server(entry)}
-    problems = [
-        f"the MCP server {name} in {path} is left out: {_problem(entries[name])}."
-        for name in entries.keys() - usable.keys()
-    ]
-    return {name: each for name, each in usable.items() if each.get("disabled") is not True}, sorted(problems)
+    problems = {name: _problem(entry) for name, entry in sorted(entries.items())}
+    said = [f"the MCP server {name} in {path} is left out: {why}." for name, why in problems.items() if why]
+    usable = {name: entry for name, entry in entries.items() if not problems[name]}
+    return {name: each for name, each in usable.items() if each.get("disabled") is not True}, said
 
 
 def _problem(entry: object) -> str:
-    if isinstance(entry, dict) and entry.get("type") == "sse":
+    """Return what is wrong with the entry of a server; "" for nothing."""
+    of = entry if isinstance(entry, dict) else {}
+    if of.get("type") == "sse":
         return "the transport sse is not supported"
-    return "it has neither command nor url"
-
-
-def _is_server(entry: object) -> bool:
-    if not isinstance(entry, dict) or entry.get("type") == "sse":
-        return False
-    args, env, headers = entry.get("args", []), entry.get("env", {}), entry.get("headers", {})
+    args, env, headers = of.get("args", []), of.get("env", {}), of.get("headers", {})
     shaped = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
-    return shaped and (isinstance(entry.get("command"), str) or isinstance(entry.get("url"), str))
+    named = isinstance(of.get("command"), str) or isinstance(of.get("url"), str)
+    return "" if shaped and named else "it has neither command nor url"
 
 
 def remembered_tools(runtime: Runtime, server: Server) -> list[Json] | None:

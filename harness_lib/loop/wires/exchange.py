@@ -6,6 +6,7 @@ What may pass is asked again: with the pause that the host asks for, or growing 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from random import random
 from time import sleep
 from typing import TYPE_CHECKING, cast
@@ -23,18 +24,8 @@ LONGEST_PAUSE = 60.0
 
 
 def wire(name: WireName) -> Wire:
-    """Return the API adapter `name`; the others are not loaded."""
-    if name == "anthropic":
-        from harness_lib.loop.wires import anthropic  # noqa: PLC0415 (a run needs one of the three)
-
-        return cast("Wire", anthropic)
-    if name == "chat":
-        from harness_lib.loop.wires import chat  # noqa: PLC0415 (as above)
-
-        return cast("Wire", chat)
-    from harness_lib.loop.wires import responses  # noqa: PLC0415 (as above)
-
-    return cast("Wire", responses)
+    """Return the API adapter, which is the module `name`; the others are not loaded."""
+    return cast("Wire", import_module(f"{__package__}.{name}"))
 
 
 def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:

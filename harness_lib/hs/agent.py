@@ -29,18 +29,12 @@ def agent(runtime: Runtime, args: list[str]) -> int:
     """Do a task, or talk with the user if none is given."""
     try:
         asked = setup.parse_options(args)
-    except UsageError as error:
-        tell_end(runtime, args, error)
-        raise
-    streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
-    kind = output.Events if "json" in asked.flags else output.Streamed if streamed else output.Answer
-    shown = kind()
-    try:
+        streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
+        kind = output.Events if "json" in asked.flags else output.Streamed if streamed else output.Answer
+        shown = kind()
         done = _do(runtime, asked, shown)
     except BaseException as error:
-        # However it ends, the last event says so.
-        if isinstance(shown, output.Events):
-            shown.end(_ended(runtime, error))
+        tell_end(runtime, args, error)
         raise
     if done is not None:
         shown.end(done)
@@ -123,19 +117,17 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
 
 
 def tell_end(runtime: Runtime | None, args: list[str], error: BaseException) -> None:
-    """Print the last event of a task that never began, if `args` ask for events."""
-    if "--json" in takewhile(lambda arg: arg != "--", args):
-        output.Events().end(_ended(runtime, error))
-
-
-def _ended(runtime: Runtime | None, error: BaseException) -> Turn:
+    """Print the last event of a task that ended by `error`, if `args` ask for events."""
+    if "--json" not in takewhile(lambda arg: arg != "--", args):
+        return
     session = runtime.session.id if runtime and runtime.session else ""
     stop, words = "error", output.bug_line(error)
     if isinstance(error, Interrupted):
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):
         words = str(error)
-    return Turn(stop=stop, error=words, session=session, account=runtime.spent() if runtime else Account())
+    account = runtime.spent() if runtime else Account()
+    output.Events().end(Turn(stop=stop, error=words, session=session, account=account))
 
 
 def resume(runtime: Runtime, args: list[str]) -> int:

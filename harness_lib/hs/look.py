@@ -178,7 +178,7 @@ def provider(runtime: Runtime, args: list[str]) -> int:
             print(disk.render_conf(found.defaults(runtime)), end="")
         case "" | "--stream":
             try:
-                print(dumps(found.ask(runtime, as_object(sys.stdin.read()) or {})))
+                print(dumps(hosted.asked(runtime).ask(runtime, as_object(sys.stdin.read()) or {})))
             except ProviderError as error:
                 print(error, file=sys.stderr)
                 return 1

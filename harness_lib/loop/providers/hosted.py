@@ -33,6 +33,9 @@ MODELS = "models.conf"
 _MILLION = 1_000_000
 # A limit that every model accepts.
 _UNKNOWN_OUTPUT = 8192
+# Of the context, the part that is left free; and tokens of an answer that are asked for anyway.
+_MARGIN = 20
+_LEAST_OUTPUT = 1024
 _ANTHROPIC_HOST = "https://api.anthropic.com/"
 _ANTHROPIC_VARIABLES = """\
 ANTHROPIC_API_KEY      API key (required)
@@ -124,6 +127,12 @@ class Hosted(NamedTuple):
         if limit and not most:
             named = f"max_tokens of {self.name}" if values else name
             raise ProviderError(f"{named} must be a number of tokens, not {limit}")
+        model = model_of(runtime, speaker.model)
+        most = most or model.output or _UNKNOWN_OUTPUT
+        if model.context and runtime.session is not None:
+            # Hosts refuse more than fits into the context.
+            room = model.context - model.context // _MARGIN - context.tokens(runtime.messages())
+            most = min(most, max(room, _LEAST_OUTPUT))
         url, thinking = self._url(runtime), runtime.env.get("HARNESS_THINKING", "")
         return Endpoint(
             **speaker._asdict(),
@@ -133,7 +142,7 @@ class Hosted(NamedTuple):
             max_tokens_field=values.get("max_tokens_field", ""),
             stream_options=values.get("stream_options") != NO_FIELD,
             reasoning_field=values.get("reasoning_field", ""),
-            max_tokens=most or model_of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
+            max_tokens=most,
             effort="" if thinking == "off" else thinking,
             # Hosts that only speak the language of Anthropic may refuse the fields of its cache.
             cached=url.startswith(_ANTHROPIC_HOST) or runtime.env.get("ANTHROPIC_PROMPT_CACHE") == "1",
@@ -175,10 +184,7 @@ class Hosted(NamedTuple):
         return {**headers, name: sent}
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        plugin = with_own_api(runtime)
-        if plugin is None:
-            return exchange.ask(runtime, host(runtime).at(runtime), payload)
-        return cast("Json", plugin.target.ask(runtime, payload))
+        return exchange.ask(runtime, self.at(runtime), payload)
 
 
 ANTHROPIC = Hosted(
@@ -210,6 +216,12 @@ def with_own_api(runtime: Runtime) -> Plugin | None:
     """Return the run's provider where it is a program or `claude`; None for one that hs asks itself."""
     plugin = runtime.table.find("providers", protocol_of(runtime, runtime.provider))
     return None if plugin and plugin.is_ours and plugin.name in _HOSTED else plugin
+
+
+def asked(runtime: Runtime) -> Provider:
+    """Return what answers the requests of this run. Raises ProviderError where there is nothing."""
+    plugin = with_own_api(runtime)
+    return cast("Provider", plugin.target) if plugin else host(runtime)
 
 
 def host(runtime: Runtime) -> Hosted:

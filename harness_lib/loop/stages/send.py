@@ -21,14 +21,12 @@ from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.sessions.session import SIZE_LIMIT
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import Answer, Endpoint, new_id
+from harness_lib.loop.wires.answer import Answer, new_id
 
 # The most requests of a turn.
 DEFAULT_TURNS = 100
 _FULL = 0.8
 _HELPS = 0.8
-_MARGIN = 20
-_LEAST_OUTPUT = 1024
 _ASKED = (
     "The conversation has become too long. Write a summary that will take the place of everything above: "
     "what was asked for, word for word where it matters, what was decided and why, what was done and how it "
@@ -52,11 +50,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
     runtime.requests += 1
     runtime.stream.empty()
     try:
-        if plugin is None:
-            endpoint = hosted.host(runtime).at(runtime)
-            answer = exchange.ask(runtime, fitted(runtime, endpoint), payload)
-        else:
-            answer = plugin.target.ask(runtime, payload)
+        answer = hosted.asked(runtime).ask(runtime, payload)
     except ContextError:
         # Only once: if the request is too long even after a summary, a second one does not help.
         if runtime.kept.get("overflowed") or not compact(runtime, payload):
@@ -114,15 +108,6 @@ def compact(runtime: Runtime, payload: Json) -> bool:
     return not problem
 
 
-def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
-    """Return `endpoint` with no more output than fits into the context; hosts refuse more."""
-    limit = hosted.model_of(runtime, endpoint.model).context
-    if not limit or runtime.session is None:
-        return endpoint
-    room = limit - limit // _MARGIN - context.tokens(runtime.messages())
-    return endpoint._replace(max_tokens=min(endpoint.max_tokens, max(room, _LEAST_OUTPUT)))
-
-
 def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     """Return why there is no summary, or "" where one was written."""
     limit = hosted.model_of(runtime).context
@@ -165,11 +150,8 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
     assert runtime.session is not None
     replayed = context.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
     entries = [*context.entries(cut.older, replayed), context.User(_ASKED)]
-    answer = wire.answer(
-        exchange.ask(
-            runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(entries)}, quiet=True
-        )
-    )
+    asked = {**payload, "messages": wire.messages(entries)}
+    answer = wire.answer(exchange.ask(runtime, endpoint, asked, quiet=True))
     fields = {
         "model": endpoint.model,
         "provider": endpoint.provider,

@@ -126,50 +126,18 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash; add `said` to what to review."""
+    if ctx.store.shared is not None and outcome.intent_of(task).action == "commit":
+        # Nothing is moved for work that another machine has merged with its own, so others may have the turn.
+        there = remote.of(ctx, task)
+        with suppress(HeldError):
+            remote.follow(ctx, there, remote.require(ctx, there))
+        if _has_arrived(ctx, task):
+            return _completed(ctx, session, task, said)
     keep = check.Renewals(ctx, task).when_due
-
-    def keep_claim() -> None:
-        # Whoever waits looks often, and each change of the list lets all others look, too.
-        keep()
-        if _came_with_others(ctx, task):
-            raise _ArrivedError
-
-    try:
-        # Nothing is moved for work that is on the branch, so others may have the turn.
-        if not _came_with_others(ctx, task):
-            return _merge_in_turn(ctx, session, task, said, keep_claim)
-    except _ArrivedError:
-        pass
-    return _completed(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), said)
-
-
-class _ArrivedError(Exception):
-    """Another machine has merged the work with its own."""
-
-
-def _came_with_others(ctx: Context, task: Task) -> bool:
-    """Return whether the work of `task` was merged with that of another one while it waited for its turn."""
-    if ctx.store.shared is None:
-        return False
-    current = outcome.require_claim(ctx.store.ask_now(), task)
-    if outcome.intent_of(current).action != "commit":
-        return False
-    if _has_arrived(ctx, current):
-        return True
-    there = remote.of(ctx, task)
-    with suppress(HeldError):
-        remote.follow(ctx, there, remote.require(ctx, there))
-    return _has_arrived(ctx, current)
-
-
-def _merge_in_turn(
-    ctx: Context, session: Session, task: Task, said: Sequence[str], keep_claim: Callable[[], None]
-) -> outcome.Ended:
-    seconds = ctx.lease_seconds / check.RENEWALS_PER_LEASE
     # Without its turn the result would be the same, after more checks.
     with (
-        flock.turn(ctx.git.common_dir / publish.LINE, seconds, keep_claim),
-        _turn(ctx, task, keep_claim) as mine,
+        flock.turn(ctx.git.common_dir / publish.LINE, ctx.lease_seconds / check.RENEWALS_PER_LEASE, keep),
+        _turn(ctx, task, keep) as mine,
     ):
         aside = False
         for _ in range(TRIES):
@@ -180,7 +148,7 @@ def _merge_in_turn(
                 return _completed(ctx, session, task, said)
             publish.take_in(ctx)
             try:
-                return _try(ctx, session, task, said, mine, aside=aside)
+                return _try(ctx, session, task, said, mine, keep, aside=aside)
             except target_branch.MovedError as moved:
                 aside = aside or moved.blocked
     raise HeldError(
@@ -224,18 +192,25 @@ class _Here(NamedTuple):
         target_branch.carry_out(self.ctx, target, move, new)
 
 
-def _turn(ctx: Context, task: Task, keep_claim: Callable[[], None]) -> AbstractContextManager[_Turn]:
+def _turn(ctx: Context, task: Task, keep: Callable[[], object]) -> AbstractContextManager[_Turn]:
     if ctx.store.shared is None:
         return nullcontext(_Here(ctx))
-    return turn.taken(ctx, remote.of(ctx, task), keep_claim, turn.PATIENCE_SECONDS)
+    return turn.taken(ctx, remote.of(ctx, task), keep, turn.PATIENCE_SECONDS)
 
 
 def _try(
-    ctx: Context, session: Session, task: Task, said: Sequence[str], mine: _Turn, *, aside: bool
+    ctx: Context,
+    session: Session,
+    task: Task,
+    said: Sequence[str],
+    mine: _Turn,
+    keep: Callable[[], object],
+    *,
+    aside: bool,
 ) -> outcome.Ended:
     """Merge the task and those that wait behind it; return how the task's attempt ended.
 
-    Raises target_branch.MovedError.
+    `keep` is called between two steps. Raises target_branch.MovedError.
     """
     if not trust.knows(ctx, task):
         return requeue.because_of_trust(ctx, session, task)
@@ -244,7 +219,6 @@ def _try(
     shared = ctx.store.shared
     elsewhere = [] if shared is None else snapshots.waiting(ctx, remote.of(ctx, task), session, task)
     tasks = pending_merges.waiting(ctx, session, task, elsewhere)
-    keep = check.Renewals(ctx, task).when_due
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip, keep)
         if batch.conflicts:
@@ -305,23 +279,12 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish the merge of a killed process."""
-    git, intent, target = ctx.git, outcome.intent_of(task), _target(task)
-    with locks.hold(git):
-        outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
-    commit = outcome.commit_of(task)
+    intent, target = outcome.intent_of(task), _target(task)
+    with locks.hold(ctx.git):
+        outcome.clear_dead_locks(ctx.git, intent, (target, target_branch.waiting(target)))
     if intent.action == "merge":
-        return _hand_over_or_merge(ctx, session, task, commit)
-    if ctx.store.shared is None and _has_arrived(ctx, task):
-        return _completed(ctx, session, task, ())
-    if intent.head is None or ctx.store.shared is not None:
-        return merge_in_turn(ctx, session, task)
-    ref, tip = _required(intent.ref), intent.head
-    try:
-        move = target_branch.Move(ref, tip, tip if git.ref(ref) else "")
-        target_branch.carry_out(ctx, target, move, commit)
-    except target_branch.MovedError:
-        return merge_in_turn(ctx, session, _begin_again(ctx, task))
-    return _completed(ctx, session, task, ())
+        return _hand_over_or_merge(ctx, session, task, outcome.commit_of(task))
+    return merge_in_turn(ctx, session, task)
 
 
 def _required(value: str | None) -> str:

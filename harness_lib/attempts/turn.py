@@ -41,7 +41,7 @@ class Turn:
         ctx: Context,
         there: There,
         shared: Shared,
-        keep_claim: Callable[[], None],
+        keep_claim: Callable[[], object],
         patience: float = 0.0,
     ) -> None:
         self.there, self._patience = there, patience
@@ -202,7 +202,7 @@ class Turn:
 
 @contextmanager
 def taken(
-    ctx: Context, there: There, keep_claim: Callable[[], None], patience: float = 0.0
+    ctx: Context, there: There, keep_claim: Callable[[], object], patience: float = 0.0
 ) -> Iterator[Turn]:
     """Yield a turn that begins with its `begin`, and leave it after the block.
 

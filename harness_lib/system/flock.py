@@ -114,7 +114,7 @@ def is_free(path: Path) -> bool:
 
 
 @contextmanager
-def turn(path: Path, seconds: float, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+def turn(path: Path, seconds: float, on_wait: Callable[[], object] | None = None) -> Iterator[None]:
     """Queue at the file `path`; the block runs when it is our turn, or after `seconds`.
 
     With `on_wait` it runs only when it is our turn: `on_wait` is called every `seconds`, and leaves the queue

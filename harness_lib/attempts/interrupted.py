@@ -88,7 +88,7 @@ def go_on(
         _undo_check(ctx, task, left)
     interruption = recovery.interrupted(task, left or ctx.capture())
     if recovery.stands_still(interruption):
-        why = f"interrupted {interruption.times} times in a row without progress; {reason}"
+        why = rollback.standstill(interruption, reason)
         line = log(ctx, session, task, "roll back, mark failed", why)
         return line, rollback.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
     if stays and _is_where_it_was(ctx, task):

@@ -40,7 +40,7 @@ from harness_lib.system import os_errors
 from harness_lib.system.git import clones, locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, reaper
-from harness_lib.task import Checkpoint, Gate, Handback, Session, StopReason, Task
+from harness_lib.task import Checkpoint, Gate, Session, StopReason, Task
 
 
 class Report(NamedTuple):
@@ -244,17 +244,14 @@ def _has_moved(ctx: Context, task: Task) -> bool:
 def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """Recover `task`, whose work tree is gone or on another machine."""
     if ctx.store.shared is None:
-        reason = (
-            f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
-        )
-        if not task.worktree:
-            reason = f"the lease of {task.claimed_by} ran out, and where it worked is not known; "
-            reason += "nothing was touched"
-        commit = task.intent.commit if task.intent else None
-        if commit and recovery.is_object(commit) and ctx.git.exists(commit):
-            ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
-        elif task.intent is None and (kept := _outlived(ctx, task)):
-            return _keep_for_the_next(ctx, session, task, reason, kept)
+        reason = f"the lease of {task.claimed_by} ran out, and where it worked is not known"
+        if task.worktree:
+            reason = f"its work tree {task.worktree} is not in this repository any more"
+        reason += "; nothing was touched"
+        if kept := _outlived(ctx, task):
+            reason += "; what it had committed or recorded is kept"
+            ended = rollback.keep_for_the_next(ctx, session, task, reason, kept)
+            return interrupted.log(ctx, session, task, "keep the work for the next attempt", reason), ended
         ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
         return interrupted.log(ctx, session, task, "mark failed", reason), ended
     return takeover.recover(ctx, session, task)
@@ -263,9 +260,16 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str,
 def _outlived(ctx: Context, task: Task) -> str | None:
     """Keep the last work of an attempt, without its work tree; return the ref, or None if nothing is left.
 
-    That is what its last checkpoint has seen, or what is committed on its branch since.
+    That is the commit under way, what its last checkpoint has seen, or what is committed on its branch since.
     """
     git, base = ctx.git, ctx.git.commit_called(task.started_at_commit)
+    if task.intent is not None:
+        commit = task.intent.commit or ""
+        if not recovery.is_object(commit) or not git.exists(commit):
+            return None
+        ref = rescue_refs.free_ref(git, task)
+        git.set_ref(ref, commit)
+        return ref
     if base is None:
         return None
     # Claims of the legacy protocol do not record their branch.
@@ -285,24 +289,6 @@ def _outlived(ctx: Context, task: Task) -> str | None:
 def _is_after(git: Git, point: Checkpoint, commit: str) -> bool:
     committed = int(git.text("log", "--no-walk", "--format=%ct", commit))
     return timestamps.parse(point.timestamp or "").timestamp() > committed
-
-
-def _keep_for_the_next(
-    ctx: Context, session: Session, task: Task, why: str, kept: str
-) -> tuple[str, outcome.Ended]:
-    """Give `task` back with its work `kept` in a ref; the third time in a row without any more it fails."""
-    interruption = recovery.interrupted(task, ctx.git.tree_of(kept))
-    reason = f"{why}; what it had committed or recorded is kept"
-    if recovery.stands_still(interruption):
-        reason = f"interrupted {interruption.times} times in a row without progress; {reason}"
-        verdict = outcome.Verdict("SESSION_TIMEOUT", reason)
-    else:
-        rounds = task.handback.rounds if task.handback else 0
-        handback = Handback(reason, rounds, kept, task.started_at_commit)
-        verdict = outcome.requeued("SESSION_TIMEOUT", reason, handback)
-    ended = rollback.fail_without_git(ctx, session, task, verdict, interruption)
-    line = interrupted.log(ctx, session, task, "keep the work for the next attempt", reason)
-    return line, ended._replace(rescue=kept)
 
 
 def _recover_one(

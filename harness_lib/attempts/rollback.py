@@ -8,11 +8,11 @@ from harness_lib import typed
 from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots, target_branch
 from harness_lib.core import ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.rules import arrows, attempts, transitions
+from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import runner
-from harness_lib.task import Intent, Interruption, Session, Task
+from harness_lib.system.processes import owner, runner
+from harness_lib.task import Handback, Intent, Interruption, Session, Task
 from harness_lib.text import counted
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
@@ -214,7 +214,7 @@ def fail_without_git(
     verdict: outcome.Verdict,
     interruption: Interruption | None = None,
 ) -> outcome.Ended:
-    """Record a failed attempt that left nothing to roll back, or whose files belong to another worker.
+    """Record an attempt that left nothing to roll back, or whose files are gone or belong to another worker.
 
     `interruption`: the one that has ended it, if what is kept of its work is compared with the next.
     """
@@ -225,7 +225,7 @@ def fail_without_git(
         if interruption and arrows.may("interrupt", begun):
             begun = transitions.interrupt(begun, interruption)
         # A rollback that a killed process had begun is counted already.
-        if begun.intent is None:
+        if arrows.may("begin_rollback", begun):
             begun = transitions.begin_rollback(
                 begun,
                 now=tx.now,
@@ -238,6 +238,9 @@ def fail_without_git(
         if verdict.handback:
             begun = transitions.hand_back(begun, verdict.handback)
         ended = transitions.fail(begun, now=tx.now)
+        if ended.machine is not None:
+            # The one that comes back late is told who has it.
+            ended = ended._replace(machine=owner.machine(ctx.env))
         tx.replace(ended)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
         is_counted = verdict.ending is not attempts.Ending.REQUEUED
@@ -247,4 +250,26 @@ def fail_without_git(
             tx.log("WARN", warning, session=session.number, task=task.id)
         stop = sessions.after_attempt(tx, ctx, session) if is_counted else None
     rescue_refs.drop_before(ctx.git, task)
-    return outcome.Ended(ended, stop, warnings=tuple(warnings))
+    return outcome.Ended(ended, stop, warnings=(*warnings, *_shared(ctx, begun)))
+
+
+def keep_for_the_next(
+    ctx: Context, session: Session, task: Task, why: str, kept: str | None, *, accepted: bool = False
+) -> outcome.Ended:
+    """Give back `task`, whose files are out of reach, because of `why`; the ref `kept`, if any, has its work.
+
+    The third time in a row without any more work the attempt has failed. `accepted`: its check has passed.
+    """
+    interruption = recovery.interrupted(task, ctx.git.tree_of(kept) if kept else "")
+    if task.intent is None and recovery.stands_still(interruption):
+        verdict = outcome.Verdict("SESSION_TIMEOUT", standstill(interruption, why))
+    else:
+        rounds = task.handback.rounds if task.handback else 0
+        handback = Handback(why, rounds, kept, task.started_at_commit, accepted) if kept else None
+        verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
+    return fail_without_git(ctx, session, task, verdict, interruption)._replace(rescue=kept)
+
+
+def standstill(interruption: Interruption, why: str) -> str:
+    """Return why an attempt that was interrupted too often has failed; `why` it was interrupted now."""
+    return f"interrupted {interruption.times} times in a row without progress; {why}"

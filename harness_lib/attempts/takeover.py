@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from harness_lib.attempts import check, outcome, remote, rescue_refs, rollback, snapshots, turn
+from harness_lib.attempts import check, interrupted, outcome, remote, rescue_refs, rollback, snapshots, turn
 from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
-from harness_lib.rules import arrows, recovery, transitions
-from harness_lib.rules.attempts import Ending
+from harness_lib.rules import transitions
 from harness_lib.system.processes import owner
-from harness_lib.task import Handback, Session, Task
+from harness_lib.task import Session, Task
 
 # Seconds to wait for the turn: whoever recovers has other things to do.
 WAIT_SECONDS = 10.0
@@ -56,28 +55,20 @@ def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[
         commit = remote.found(there, task)
         if commit is not None and not ctx.merging.proposes:
             ended = _complete(ctx, session, task, there, commit)
-            reason = f"its commit {commit[:12]} is on {there.shown}"
-            return _logged(ctx, session, task, "mark completed", reason), ended
+            reason = f"{_whose(ctx, task)}; its commit {commit[:12]} is on {there.shown}"
+            return interrupted.log(ctx, session, task, "mark completed", reason), ended
         if commit is not None:
             # It waits to be proposed.
             left = snapshots.Left(commit, "ready")
         return _hand_back(ctx, session, task, there, left)
 
 
-def _logged(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
-    where, why = _whose(ctx, task)
-    with ctx.store.transaction("tasks") as tx:
-        words = f'action="{action}" reason="{why}; {reason}"'
-        tx.log("RECOVERY", words, session=session.number, task=task.id)
-    return f"recovered {task.id} of {where}: {action} ({reason})"
-
-
-def _whose(ctx: Context, task: Task) -> tuple[str, str]:
-    """Return the machine of the attempt at `task`, and why it goes on here, in words."""
+def _whose(ctx: Context, task: Task) -> str:
+    """Return why the attempt at `task` goes on here."""
     where = task.machine or "another machine"
     if task.machine == owner.machine(ctx.env) and task.worktree is None:
-        return where, f"the worker of {where} that merges has ended"
-    return where, f"{where} does not answer"
+        return f"the worker of {where} that merges has ended"
+    return f"{where} does not answer"
 
 
 def _complete(ctx: Context, session: Session, task: Task, there: There, commit: str) -> outcome.Ended:
@@ -96,45 +87,15 @@ def _complete(ctx: Context, session: Session, task: Task, there: There, commit: 
 
 def _hand_back(
     ctx: Context, session: Session, task: Task, there: There, left: snapshots.Left | None
-) -> tuple[str, outcome.Ended | None]:
+) -> tuple[str, outcome.Ended]:
     """Give the task back with the work that is `left` of it; the third time in a row without any it fails."""
-    git, (where, why) = there.git, _whose(ctx, task)
-    if left is None:
-        reason = f"{why}, and had pushed no work on it"
-    else:
+    why, rescue = _whose(ctx, task), None
+    reason = f"{why}, and had pushed no work on it"
+    if left is not None:
         what = "its checked work" if left.kind == "ready" else "what it had done"
         reason = f"{why}; {what} stands in the work tree"
-    interruption = recovery.interrupted(task, git.tree_of(left.commit) if left else "")
-    if task.intent is None and recovery.stands_still(interruption):
-        why = f"interrupted {interruption.times} times in a row without progress; {reason}"
-        line = _logged(ctx, session, task, "mark failed", why)
-        return line, rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
-    rescue = None
-    if left is not None:
-        rescue = rescue_refs.free_ref(git, task)
-        git.set_ref(rescue, left.commit)
-    with ctx.store.transaction("tasks") as tx:
-        mine = transitions.uncommitted(outcome.require_claim(tx, task))
-        if arrows.may("interrupt", mine):
-            mine = transitions.interrupt(mine, interruption)
-        if arrows.may("begin_rollback", mine):
-            mine = transitions.begin_rollback(
-                mine,
-                now=tx.now,
-                category=None,
-                message=reason,
-                rescue=rescue,
-                head=None,
-                ending=Ending.REQUEUED,
-            )
-        rounds = task.handback.rounds if task.handback else 0
-        if left is not None and mine.intent and mine.intent.outcome == "pending":
-            accepted = left.kind == "ready"
-            mine = transitions.hand_back(
-                mine, Handback(reason, rounds, rescue, task.started_at_commit, accepted)
-            )
-        ended = transitions.fail(mine, now=tx.now)._replace(machine=owner.machine(ctx.env))
-        tx.replace(ended)
-        tx.log("RECOVERY", f'action="hand back" reason="{reason}"', session=session.number, task=task.id)
-    snapshots.share(ctx, mine)
-    return f"recovered {task.id} of {where}: {reason}", outcome.Ended(ended, None, rescue)
+        rescue = rescue_refs.free_ref(there.git, task)
+        there.git.set_ref(rescue, left.commit)
+    accepted = left is not None and left.kind == "ready"
+    ended = rollback.keep_for_the_next(ctx, session, task, reason, rescue, accepted=accepted)
+    return interrupted.log(ctx, session, task, "hand back", reason), ended

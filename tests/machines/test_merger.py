@@ -111,7 +111,7 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
 
     def are_taken_over() -> bool:
         mine.keep()
-        taken_over.update(re.findall(r"recovered (\S+) of one", two("recover").text))
+        taken_over.update(re.findall(r"recovered (\S+): .*one", two("recover").text))
         return len(taken_over) == 3
 
     # A worker that is stopped in a change keeps its task locked until the database ends the change.

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import for_release
 from tests.system.git.gitrepo import commit_all, put
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project, begin
+from tests.verbs.project import Agent, Project, begin, own_work_tree
 
 MODES = ("exclusive", *for_release("concurrent"))
 
@@ -266,6 +266,31 @@ def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, how: s
     assert "that work stands in this work tree" in other.ok("claim")["message"]
     assert project.read("work.txt") == "work\n"
     other.finishes({"more.txt": "x\n"})
+
+
+@pytest.mark.parametrize("action", ["commit", "merge"])
+def test_checked_work_whose_work_tree_is_gone_goes_to_the_next_attempt(
+    make_project: Make, action: str
+) -> None:
+    """Its worker was killed before it had merged it."""
+    project = make_project(mode="concurrent")
+    worker = own_work_tree(project, "worker")
+    begin(worker, "test -f work.txt")
+    put(worker.cwd / "work.txt", "work\n")
+    commit_all(worker.cwd, "Its own words")
+    commit = project.git("-C", str(worker.cwd), "rev-parse", "HEAD")
+    gate = {**project.task()["gate"], "target": "refs/heads/main"}
+    begun = {"action": action, "at": "2026-01-01T00:00:00Z", "base": project.head, "commit": commit}
+    project.edit_task(gate=gate, intent=begun)
+    worker.die()
+    project.git("worktree", "remove", "--force", str(worker.cwd))
+
+    (line,) = project.agent("other").ok("start")["recovered"]
+
+    assert "keep the work for the next attempt" in line
+    task = project.task()
+    assert (task["status"], task["attempts"]) == ("pending", 0)
+    assert project.git("rev-parse", task["handback"]["rescue"]) == commit
 
 
 def test_commits_of_others_are_no_work_of_a_legacy_claim_whose_work_tree_is_not_known(

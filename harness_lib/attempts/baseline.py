@@ -9,7 +9,6 @@ repository of its own, and leaves nothing here.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -241,11 +240,9 @@ def _essence(task: Task) -> dict[str, object]:
     return {"began": [task.started_at_commit, task.attempts], "parts": parts}
 
 
-# Settings that make git run a program at the user's next command; git-config(1) has them. Notes of an earlier
-# harness have the first ones only.
-SETTINGS = r"filter\..*|alias\..*|core\.(hookspath|fsmonitor)"
+# Settings that make git run a program at the user's next command; git-config(1) has them.
 PROGRAMS = (
-    r"core\.(pager|editor|askpass|sshcommand|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*|"
+    r"filter\..*|alias\..*|core\.(hookspath|fsmonitor|pager|editor|askpass|sshcommand|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*|"
     r"include(if\..*)?\.path|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver|"
     r"(diff|merge)tool\..*\.(cmd|path)|interactive\.difffilter|credential\.(.*\.)?helper|"
     r"gpg\.(.*\.)?program|remote\..*\.(uploadpack|receivepack|vcs)|uploadpack\.packobjectshook|"
@@ -280,16 +277,13 @@ def left(ctx: Context, task_id: str) -> list[str]:
 
 def _present(git: Git) -> dict[str, dict[str, str]]:
     """Return the values that exist now, by kind and name."""
-    known = _settings(git, "--local")
-    first = {key: value for key, value in known.items() if re.fullmatch(SETTINGS, key, re.DOTALL)}
     own = _settings(git, "--worktree") if (git.git_dir / "config.worktree").is_file() else {}
     hooks = git.common_dir / "hooks"
     files = [path for path in hooks.iterdir() if path.suffix != ".sample"] if hooks.is_dir() else []
     stashes = git.common_dir / "logs" / "refs" / "stash"
     entries = stashes.read_bytes().splitlines() if stashes.is_file() else []
     return {
-        "settings": first,
-        "programs": {key: value for key, value in known.items() if key not in first},
+        "programs": _settings(git, "--local"),
         "worktree": own,
         "hooks": {path.name: sha256.digest(path.read_bytes()) for path in sorted(files) if path.is_file()},
         # Work moves branches; only new ones are named.
@@ -302,7 +296,7 @@ def _present(git: Git) -> dict[str, dict[str, str]]:
 
 def _settings(git: Git, scope: str) -> dict[str, str]:
     """Return the settings of `scope` that run a program."""
-    asked = ("config", scope, "-z", "--get-regexp", f"^({SETTINGS}|{PROGRAMS})$")
+    asked = ("config", scope, "-z", "--get-regexp", f"^({PROGRAMS})$")
     found = (record.partition("\n") for record in decode(git.run(*asked, check=False).stdout))
     values: dict[str, list[str]] = {}
     for key, _, value in found:
@@ -315,7 +309,7 @@ def _settings(git: Git, scope: str) -> dict[str, str]:
 
 
 def _words(git: Git, kind: str, name: str, old: str | None, new: str) -> str:
-    if kind in ("settings", "programs", "worktree"):
+    if kind in ("programs", "worktree"):
         words = ("config", *(["--worktree"] if kind == "worktree" else []))
         undo = (name, old) if old is not None else ("--unset-all", name)
         if old is not None and "\n" in old + new:

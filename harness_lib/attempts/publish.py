@@ -115,16 +115,13 @@ def _catch_up(ctx: Context) -> list[str]:
     short = target_branch.short(target)
     if worktrees.holder(git, target) is not None:
         return [f"{short} is checked out, so it was not brought up to date."]
-    new: str | None = theirs
-    if ours is not None and not git.is_ancestor(ours, theirs):
-        message = f"Merge what was committed meanwhile into {short}\n"
-        new = merge.join(git, ours, theirs, message)
-        if new is None:
-            return [f"{short} conflicts with what was committed meanwhile: merge it there by hand."]
-        if merging.remote and git.tree_of(new) == git.tree_of(theirs):
-            # All of it is merged, in other commits.
-            new = theirs
-    git.set_ref(target, new or theirs, ours or "")
+    message = f"Merge what was committed meanwhile into {short}\n"
+    new = merge.join(git, ours, theirs, message) if ours else theirs
+    if new is None:
+        return [f"{short} conflicts with what was committed meanwhile: merge it there by hand."]
+    # All of it may be merged, in other commits.
+    is_merged = merging.remote and git.tree_of(new) == git.tree_of(theirs)
+    git.set_ref(target, theirs if is_merged else new, ours or "")
     return []
 
 
@@ -140,9 +137,8 @@ def take_in(ctx: Context) -> None:
     ours, theirs = git.ref(target), git.ref(_tracking(merging))
     if ours is None or theirs is None or git.is_ancestor(theirs, ours):
         return
-    is_behind = git.is_ancestor(ours, theirs)
     message = f"Merge branch '{target_branch.short(merging.branch)}' of {merging.remote}\n"
-    new = theirs if is_behind else merge.join(git, ours, theirs, message)
+    new = merge.join(git, ours, theirs, message)
     if new is not None:
         # The user's checkout may not be free for it now.
         with suppress(target_branch.MovedError):

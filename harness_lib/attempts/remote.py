@@ -89,13 +89,11 @@ class There(NamedTuple):
         """
         git, own = self.git, self.git.ref(self.tracking)
         theirs = git.ref(self.followed(self.base)) if self.base else None
-        if theirs is None or (own and git.is_ancestor(theirs, own)):
-            return own
-        if own is None or git.is_ancestor(own, theirs):
-            return theirs
+        if own is None or theirs is None:
+            return own or theirs
         message = f"Merge what was committed meanwhile into {target_branch.short(self.branch)}\n"
-        both = merge.join(git, own, theirs, message)
-        return theirs if both and git.tree_of(both) == git.tree_of(theirs) else both or own
+        both = merge.join(git, own, theirs, message) or own
+        return theirs if both != own and git.tree_of(both) == git.tree_of(theirs) else both
 
     def ref(self, *parts: str) -> str:
         """Return the name of a ref of the list in the remote."""

@@ -82,7 +82,7 @@ def tip(git: Git, target: str) -> str:
         if target_tip is None:
             raise error(git, target)
         return target_tip
-    if target_tip is None or git.is_ancestor(target_tip, waits):
+    if target_tip is None:
         return waits
     message = f"Merge branch '{short(target)}' into {short(waiting(target))}\n"
     return merge.join(git, waits, target_tip, message) or waits

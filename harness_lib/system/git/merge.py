@@ -72,12 +72,14 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
 
 
 def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
-    """Return a merge commit of two commits; None if they conflict or have no common history.
+    """Return the commit with both, a merge of them if neither has the other; None if they do not go together.
 
-    For the same two commits it is always the same: work that began on it stays on top of it.
+    They conflict then, or have no common history. For the same two commits it is always the same: work that
+    began on it stays on top of it.
     """
-    if parted(git, ours, theirs) is None:
-        return None
+    base = parted(git, ours, theirs)
+    if base in (None, ours, theirs):
+        return base and (theirs if base == ours else ours)
     merged = _three_way(git, ours, theirs, ours)
     if merged.conflicts:
         return None

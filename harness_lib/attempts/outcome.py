@@ -66,9 +66,9 @@ class Verdict(NamedTuple):
     validation: Validation | None = None
 
 
-def requeued(category: Category, message: str, handback: Handback | None) -> Verdict:
+def requeued(message: str, handback: Handback | None) -> Verdict:
     """Return the verdict on work that the next agent continues; without `handback` there is none."""
-    return Verdict(category, message, Ending.REQUEUED, handback=handback)
+    return Verdict("SESSION_TIMEOUT", message, Ending.REQUEUED, handback=handback)
 
 
 def words_of_completed(ended: Ended) -> str:

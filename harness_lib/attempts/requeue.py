@@ -83,7 +83,7 @@ def because_of_second_check(
     """Requeue work that has failed its second check; `reason` says why, and what to do."""
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
     handback = Handback(line, _rounds(task), base=task.started_at_commit, cause=cause)
-    return rollback.roll_back(ctx, session, task, outcome.requeued("TEST_FAIL", line, handback))
+    return _back(ctx, session, task, handback)
 
 
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
@@ -101,8 +101,7 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
         line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
         work = _without_users_files(ctx, task)
         handback = Handback(line, _rounds(task), work, task.started_at_commit, accepted)
-    verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
-    return rollback.roll_back(ctx, session, task, verdict)
+    return rollback.roll_back(ctx, session, task, outcome.requeued(why, handback))
 
 
 def because_of_trust(ctx: Context, session: Session, task: Task) -> outcome.Ended:
@@ -115,8 +114,7 @@ def because_of_trust(ctx: Context, session: Session, task: Task) -> outcome.Ende
         ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
         ctx.git.set_ref(ref, outcome.commit_of(task))
     base = outcome.intent_of(task).base or task.started_at_commit
-    handback = Handback(reason, _rounds(task), ref, base, accepted=True)
-    return rollback.roll_back(ctx, session, task, outcome.requeued("SESSION_TIMEOUT", reason, handback))
+    return _back(ctx, session, task, Handback(reason, _rounds(task), ref, base, accepted=True))
 
 
 def because_it_is_elsewhere(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
@@ -124,14 +122,13 @@ def because_it_is_elsewhere(ctx: Context, session: Session, task: Task, why: str
     assert task.handback is not None, "BUG: no work was kept."
     reason = f"Its checked work is on the machine that made it only ({why}), so it is done again."
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
-    handback = task.handback._replace(reason=line, accepted=False)
-    return rollback.roll_back(ctx, session, task, outcome.requeued("SESSION_TIMEOUT", line, handback))
+    return _back(ctx, session, task, task.handback._replace(reason=line, accepted=False))
 
 
 def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
     """Requeue the work in the work tree as it is, with `text` for the next agent."""
     handback = Handback(text, _rounds(task), _without_users_files(ctx, task), task.started_at_commit)
-    return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
+    return _back(ctx, session, task, handback)
 
 
 def for_user(
@@ -187,9 +184,11 @@ def _hand_back(
     rounds = _rounds(task) + 1
     if rounds > FREE_ROUNDS:
         return rollback.roll_back(ctx, session, task, outcome.Verdict(category, line))
-    handback = Handback(line, rounds, base=base)
-    verdict = outcome.requeued(category, line, handback)
-    return rollback.roll_back(ctx, session, task, verdict)
+    return _back(ctx, session, task, Handback(line, rounds, base=base))
+
+
+def _back(ctx: Context, session: Session, task: Task, handback: Handback) -> outcome.Ended:
+    return rollback.roll_back(ctx, session, task, outcome.requeued(handback.reason, handback))
 
 
 def _merged_since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:

@@ -266,7 +266,7 @@ def keep_for_the_next(
     else:
         rounds = task.handback.rounds if task.handback else 0
         handback = Handback(why, rounds, kept, task.started_at_commit, accepted) if kept else None
-        verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
+        verdict = outcome.requeued(why, handback)
     return fail_without_git(ctx, session, task, verdict, interruption)._replace(rescue=kept)
 
 

@@ -32,14 +32,13 @@ from harness_lib.errors import (
     EnvSetupError,
     HeldError,
     LeaseLostError,
-    RefusedError,
     StateUnreadableError,
 )
 from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import Away, Notice, Said, Stepped
 from harness_lib.runs import agent_process, agent_retries, confinement, waiting
 from harness_lib.runs.agent_process import AgentExit, Listener, Rules
-from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
+from harness_lib.runs.worker_port import StuckError, WorkerPort, halting_task
 from harness_lib.state.api import Questions
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import environment
@@ -61,13 +60,14 @@ BLAME: dict[str, Category] = {
 def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outcome.Ended:
     """Take the claimed `task` to its end, and return it.
 
-    Raises StuckError (the user must act; the claim stays), LeaseLostError, and CheckEditedError where no
-    agent was needed.
+    Raises StuckError (the user must act; the claim stays), LeaseLostError, and CheckEditedError.
     """
-    _require_check(ctx, task)
-    if complete.is_accepted(task):
-        worker.tell(Stepped("checks"))
-        return _without_agent(ctx, session, task)
+    with halting_task():
+        check.require_check(ctx, ctx.store.ask(), outcome.require_claim(ctx.store.ask_now(), task))
+        check_of(task).require_place(ctx.git.top)
+        if complete.is_accepted(task):
+            worker.tell(Stepped("checks"))
+            return complete.finish(ctx, session, task)
     green = _is_green(ctx, task, worker)
     if green and worker.config.skip_green:
         return _without_work(ctx, session, task)
@@ -78,16 +78,11 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     worker.tell(Stepped("checks"))
-    edits = 0
-    while True:
-        try:
-            return _end(ctx, session, task, worker, agent_exit, green=green)
-        except CheckEditedError as error:
-            edits += 1
-            if edits > outcome.EDITS:
-                raise stuck(error) from error
-        except (ConfigError, EnvSetupError, RefusedError) as error:
-            raise stuck(error) from error
+    with halting_task(CheckEditedError):
+        for _ in range(outcome.EDITS):
+            with suppress(CheckEditedError):
+                return _end(ctx, session, task, worker, agent_exit, green=green)
+        return _end(ctx, session, task, worker, agent_exit, green=green)
 
 
 def _end(
@@ -171,13 +166,11 @@ def _refuse_known(ctx: Context, task: Task, checked: Checked | None) -> None:
 
 def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Complete `task`, whose check passes before any work, without an agent."""
-    try:
+    with halting_task():
         evaluation = _evaluate(ctx, ctx.store.ask(), task, {}, green=True)
         if not evaluation.checked.passed:
             return rollback.roll_back(ctx, session, task, evaluation.verdict())
         return complete.complete(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), evaluation)
-    except (ConfigError, EnvSetupError, RefusedError) as error:
-        raise stuck(error) from error
 
 
 def _evaluate(
@@ -203,22 +196,6 @@ def _evaluate(
         return evaluation
     precheck.note(ctx, task, "flaky")
     return again._replace(said=(*again.said, recheck.FLAKY))
-
-
-def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    try:
-        return complete.finish(ctx, session, task)
-    except (ConfigError, EnvSetupError, RefusedError) as error:
-        raise stuck(error) from error
-
-
-def _require_check(ctx: Context, task: Task) -> None:
-    try:
-        questions = ctx.store.ask()
-        check.require_check(ctx, questions, outcome.require_claim(ctx.store.ask_now(), task))
-        check_of(task).require_place(ctx.git.top)
-    except ConfigError as error:
-        raise stuck(error) from error
 
 
 def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentExit:

@@ -80,11 +80,6 @@ class AgentExit:
     denied: str = ""
 
 
-def is_here(adapter: Adapter, ctx: Context) -> bool:
-    """Return whether the adapter's program is on this machine."""
-    return _program_path(adapter, ctx) is not None
-
-
 def is_ready(adapter: Adapter, ctx: Context) -> bool:
     """Return whether the adapter's program is here and, if it is `hs`, has a provider."""
     place = _program_path(adapter, ctx)

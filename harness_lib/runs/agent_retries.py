@@ -10,12 +10,11 @@ from datetime import timedelta
 
 from harness_lib.attempts import check, evaluate, outcome, worker_worktrees
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import run_state
 from harness_lib.rules.events import Step, Stepped
 from harness_lib.runs import confinement
 from harness_lib.runs.agent_process import AgentExit
-from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerPort, stuck
+from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerPort, halting_task
 from harness_lib.system.git import checkout, locks, trees
 from harness_lib.task import Task
 
@@ -84,11 +83,9 @@ def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: Agen
     if worker.adapter.exit_tells or not 0 < (agent_exit.code or 0) < BY_SIGNAL or not _has_changed(ctx, task):
         return False
     worker.tell(Stepped("checks"))
-    try:
+    with halting_task():
         questions = ctx.store.ask()
         evaluation = evaluate.evaluate(ctx, questions, outcome.require_claim(ctx.store.ask_now(), task))
-    except (ConfigError, EnvSetupError, RefusedError) as error:
-        raise stuck(error) from error
     if evaluation.checked.passed:
         return True
     if evaluation.tree:

@@ -30,8 +30,6 @@ from harness_lib.text import some
 Why = StopReason | RunStop
 Work = list[tuple[Task, tuple[Attempt, ...]]]
 NAMED = 5
-# Notes about branches from runs of earlier versions.
-SEEN = "refs/harness/seen/"
 
 
 def target_of(ctx: Context) -> str:
@@ -65,8 +63,6 @@ def beginning(ctx: Context) -> Beginning:
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     """Remove what killed runs have left, and merge what waits for the user's checkout."""
     alive = sessions.living(ctx.store.ask(), ctx)
-    for ref, _ in ctx.git.refs(SEEN):
-        ctx.git.delete_ref(ref)
     for message in worker_worktrees.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
         warn(message)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):

@@ -20,9 +20,9 @@ from harness_lib.rules.events import (
     Ended,
     Event,
     Gone,
+    News,
     Notice,
     NoticeKind,
-    Queued,
     Ready,
     Stepped,
     Stuck,
@@ -67,7 +67,7 @@ class Scheduler:
         self.left_out = ""
         self._is_checked = False
         self.recorded = False
-        self.orphans = Orphans(ctx, self.tell, self._tell_queued)
+        self.orphans = Orphans(ctx, self._tell)
         self._ctx, self._options, self._show_event = ctx, options, watch
         self._began = self._since = ending.beginning(ctx)
         agent = options.agent or options.agent_command or ""
@@ -84,8 +84,12 @@ class Scheduler:
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher an event that concerns no single worker."""
-        at = self._ctx.clock.now().timestamp()
-        self._watch(Event(None, at, Notice(kind, message)), self.state)
+        self._tell(Notice(kind, message))
+
+    def _tell(self, news: News) -> None:
+        event = Event(None, self._ctx.clock.now().timestamp(), news)
+        self.state = run_state.fold(self.state, event)
+        self._watch(event, self.state)
 
     def warn(self, message: str) -> None:
         """Report a problem that stops nothing."""
@@ -222,12 +226,6 @@ class Scheduler:
             self._deaths = Deaths()
         elif isinstance(news, Gone) and number is not None:
             self._replace_dead(number, news, event.at)
-
-    def _tell_queued(self, task: str) -> None:
-        """Show that the work of a dead worker waits for its merge."""
-        event = Event(None, self._ctx.clock.now().timestamp(), Queued(task))
-        self.state = run_state.fold(self.state, event)
-        self._watch(event, self.state)
 
     def _replace_dead(self, number: int, news: Gone, at: float) -> None:
         """Requeue the task of a worker that has ended, and start another worker if it was killed."""

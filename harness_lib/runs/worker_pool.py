@@ -14,7 +14,7 @@ from harness_lib.attempts import merge_queue, reconcile, requeue, snapshots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
-from harness_lib.rules.events import Event, Gone, NoticeKind, Unstarted
+from harness_lib.rules.events import Event, Gone, News, Notice, Queued, Unstarted
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker_port import WorkerConfig
@@ -181,15 +181,10 @@ class WorkerPool:
 
 
 class Orphans:
-    """The tasks of dead workers of one run.
+    """The tasks of dead workers of one run; `tell` takes the news about them."""
 
-    `tell` shows the watcher an event and its message, `tell_queued` that the work of a task is to be merged.
-    """
-
-    def __init__(
-        self, ctx: Context, tell: Callable[[NoticeKind, str], None], tell_queued: Callable[[str], None]
-    ) -> None:
-        self._ctx, self._tell, self._tell_queued = ctx, tell, tell_queued
+    def __init__(self, ctx: Context, tell: Callable[[News], None]) -> None:
+        self._ctx, self._tell = ctx, tell
         self._next_try = self._next_look = self._next_count = 0.0
         self._missing: set[str] = set()
         self._awaited: set[tuple[str, int]] = set()
@@ -225,11 +220,11 @@ class Orphans:
             if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
                 tried = self._reclaims.reclaim(session, held)
                 if tried.how in ("handed back", "queued"):
-                    self._tell("recovered", tried.message)
+                    self._tell(Notice("recovered", tried.message))
                     if tried.how == "queued":
-                        self._tell_queued(held.id)
+                        self._tell(Queued(held.id))
                 elif tried.how in ("later", "given up"):
-                    self._tell("warning", tried.message)
+                    self._tell(Notice("warning", tried.message))
 
     def of_merger(self) -> None:
         """Requeue what was handed to the worker that merges when it had ended already."""
@@ -250,7 +245,7 @@ class Orphans:
                 self.of(task.claimed_by)
             elif self._ctx.store.shared is None and (task.id, task.fence) not in self._awaited:
                 self._awaited.add((task.id, task.fence))
-                self._tell("warning", f"every worker waits: {task.claimed_by} works on {task.id}")
+                self._tell(Notice("warning", f"every worker waits: {task.claimed_by} works on {task.id}"))
 
     def of_others(self) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""

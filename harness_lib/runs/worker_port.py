@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -10,7 +12,14 @@ from harness_lib.agents import command, registry
 from harness_lib.agents.adapter import Adapter
 from harness_lib.attempts import check
 from harness_lib.core.context import Merging
-from harness_lib.errors import AwayError, HarnessError, UntrustedError
+from harness_lib.errors import (
+    AwayError,
+    ConfigError,
+    EnvSetupError,
+    HarnessError,
+    RefusedError,
+    UntrustedError,
+)
 from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import News
 from harness_lib.rules.run_state import Budget
@@ -91,15 +100,20 @@ class StuckError(Exception):
     halts_as: HaltKind = "ENV_SETUP"
 
 
-def stuck(error: HarnessError) -> StuckError:
-    """Return the error which says that the user must act because of `error`.
+@contextmanager
+def halting_task(also: type[HarnessError] = RefusedError) -> Iterator[None]:
+    """Raise StuckError, which says that the user must act, for what stops the task in this block, or `also`.
 
-    Raises `error` itself if the database is away, which may come back without the user, and if the list, or
-    the commands of the task, are not trusted on this machine: no task is to blame.
+    The error stays what it is if the database is away, which may come back without the user, and if the list,
+    or the commands of the task, are not trusted on this machine: no task is to blame.
     """
-    if isinstance(error, AwayError | UntrustedError):
-        raise error
-    return StuckError(error.kind, error.message, error.hint or "", halts_as=attempts.of_error(error))
+    try:
+        yield
+    except (AwayError, UntrustedError):
+        raise
+    except (ConfigError, EnvSetupError, RefusedError, also) as error:
+        halts_as = attempts.of_error(error)
+        raise StuckError(error.kind, error.message, error.hint or "", halts_as=halts_as) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError, LeaseLostError
 from harness_lib.rules import transitions
-from harness_lib.rules.events import Event, Idle, NoticeKind, Ready
+from harness_lib.rules.events import Event, Idle, News, Notice, Ready
 from harness_lib.runs.merger import Merger
 from harness_lib.runs.worker import Worker
 from harness_lib.runs.worker_pool import Orphans
@@ -80,7 +80,7 @@ class Crew:
         return made
 
     def run(self, *, tries: int = 0) -> Orphans:
-        made = Orphans(self.context(), self._tell, lambda _task: None)
+        made = Orphans(self.context(), self._tell)
         self._spend(made._reclaims._tries, tries)
         return made
 
@@ -93,8 +93,9 @@ class Crew:
         for _ in range(count):
             tries.spent(self.now())
 
-    def _tell(self, _kind: NoticeKind, message: str) -> None:
-        self.messages.append(message)
+    def _tell(self, news: News) -> None:
+        assert isinstance(news, Notice)
+        self.messages.append(news.message)
 
 
 @pytest.fixture

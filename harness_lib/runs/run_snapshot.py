@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from harness_lib.core import quoting
@@ -25,49 +27,24 @@ from harness_lib.text import counted
 Kind = Literal["board", "budget"]
 
 
-def write_file(root: Root, kind: Kind, pid: int, document: Mapping[str, object]) -> None:
-    """Replace the file of the run of process `pid` by `document`."""
-    path = root.private / name_of(kind, pid)
-    atomic.write(path, json.dumps(document).encode(), durable=False, make=True)
+def file_of(root: Root, kind: Kind, pid: int | str) -> Path:
+    """Return the path of the file of the run of process `pid`."""
+    return root.private / f"{kind}-{pid}.json"
 
 
-def read_file(root: Root, kind: Kind, pid: int) -> bytes | None:
-    """Return the content of the file; None if it is missing."""
-    try:
-        return (root.private / name_of(kind, pid)).read_bytes()
-    except FileNotFoundError:
-        return None
+def _boards(root: Root) -> list[Path]:
+    return sorted(directories.matching(root.private, file_of(root, "board", "*").name))
 
 
-def remove_file(root: Root, kind: Kind, pid: int) -> None:
-    """Remove the file if it exists."""
-    atomic.remove(root.private / name_of(kind, pid))
-
-
-def pids(root: Root, kind: Kind) -> Iterator[int]:
-    """Yield the pids that have such a file, dead ones too, in the order of the names."""
-    for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
-        number = path.stem.partition("-")[2]
-        if number.isdecimal():
-            yield int(number)
-
-
-def stamps_of(root: Root, kind: Kind) -> list[object]:
-    """Return a value that differs after each change of these files."""
+def stamps(root: Root) -> list[object]:
+    """Return a value that differs after each change of what runs show of themselves."""
     values: list[object] = []
-    for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
-        try:
+    for path in _boards(root):
+        # A run may end this moment.
+        with suppress(OSError):
             seen = path.stat()
-        except OSError:
-            # Its run has ended this moment.
-            continue
-        values.append((path.name, seen.st_ino, seen.st_size, seen.st_mtime_ns))
+            values.append((path.name, seen.st_ino, seen.st_size, seen.st_mtime_ns))
     return values
-
-
-def name_of(kind: Kind, pid: int) -> str:
-    """Return the name of the file."""
-    return f"{kind}-{pid}.json"
 
 
 # For a run on another machine with a shared disk, whose process we cannot look for.
@@ -91,21 +68,25 @@ def write(ctx: Context, state: RunState) -> None:
         "at": ctx.clock.now().timestamp(),
         "board": run_state.write(state),
     }
-    write_file(ctx.root, "board", os.getpid(), document)
+    _write(file_of(ctx.root, "board", os.getpid()), document)
+
+
+def _write(path: Path, document: Mapping[str, object]) -> None:
+    atomic.write(path, json.dumps(document).encode(), durable=False, make=True)
 
 
 def remove(ctx: Context) -> None:
     """Remove the state of this process's run, and of runs that died without removing theirs."""
-    remove_file(ctx.root, "board", os.getpid())
-    for pid, document in _documents(ctx):
+    atomic.remove(file_of(ctx.root, "board", os.getpid()))
+    for path, document in _documents(ctx):
         if not _lives(ctx, document):
-            remove_file(ctx.root, "board", pid)
+            atomic.remove(path)
 
 
 def runs(ctx: Context) -> list[Seen]:
     """Return the runs of this list that are in progress, the oldest first; takes no lock."""
     known = []
-    for _pid, document in _documents(ctx):
+    for _, document in _documents(ctx):
         if _lives(ctx, document):
             try:
                 known.append(Seen(document["pid"], run_state.read(document["board"])))
@@ -115,15 +96,13 @@ def runs(ctx: Context) -> list[Seen]:
     return sorted(known, key=lambda seen: (seen.state.began, seen.pid))
 
 
-def _documents(ctx: Context) -> Iterator[tuple[int, dict[str, Any]]]:
-    for pid in pids(ctx.root, "board"):
-        try:
-            document = json.loads(read_file(ctx.root, "board", pid) or b"null")
-        except (OSError, ValueError):
-            # The run has ended at this moment.
-            continue
-        if isinstance(document, dict):
-            yield pid, document
+def _documents(ctx: Context) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in _boards(ctx.root):
+        # A run may end this moment.
+        with suppress(OSError, ValueError):
+            document = json.loads(path.read_bytes())
+            if isinstance(document, dict):
+                yield path, document
 
 
 def _lives(ctx: Context, document: dict[str, Any]) -> bool:
@@ -139,10 +118,11 @@ def _lives(ctx: Context, document: dict[str, Any]) -> bool:
 def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:
     """Ask every run to change its limits."""
     for seen in runs:
+        path, known = file_of(ctx.root, "budget", seen.pid), dict[str, float]()
         # An earlier request that was not taken yet still counts.
-        raw = read_file(ctx.root, "budget", seen.pid)
-        known = None if raw is None else _changes(raw)
-        write_file(ctx.root, "budget", seen.pid, {**(known or {}), **changes})
+        with suppress(OSError, ValueError, UsageError):
+            known = _changes(path)
+        _write(path, {**known, **changes})
 
 
 def asked(ctx: Context) -> Mapping[str, float] | None:
@@ -150,28 +130,28 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
 
     Raises UsageError for a file that nobody can read.
     """
-    raw = read_file(ctx.root, "budget", os.getpid())
-    if raw is None:
+    path = file_of(ctx.root, "budget", os.getpid())
+    try:
+        changes = _changes(path)
+    except FileNotFoundError:
         return None
-    changes = _changes(raw)
+    except (ValueError, UsageError) as error:
+        forget(ctx)
+        message = f"New limits were set, but {path.name} was torn."
+        raise UsageError(message, "Type it again: harness budget") from error
     forget(ctx)
-    if changes is None:
-        name = name_of("budget", os.getpid())
-        raise UsageError(f"New limits were set, but {name} was torn.", "Type it again: harness budget")
     return changes
 
 
 def forget(ctx: Context) -> None:
     """Remove requests to this process, or to an earlier one with the same number."""
-    remove_file(ctx.root, "budget", os.getpid())
+    atomic.remove(file_of(ctx.root, "budget", os.getpid()))
 
 
-def _changes(raw: bytes) -> Mapping[str, float] | None:
-    try:
-        document = json.loads(raw)
-        run_state.read_budget(document)
-    except (ValueError, UsageError):
-        return None
+def _changes(path: Path) -> dict[str, float]:
+    """Return the limits in the file at `path`. Raises OSError, or ValueError or UsageError if it is torn."""
+    document = json.loads(path.read_bytes())
+    run_state.read_budget(document)
     return dict(document)
 
 

@@ -203,4 +203,4 @@ def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
 
 def _all_stamps(ctx: Context) -> list[object]:
     """Return stamps that change with the list or the state of a run."""
-    return [ctx.store.stamp(), *run_snapshot.stamps_of(ctx.root, "board")]
+    return [ctx.store.stamp(), *run_snapshot.stamps(ctx.root)]

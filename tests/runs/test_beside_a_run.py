@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shlex
 import shutil
@@ -232,7 +233,7 @@ def test_runs_are_listed_from_the_oldest_whatever_their_process_numbers(tmp_path
         assert found
         board = run_state.write(RunState(began=1.0 if pid == oldest else 2.0))
         document = {"pid": pid, "started": found.started, "boot": process.boot_id(), "at": 0, "board": board}
-        run_snapshot.write_file(ctx.root, "board", pid, document)
+        put(run_snapshot.file_of(ctx.root, "board", pid), json.dumps(document))
     assert run_snapshot.runs(ctx)[0].pid == oldest
     assert {seen.pid for seen in run_snapshot.runs(ctx)} == set(pids)
 

@@ -16,6 +16,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.runs import run_snapshot
 from harness_lib.state import journal
 from harness_lib.system.clock import Clock
+from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Category, LogType
 
@@ -189,60 +190,22 @@ def test_stamp_session_type_task_category_message(
 # -- what a run and other terminals leave each other lies below `.harness/`, by the process of the run
 
 
-def test_what_was_left_last_is_read_back_by_kind_and_process_until_it_is_taken_away(root: Root) -> None:
-    run_snapshot.write_file(root, "board", 7, {"a": 0})
-    run_snapshot.write_file(root, "board", 7, {"a": 1})
-    run_snapshot.write_file(root, "budget", 7, {"b": [2]})
-    run_snapshot.write_file(root, "board", 8, {})
-
-    assert run_snapshot.read_file(root, "board", 7) == b'{"a": 1}'
-    assert {path.name for path in root.private.iterdir()} >= {"board-7.json", "budget-7.json", "board-8.json"}
-    assert run_snapshot.name_of("budget", 7) == "budget-7.json"
-    run_snapshot.remove_file(root, "board", 7)
-    run_snapshot.remove_file(root, "board", 7)
-    assert run_snapshot.read_file(root, "board", 7) is None
-    assert run_snapshot.read_file(root, "budget", 7) == b'{"b": [2]}'
-    assert run_snapshot.read_file(root, "board", 8) == b"{}"
-
-
-def test_the_processes_are_told_by_the_names_of_their_files(root: Root) -> None:
-    assert list(run_snapshot.pids(root, "board")) == []
-    for pid in (70, 8):
-        run_snapshot.write_file(root, "board", pid, {})
-    run_snapshot.write_file(root, "budget", 9, {})
-    for name in ("board-of-nobody.json", "board-5-4.json", "board-6.txt"):
-        (root.private / name).touch()
-
-    assert list(run_snapshot.pids(root, "board")) == [70, 8]
-    assert list(run_snapshot.pids(root, "budget")) == [9]
-
-
-def test_the_stamps_are_others_after_each_change_of_their_kind_and_only_then(root: Root) -> None:
-    seen = [run_snapshot.stamps_of(root, "board")]
+def test_the_stamps_are_others_after_each_change_of_what_runs_show_and_only_then(root: Root) -> None:
+    seen = [run_snapshot.stamps(root)]
     assert seen == [[]]
-    for pid, act in (
-        (7, run_snapshot.write_file),
-        (7, run_snapshot.write_file),
-        (8, run_snapshot.write_file),
-        (7, None),
-    ):
-        if act is None:
-            run_snapshot.remove_file(root, "board", pid)
-        else:
-            act(root, "board", pid, {})
-        seen.append(run_snapshot.stamps_of(root, "board"))
-        run_snapshot.write_file(root, "budget", 7, {})
-        assert run_snapshot.stamps_of(root, "board") == seen[-1]
-    # The same file with another length.
-    (root.private / "board-8.json").write_bytes(b"{ }")
-    seen.append(run_snapshot.stamps_of(root, "board"))
+    for pid, size in ((7, 1), (7, 2), (8, 1), (7, 0), (8, 3)):
+        path = run_snapshot.file_of(root, "board", pid)
+        atomic.write(path, b" " * size, make=True) if size else path.unlink()
+        seen.append(run_snapshot.stamps(root))
+        atomic.write(run_snapshot.file_of(root, "budget", 7), b"{}")
+        assert run_snapshot.stamps(root) == seen[-1]
     assert all(one != other for place, one in enumerate(seen) for other in seen[:place])
     assert [len(each) for each in seen] == [0, 1, 1, 2, 1, 1]
 
 
 def test_a_file_that_goes_while_we_look_has_no_stamp(root: Root) -> None:
-    run_snapshot.write_file(root, "board", 7, {})
-    (root.private / "board-8.json").symlink_to("nowhere")
-    run_snapshot.write_file(root, "board", 9, {})
+    atomic.write(run_snapshot.file_of(root, "board", 7), b"{}", make=True)
+    run_snapshot.file_of(root, "board", 8).symlink_to("nowhere")
+    atomic.write(run_snapshot.file_of(root, "board", 9), b"{}")
 
-    assert len(run_snapshot.stamps_of(root, "board")) == 2
+    assert len(run_snapshot.stamps(root)) == 2

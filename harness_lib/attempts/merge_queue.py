@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from harness_lib.attempts import (
     check,
@@ -172,17 +172,9 @@ def _has_arrived(ctx: Context, task: Task) -> bool:
     return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
-class _Turn(Protocol):
-    """What moves the branch: on this machine alone, or in the remote that machines share."""
-
-    def begin(self) -> object:
-        """Wait until nobody else moves it, and see where it is."""
-
-    def move(self, target: str, move: target_branch.Move, new: str) -> None:
-        """Move it to `new`. Raises target_branch.MovedError."""
-
-
 class _Here(NamedTuple):
+    """What moves the branch as a `turn.Turn` does, on this machine alone."""
+
     ctx: Context
 
     def begin(self) -> None:
@@ -190,6 +182,9 @@ class _Here(NamedTuple):
 
     def move(self, target: str, move: target_branch.Move, new: str) -> None:
         target_branch.carry_out(self.ctx, target, move, new)
+
+
+_Turn = turn.Turn | _Here
 
 
 def _turn(ctx: Context, task: Task, keep: Callable[[], object]) -> AbstractContextManager[_Turn]:
@@ -216,9 +211,7 @@ def _try(
         return requeue.because_of_trust(ctx, session, task)
     target = _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
-    shared = ctx.store.shared
-    elsewhere = [] if shared is None else snapshots.waiting(ctx, remote.of(ctx, task), session, task)
-    tasks = pending_merges.waiting(ctx, session, task, elsewhere)
+    tasks = pending_merges.waiting(ctx, session, task)
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip, keep)
         if batch.conflicts:

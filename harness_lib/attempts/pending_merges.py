@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import commit, outcome, target_branch
+from harness_lib.attempts import commit, outcome, snapshots, target_branch
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -195,28 +195,27 @@ class Batch(NamedTuple):
         return [member.task for member in self.members[: len(self.members) // 2]]
 
 
-def waiting(ctx: Context, session: Session, task: Task, elsewhere: Sequence[Task] = ()) -> list[Task]:
-    """Return `task` and the others of this session that wait for the same branch, the longest wait first.
+def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
+    """Return `task` and the others that wait for the same branch, the longest wait first.
 
-    Without those whose commands are not trusted here (any more).
-
-    `elsewhere`: those of other machines, which may be merged with them.
+    Without those that only their own machine can check: by a held-out file, or by commands that are not
+    trusted here (any more).
     """
-    others = [
-        other
-        for other in ctx.store.ask().in_progress()
-        if other.id != task.id
-        and is_to_be_merged(other)
-        and recovery.works_for(other.claimed_by, session.worker)
-        and other.target == task.target
-        and trust.knows(ctx, other)
-    ]
-    return [task, *sorted((*others, *elsewhere), key=lambda other: outcome.intent_of(other).at)][:MOST]
-
-
-def is_to_be_merged(task: Task) -> bool:
-    """Return whether the checked work of `task` waits for its merge."""
-    return task.intent is not None and task.intent.action == "merge"
+    others = trust.known(
+        ctx,
+        (
+            other
+            for other in ctx.store.ask().in_progress()
+            if other.id != task.id
+            and other.intent is not None
+            and other.intent.action == "merge"
+            and other.target == task.target
+        ),
+    )
+    mine = [other for other in others if recovery.works_for(other.claimed_by, session.worker)]
+    theirs = [other for other in others if other not in mine and other.validation.hidden is None]
+    theirs = snapshots.bring_checked(ctx, task, theirs)
+    return [task, *sorted((*mine, *theirs), key=lambda other: outcome.intent_of(other).at)][:MOST]
 
 
 def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], object]) -> Batch:

@@ -13,15 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, outcome, pending_merges, remote, rescue_refs
+from harness_lib.attempts import check, outcome, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
-from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RemoteAwayError
-from harness_lib.rules import recovery, stats
+from harness_lib.rules import stats
 from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, trees
-from harness_lib.task import Handback, Session, Task
+from harness_lib.task import Handback, Task
 
 MEGABYTE = 1_000_000
 DAYS = 30.0
@@ -110,32 +109,17 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
     return max(found, key=lambda each: each[:2])[2] if found else None
 
 
-def waiting(ctx: Context, there: There, session: Session, task: Task) -> list[Task]:
-    """Return the tasks of other machines that wait for the same branch as `task`, with their work fetched.
-
-    Without those that only their own machine can check: by a held-out file, or by commands that are not
-    trusted here.
-    """
-    git, questions = there.git, ctx.store.ask()
-    tasks = [
-        each
-        for each in questions.in_progress()
-        if pending_merges.is_to_be_merged(each)
-        and not recovery.works_for(each.claimed_by, session.worker)
-        and each.target == task.target
-        and each.validation.hidden is None
-    ]
-    tasks = trust.known(ctx, tasks) if trust.is_trusted(ctx, questions) else []
-    # A database then uses its connection for what follows.
-    del questions
-    if not tasks:
+def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
+    """Return those of `others`, for the same branch as `task`, whose checked work can be fetched here."""
+    if not others or ctx.store.shared is None:
         return []
-    names = [("ready", check.safe_name(each.id)) for each in tasks if not git.exists(_checked(each))]
+    there = remote.of(ctx, task)
+    names = [("ready", check.safe_name(each.id)) for each in others if not there.git.exists(_checked(each))]
     specs = [f"+{there.ref(*name)}/*:{there.copy(*name)}/*" for name in names]
     if specs:
         # What cannot be fetched now waits for its own machine.
         remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs)
-    return [each for each in tasks if git.exists(_checked(each))]
+    return [each for each in others if there.git.exists(_checked(each))]
 
 
 def _checked(task: Task) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness_lib.core.context import Context
 from harness_lib.rules import run_records, stats
-from harness_lib.rules.events import Claimed, Event, Notice, Ready, Said, Started
+from harness_lib.rules.events import Event, Notice, Ready, Said, Started
 from harness_lib.rules.run_records import Closed, Opened, Ran
 from harness_lib.rules.stats import Old
 from harness_lib.system import os_errors
@@ -68,14 +68,13 @@ class Recorder:
         if isinstance(news, Said) and worker is not None:
             self._said[worker] = event
         elif worker is not None:
-            self._keep_said(worker, event.at)
-        for each in [each for each, at in self._kept_at.items() if event.at - at >= SAID_SECONDS]:
-            self._keep_said(each, event.at)
-        if worker is not None and worker not in self._kept_at:
-            self._keep_said(worker, event.at)
-        if isinstance(news, Claimed):
-            # The first words of each attempt are kept at once.
-            self._kept_at.pop(event.worker or 0, None)
+            self._keep_said(worker)
+            # Its next words are kept at once.
+            self._kept_at.pop(worker, None)
+        for each in list(self._said):
+            if event.at - self._kept_at.get(each, -SAID_SECONDS) >= SAID_SECONDS:
+                self._kept_at[each] = event.at
+                self._keep_said(each)
         if isinstance(news, Said) or (isinstance(news, Notice) and news.kind == "tick"):
             return
         if self._early is None:
@@ -83,10 +82,9 @@ class Recorder:
         else:
             self._early.append(event)
 
-    def _keep_said(self, worker: int, at: float) -> None:
+    def _keep_said(self, worker: int) -> None:
         """Record what the agent of `worker` said last."""
         if (last := self._said.pop(worker, None)) is not None:
-            self._kept_at[worker] = at
             self._write(last)
 
     def end(self, closed: Closed) -> None:

@@ -190,7 +190,7 @@ _Turn = turn.Turn | _Here
 def _turn(ctx: Context, task: Task, keep: Callable[[], object]) -> AbstractContextManager[_Turn]:
     if ctx.store.shared is None:
         return nullcontext(_Here(ctx))
-    return turn.taken(ctx, remote.of(ctx, task), keep, turn.PATIENCE_SECONDS)
+    return turn.taken(ctx, remote.of(ctx, task), keep)
 
 
 def _try(

@@ -20,15 +20,13 @@ from harness_lib import typed
 from harness_lib.attempts import check, remote, target_branch
 from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, EnvSetupError, HarnessError, HeldError
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError
 from harness_lib.state.api import Shared
 from harness_lib.system.processes import owner
 
 SECONDS = check.KEPT_SECONDS
 POLL_SECONDS = 0.3
-# How often a remote that does not answer is tried, and for how long a run does so.
 AGAIN_SECONDS = 2.0
-PATIENCE_SECONDS = 30 * 60.0
 # How often a holder that was replaced meanwhile queues again.
 TRIES = 50
 
@@ -36,16 +34,8 @@ TRIES = 50
 class Turn:
     """The turn of this process to merge; `keep_claim` is called while it waits for it, and may raise."""
 
-    def __init__(
-        self,
-        ctx: Context,
-        there: There,
-        shared: Shared,
-        keep_claim: Callable[[], object],
-        patience: float = 0.0,
-    ) -> None:
-        self.there, self._patience = there, patience
-        self._ctx, self._shared, self._keep_claim = ctx, shared, keep_claim
+    def __init__(self, ctx: Context, there: There, shared: Shared, keep_claim: Callable[[], object]) -> None:
+        self.there, self._ctx, self._shared, self._keep_claim = there, ctx, shared, keep_claim
         self._holder = _name(ctx)
         self._seconds = min(SECONDS, ctx.lease_seconds)
         self._mine = self._at = ""
@@ -53,33 +43,14 @@ class Turn:
     def begin(self) -> str:
         """Take the turn, or keep it, and return the branch's commit. Raises HeldError, AwayError."""
         for _ in range(TRIES):
-            tip = self._reach()
-            if tip:
+            fence = self._wait()
+            tip = remote.require(self._ctx, self.there)
+            # Another turn may have come between.
+            if self._is_marked(fence):
                 self._at = self.there.git.ref(self.there.tracking) or ""
                 remote.follow(self._ctx, self.there, tip)
                 return tip
         raise HeldError(f"The turn of {self.there.shown} was lost {TRIES} times.", "Try: harness recover")
-
-    def _reach(self) -> str:
-        """Return the commit of the branch, once the remote has our mark; "" if another turn came between.
-
-        Until then others have the turn, who may reach it. Raises HeldError or AwayError after our patience.
-        """
-        end, is_told = self._ctx.clock.monotonic() + self._patience, False
-        while True:
-            fence = self._wait(end)
-            try:
-                tip = remote.require(self._ctx, self.there)
-                return tip if self._is_marked(fence) else ""
-            except HeldError as error:
-                self.leave()
-                if self._ctx.clock.monotonic() >= end:
-                    raise
-                if not is_told:
-                    self._ctx.say(f"{error.message} It is tried again.")
-                is_told = True
-                self._keep_claim()
-                self._ctx.clock.sleep(AGAIN_SECONDS)
 
     def keep(self) -> None:
         """Keep the turn while checks run; if it is lost, the remote will refuse the push."""
@@ -142,15 +113,10 @@ class Turn:
     def _copy(self) -> str:
         return self.there.copy("turn", target_branch.short(self.there.branch))
 
-    def _wait(self, end: float) -> int:
-        """Return the fence of our turn. Raises AwayError: the database is away, also after `end`."""
+    def _wait(self) -> int:
+        """Return the fence of our turn. Raises AwayError: the database is away."""
         while True:
-            try:
-                fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
-            except AwayError:
-                if self._ctx.clock.monotonic() >= end:
-                    raise
-                fence = None
+            fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
             if fence is not None:
                 return fence
             self._keep_claim()
@@ -201,16 +167,11 @@ class Turn:
 
 
 @contextmanager
-def taken(
-    ctx: Context, there: There, keep_claim: Callable[[], object], patience: float = 0.0
-) -> Iterator[Turn]:
-    """Yield a turn that begins with its `begin`, and leave it after the block.
-
-    `patience`: seconds to wait for a remote or a database that does not answer.
-    """
+def taken(ctx: Context, there: There, keep_claim: Callable[[], object]) -> Iterator[Turn]:
+    """Yield a turn that begins with its `begin`, and leave it after the block."""
     shared = ctx.store.shared
     assert shared is not None, "BUG: a list of one machine has no turns."
-    turn = Turn(ctx, there, shared, keep_claim, patience)
+    turn = Turn(ctx, there, shared, keep_claim)
     check.kept_along.append(turn.keep)
     try:
         yield turn

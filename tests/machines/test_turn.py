@@ -12,6 +12,7 @@ from harness_lib.attempts import check, merge_queue, pending_merges, remote, tar
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.rules import transitions
+from harness_lib.runs import waiting
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests.machines.world import MAIN, World, at, taken
@@ -182,10 +183,7 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> 
     here.touch()
     world.hook("pre-receive", FULL.format(here=here, words=words))
     run = one.start()
-    until(
-        "a try",
-        lambda: "It is tried again." in one.printed or run.poll() is not None,
-    )
+    until("a try", lambda: waiting.SAID in one.printed or run.poll() is not None)
     here.unlink()
 
     assert run.wait() == 0, one.printed

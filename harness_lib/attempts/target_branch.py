@@ -199,30 +199,24 @@ def _catch_up(checkout: Context, stood: str) -> None:
     fast_forward.catch_up(git, stood, head)
 
 
-def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None:
-    """Merge what waits into `target` if nothing is in the way; return what is, None if nothing.
+def deliver(ctx: Context, target: str, checked: str | None = None) -> None:
+    """Merge what waits into `target` if nothing is in the way.
 
     `checked`: a merge of both, on which every check has passed, in case they have diverged.
     """
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
     if waits is None or target_tip is None:
-        return None
-    if git.is_ancestor(waits, target_tip):
-        _forget(git, ours, waits)
-        return None
-    joined = checked is not None and all(git.is_ancestor(each, checked) for each in (target_tip, waits))
-    if not joined and not git.is_ancestor(target_tip, waits):
-        return f"{short(target)} has commits of its own"
-    try:
-        if joined and checked is not None:
+        return
+    with suppress(MovedError):
+        if checked is not None and all(git.is_ancestor(each, checked) for each in (target_tip, waits)):
             _set(git, Move(ours, checked, waits), checked, None)
             waits = checked
-        carry_out(ctx, target, Move(target, target_tip, target_tip), waits)
-    except MovedError:
-        return f"there are changes in the checkout of {short(target)}"
-    _forget(git, ours, waits)
-    return None
+        if not git.is_ancestor(waits, target_tip):
+            if not git.is_ancestor(target_tip, waits):
+                return
+            carry_out(ctx, target, Move(target, target_tip, target_tip), waits)
+        _forget(git, ours, waits)
 
 
 def _forget(git: Git, ours: str, waits: str) -> None:

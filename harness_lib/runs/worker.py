@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from harness_lib import typed
 from harness_lib.attempts import (
@@ -88,6 +89,19 @@ class Worker:
         self._reclaims = reconcile.Reclaims(ctx)
         self._mishaps = 0
         self._told = 0
+
+    def hear(self, told: Mapping[str, Any]) -> None:
+        """Take what the run says: `go` lets the worker take a task, after `drain` it takes none any more.
+
+        `limits` are those of its tasks; while it is `limited`, it starts no further agent.
+        """
+        if "limits" in told:
+            self.limits = run_state.read_budget(told["limits"])
+        self.limited = told.get("limited", self.limited)
+        if "drain" in told:
+            self.draining.set()
+        if told.keys() & {"go", "drain"}:
+            self.allowed.release()
 
     def tell(self, news: News) -> None:
         """Send an event to the run; the reason for idling is sent once."""

@@ -1,9 +1,7 @@
 """Start a worker in a process of its own, with two pipes to the run.
 
 It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
-its configuration first; then `go` lets it take a task, `limits` gives it others, `limited` means to start no
-further agent until `unlimited`, `drain` to take no further task, and the end of the input that the run is
-dead.
+its configuration first, then what `Worker.hear` takes; the end of the input means that the run is dead.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from pathlib import Path
 
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.rules import events, run_state
+from harness_lib.rules import events
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import worker_port
 from harness_lib.runs.merger import Merger
@@ -67,17 +65,7 @@ def main() -> None:
 
 def _listen(worker: Worker) -> None:
     for line in sys.stdin:
-        if line.startswith(worker_port.LIMITS):
-            worker.limits = run_state.read_budget(json.loads(line.removeprefix(worker_port.LIMITS)))
-            continue
-        word = line.strip()
-        if word in (worker_port.LIMITED, worker_port.UNLIMITED):
-            worker.limited = word == worker_port.LIMITED
-            continue
-        if word == "drain":
-            worker.draining.set()
-        worker.allowed.release()
+        worker.hear(json.loads(line))
     # The run is dead, or has ended us.
-    worker.draining.set()
-    worker.allowed.release()
+    worker.hear({"drain": True})
     signals.end_ourselves()

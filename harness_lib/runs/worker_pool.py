@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import selectors
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness_lib.attempts import merge_queue, reconcile, requeue, snapshots
@@ -16,7 +16,6 @@ from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
 from harness_lib.rules.events import Event, Gone, News, Notice, Queued, Unstarted
 from harness_lib.rules.run_state import Budget
-from harness_lib.runs import worker_port
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones
@@ -96,7 +95,7 @@ class WorkerPool:
         self._handles[config.number] = handle
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, handle)
-        self._say(handle, worker_port.write(config))
+        self._say(handle, asdict(config))
 
     def listen(self, seconds: float) -> Iterator[Event]:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
@@ -138,22 +137,22 @@ class WorkerPool:
     def admit(self, number: int) -> None:
         """Let worker `number` take a task."""
         if number in self._handles:
-            self._say(self._handles[number], "go")
+            self._say(self._handles[number], {"go": True})
 
     def limit(self, limits: Budget) -> None:
         """Give every worker new limits of a task."""
         for handle in self._handles.values():
-            self._say(handle, worker_port.limits(limits))
+            self._say(handle, {"limits": run_state.write_budget(limits)})
 
     def hold_back(self, *, limited: bool) -> None:
         """Tell every worker whether a limit of the run is reached: then no further agent is started."""
         for handle in self._handles.values():
-            self._say(handle, worker_port.LIMITED if limited else worker_port.UNLIMITED)
+            self._say(handle, {"limited": limited})
 
     def drain(self, *numbers: int) -> None:
         """Let these workers finish what they have and take nothing more."""
         for number in numbers:
-            self._say(self._handles[number], "drain")
+            self._say(self._handles[number], {"drain": True})
 
     def stop(self) -> None:
         """Let every worker stop now, and keep its work."""
@@ -170,10 +169,10 @@ class WorkerPool:
             handle.process.kill()
             yield self._reap(handle)
 
-    def _say(self, handle: WorkerHandle, line: str) -> None:
+    def _say(self, handle: WorkerHandle, told: Mapping[str, object]) -> None:
         assert handle.process.stdin is not None
         try:
-            handle.process.stdin.write(line.encode() + b"\n")
+            handle.process.stdin.write(json.dumps(told).encode() + b"\n")
             handle.process.stdin.flush()
         except BrokenPipeError:
             # It has ended; `listen` will say so.

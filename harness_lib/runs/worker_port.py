@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from harness_lib.agents import command, registry
@@ -20,19 +20,14 @@ from harness_lib.errors import (
     RefusedError,
     UntrustedError,
 )
-from harness_lib.rules import attempts, run_state
+from harness_lib.rules import attempts
 from harness_lib.rules.events import News
-from harness_lib.rules.run_state import Budget
 from harness_lib.runs.agent_process import Rules
 from harness_lib.task import HaltKind
 
 FIRST_PORT = 20000
 PORTS = 100
-# Prefix of a line that gives a worker new limits.
-LIMITS = "limits "
 LOCAL = Merging()
-# Lines that say whether a limit of the run is reached.
-LIMITED, UNLIMITED = "limited", "unlimited"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,18 +142,8 @@ class WorkerConfig(AgentOptions):
         }
 
 
-def limits(allowed: Budget) -> str:
-    """Return new limits of a task as a line without its line break."""
-    return LIMITS + json.dumps(run_state.write_budget(allowed))
-
-
-def write(config: WorkerConfig) -> str:
-    """Return `config` as a line without its line break."""
-    return json.dumps(asdict(config))
-
-
 def read(line: str) -> WorkerConfig:
-    """Return the configuration that `write` made `line` of."""
+    """Return the configuration that `line` has as JSON."""
     config = WorkerConfig(**json.loads(line, object_hook=_tuples))
     return replace(config, merging=Merging(*config.merging))
 

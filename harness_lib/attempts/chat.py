@@ -33,7 +33,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.rules import arrows, transitions
+from harness_lib.rules import transitions
 from harness_lib.system.git import locks, merge, restore, trees
 from harness_lib.system.git.calls import GitError
 from harness_lib.task import Session, Task
@@ -131,19 +131,11 @@ def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         for sentence in publish.look(ctx):
             ctx.say(sentence)
         return publish.propose(ctx, session, task, ())
-    # Killed in between, the task is completed by whoever looks what waits next.
     ended = publish.propose(ctx, session, task, ())
-    commit = outcome.intent_of(task).commit or ""
-    with ctx.store.transaction("tasks") as tx:
-        current = tx.task(task.id)
-        if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
-            return ended
-        done = transitions.attest(current, now=tx.now, commit=commit)
-        tx.replace(done)
-        where = target_branch.short(ctx.merging.onto)
-        words = f"(commit {commit[: outcome.SHORT]}, on {where})"
-        tx.log("Completed", words, session=session.number, task=task.id)
-    return ended._replace(task=done)
+    # This completes what is on the branch that runs collect on, as the next look does after a kill.
+    looked = [*publish.look(ctx)]
+    now = ctx.store.ask_now().task(task.id) if looked else None
+    return ended._replace(task=now or ended.task)
 
 
 def _on_top(ctx: Context, there: There, task: Task, oid: str, tip: str) -> merge.Picked:

@@ -62,7 +62,7 @@ def test_no_letter_goes_where_a_link_of_a_commit_leads(shared: Project, worker: 
 
 
 def test_notes_and_checkpoints_arrive_in_their_order(shared: Project, worker: Agent) -> None:
-    (worker.cwd / "half").write_text("half\n", encoding="utf-8")
+    (worker.cwd / "half").write_text("half\n")
     with forbidden(shared):
         said = worker.ok("note", "task-001", "a trap", **SUPERVISED)
         worker.ok("checkpoint", "task-001", "1/2", "half", **SUPERVISED)
@@ -87,7 +87,7 @@ def test_a_list_that_the_user_has_half_saved_is_waited_for(shared: Project, work
     with forbidden(shared):
         worker.ok("note", "task-001", "a trap", **SUPERVISED)
     whole = shared.file.read_bytes()
-    shared.file.write_text('{"version": 2, "tasks": 7}', encoding="utf-8")
+    shared.file.write_text('{"version": 2, "tasks": 7}')
 
     assert opened(worker) == []
 
@@ -132,7 +132,7 @@ def test_what_is_no_letter_is_told_and_changes_nothing(shared: Project, worker: 
     place.mkdir(parents=True)
     before = shared.file.read_bytes()
     for number, letter in enumerate(NO_LETTERS, 1):
-        (place / f"{number}.json").write_text(letter, encoding="utf-8")
+        (place / f"{number}.json").write_text(letter)
 
     problems = opened(worker)
 
@@ -147,7 +147,7 @@ def test_a_link_is_not_followed(shared: Project, worker: Agent, tmp_path: Path) 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     letter = {"verb": "note", "task": "task-001", "words": ["x"]}
-    (elsewhere / "package.json").write_text(json.dumps(letter), encoding="utf-8")
+    (elsewhere / "package.json").write_text(json.dumps(letter))
     (worker.cwd / ".harness").mkdir()
     (worker.cwd / ".harness" / proposals.NAME).symlink_to(elsewhere)
 

@@ -40,7 +40,7 @@ def test_work_in_another_work_tree_is_rescued_and_put_back_into_the_next_attempt
     reply = other.ok("claim")
     assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
     assert "stands in this work tree" in reply["message"]
-    assert (place / "private.txt").read_text(encoding="utf-8") == "mine\n"
+    assert (place / "private.txt").read_text() == "mine\n"
     assert not (project.top / "private.txt").exists()
     project.put("done")
     other.ok("finish")

@@ -53,7 +53,7 @@ def test_one_check_runs_once_on_one_content(
     runs.unlink()
 
     assert len(found(ctx)) == 3
-    assert runs.read_text(encoding="utf-8") == "x\n"
+    assert runs.read_text() == "x\n"
 
     # Another task with this check, and another commit with the same content.
     done(project, agent, f"echo x >> {runs}")

@@ -92,7 +92,7 @@ def test_earlier_work_may_be_brought_in_and_not_taken_away(project: Project, age
 
 
 def test_the_page_names_what_an_agent_of_a_run_may_type() -> None:
-    page = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/unattended.md").read_text()
     sentence = page.split("It may type ")[1].split(" and the verbs that only read")[0]
     named = {word.split()[0] for word in re.findall(r"`(.*?)`", sentence)}
 

@@ -250,7 +250,7 @@ def test_what_a_legacy_worker_has_completed_on_its_own_branch_is_checked_there(m
     legacy, ours = own_work_tree(project, "old"), own_work_tree(project, "new")
     base = project.head
     project.edit_task(status="in_progress", claimed_by="old", started_at_commit=base)
-    (legacy.cwd / "one").write_text("done\n", encoding="utf-8")
+    (legacy.cwd / "one").write_text("done\n")
     sh(legacy.cwd, "add", "one")
     sh(legacy.cwd, "commit", "-q", "-m", "[task-001] one")
     commit = sh(legacy.cwd, "rev-parse", "HEAD")

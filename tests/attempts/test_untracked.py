@@ -212,7 +212,7 @@ def test_a_linked_work_tree_inside_the_project_is_nobodys_work(
     assert "worktrees" not in brief
     assert not [line for line in said["warnings"] if "repository of its own" in line]
     assert "worktrees" not in project.git("ls-tree", "-r", "--name-only", "HEAD")
-    assert (linked / "precious").read_text("utf-8") == "x\n"
+    assert (linked / "precious").read_text() == "x\n"
     assert not project.git("-C", str(linked), "status", "--short", "--untracked-files=no")
     rescued = project.git("for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
     assert not any("worktrees" in project.git("ls-tree", "-r", "--name-only", ref) for ref in rescued)

@@ -92,7 +92,7 @@ def test_checks_on_a_clean_checkout_need_no_home(
 
     assert agent.ok("validate", "--all", "--committed", HARNESS_HOME=str(home))["stop"]["reason"] == "done"
 
-    (place,) = map(Path, seen.read_text("utf-8").splitlines())
+    (place,) = map(Path, seen.read_text().splitlines())
     assert not place.is_relative_to(project.top)
     assert not place.parent.exists(), "it is left in the directory for temporary files"
     assert len(project.git("worktree", "list").splitlines()) == 1

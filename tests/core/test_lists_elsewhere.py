@@ -66,7 +66,7 @@ def test_a_repository_inside_another_has_a_list_of_its_own(project: Project) -> 
 
 
 def test_a_list_above_that_is_in_no_repository_is_no_hindrance(tmp_path: Path) -> None:
-    (tmp_path / "harness-tasks.json").write_text('{"tasks": []}', encoding="utf-8")
+    (tmp_path / "harness-tasks.json").write_text('{"tasks": []}')
     inner = Project(tmp_path / "inner")
     sh(tmp_path, "init", "-q", str(inner.top))
 

@@ -44,7 +44,7 @@ def test_plugins_are_seen_by_git_and_nothing_of_ours(tmp_path: Path) -> None:
     for name in PLUGINS:
         path = workshop.top / ".harness" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("mine\n", encoding="utf-8")
+        path.write_text("mine\n")
     seen = workshop.git.run("status", "--porcelain", "--untracked-files=all").stdout.decode()
     assert {line[3:] for line in seen.splitlines() if ".harness" in line} == {
         f".harness/{name}" for name in PLUGINS
@@ -58,7 +58,7 @@ def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
     named = {f"{kind}/" for kind in session_notes.KINDS} | {f"{find_root.GENERATIONS}/"}
     for path in source.rglob("*.py"):
         if not {"hs", "loop"} & {*path.relative_to(source).parts}:
-            named |= set(re.findall(r'private / "([\w.-]+)"', path.read_text(encoding="utf-8")))
+            named |= set(re.findall(r'private / "([\w.-]+)"', path.read_text()))
     assert {"logs", "state.lock", "summary.json"} < named
     patterns = [
         re.compile(re.escape(name).replace(r"\*", ".*").removesuffix("/") + "/?")

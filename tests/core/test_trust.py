@@ -159,7 +159,7 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
     parts = {"commands": digest(f"[{commands}, null]"), "init_script": script}
     both = {"fingerprint": digest(f'[{commands}, "{script}"]'), **parts}
     none = {"fingerprint": digest("[[], null]"), "commands": digest("[[], null]"), "init_script": None}
-    text = (tmp_path / "harness" / "trust.json").read_text("utf-8")
+    text = (tmp_path / "harness" / "trust.json").read_text()
     assert json.loads(text) == {"/a": none, "/b": both}
     assert text == json.dumps({"/a": none, "/b": both}, indent=2, sort_keys=True) + "\n"
 
@@ -181,7 +181,7 @@ def test_a_git_directory_that_is_none_has_no_note(tmp_path: Path) -> None:
 def test_a_damaged_note_trusts_nothing_and_can_be_made_again(tmp_path: Path, text: str) -> None:
     file = tmp_path / "harness" / "trust.json"
     file.parent.mkdir()
-    file.write_text(text.replace("ROOT", str(tmp_path)), encoding="utf-8")
+    file.write_text(text.replace("ROOT", str(tmp_path)))
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
     trust.note_at(tmp_path, tmp_path, run_by(STATE))
@@ -225,6 +225,6 @@ def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> 
     file.parent.mkdir()
     for script, names in ((b"a", set[str]()), (None, {"init_script"})):
         note = {"fingerprint": run_by(STATE, script).fingerprint}
-        file.write_text(json.dumps({str(tmp_path): note}), encoding="utf-8")
+        file.write_text(json.dumps({str(tmp_path): note}))
 
         assert trust.changed_since(tmp_path, tmp_path, run_by(STATE, b"b")) == names

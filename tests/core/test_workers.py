@@ -25,7 +25,7 @@ def shared(make_project: Make) -> Project:
 
 
 def put(agent: Agent, name: str, text: str = "x\n") -> Path:
-    (agent.cwd / name).write_text(text, encoding="utf-8")
+    (agent.cwd / name).write_text(text)
     return agent.cwd / name
 
 
@@ -171,7 +171,7 @@ def test_a_late_worker_changes_nothing(shared: Project) -> None:
         assert late.fails(6, *verb)["error"]["kind"] == "LEASE_LOST"
 
     assert shared.file.read_bytes() == before
-    assert (late.cwd / "work.txt").read_text(encoding="utf-8") == "precious\n"
+    assert (late.cwd / "work.txt").read_text() == "precious\n"
     put(taker, "done")
     taker.ok("finish")
     late.fails(6, "finish", "task-001")
@@ -188,7 +188,7 @@ def test_of_a_worker_that_lives_the_files_are_left_and_its_work_is_kept(shared: 
 
     assert "leave the work tree to its worker" in line
     assert (late.cwd / "work.txt").exists()
-    assert (late.cwd / "tracked.txt").read_text(encoding="utf-8") == "precious too\n"
+    assert (late.cwd / "tracked.txt").read_text() == "precious too\n"
     assert shared.git("show", "refs/harness/rescue/task-001/1:work.txt") == "precious"
     assert shared.task()["attempts"] == 1
 
@@ -274,7 +274,7 @@ def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: 
     root = tmp_path / "list of tasks"
     root.mkdir()
     task = '{"id": "a", "status": "pending", "validation": {"command": "test -f done"}}'
-    (root / "harness-tasks.json").write_text(f'{{"tasks": [{task}]}}', encoding="utf-8")
+    (root / "harness-tasks.json").write_text(f'{{"tasks": [{task}]}}')
     agent = project.agent(HARNESS_STATE_ROOT=str(root))
     agent.ok("trust", "--yes", HARNESS_TRUST="1")
 

@@ -218,7 +218,7 @@ def prepared(home: Path) -> Path:
     env.mkdir(parents=True)
     data.chmod(0o700)
     (env / private_env.PACKAGES).symlink_to(site_packages())
-    (env / private_env.READY).write_text(private_env.recipe(), encoding="utf-8")
+    (env / private_env.READY).write_text(private_env.recipe())
     return env
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.hookio.conftest import HOOKS
 
-CONFIG: dict[str, Any] = json.loads((HOOKS / "hooks.json").read_text(encoding="utf-8"))
+CONFIG: dict[str, Any] = json.loads((HOOKS / "hooks.json").read_text())
 
 
 def commands() -> dict[str, str]:

@@ -124,7 +124,7 @@ def make(root: Root, *tasks: Task, mode: str = "exclusive", **fields: Any) -> No
 
 def by_hand(root: Root, *tasks: dict[str, object], **fields: object) -> None:
     """Make a list as the legacy protocol does."""
-    root.state.write_text(json.dumps({"tasks": tasks, **fields}), encoding="utf-8")
+    root.state.write_text(json.dumps({"tasks": tasks, **fields}))
     enable_flag(root).touch()
 
 
@@ -137,7 +137,7 @@ def unreadable(root: Root, name: str) -> None:
     place = root.path / ".harness" / name
     kept = json.loads(place.read_bytes())
     kept["stamp"][3] = root.state.stat().st_ctime_ns
-    place.write_text(json.dumps(kept), encoding="utf-8")
+    place.write_text(json.dumps(kept))
 
 
 def enable_flag(root: Root) -> Path:
@@ -147,7 +147,7 @@ def enable_flag(root: Root) -> Path:
 def log(root: Root) -> list[str]:
     if not root.log.exists():
         return []
-    return [line.partition("] ")[2] for line in root.log.read_text(encoding="utf-8").splitlines()]
+    return [line.partition("] ")[2] for line in root.log.read_text().splitlines()]
 
 
 def kept(root: Root, who: str = f"{ME} {BELL}") -> BlockCounter:

@@ -18,7 +18,7 @@ def home_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the root of a legacy list that is switched on; what a visit does to `sys` is undone."""
     root = tmp_path.resolve() / "p"
     root.mkdir()
-    (root / "harness-tasks.json").write_text('{"tasks":[{"id":"t1","status":"pending"}]}', encoding="utf-8")
+    (root / "harness-tasks.json").write_text('{"tasks":[{"id":"t1","status":"pending"}]}')
     (root / ".harness-active").touch()
     monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
     monkeypatch.setattr(sys, "pycache_prefix", sys.pycache_prefix)
@@ -181,7 +181,7 @@ def test_a_bug_is_told_on_one_line_and_kept_in_full(tmp_path: Path) -> None:
 
     (file,) = (tmp_path / ".harness").glob("bug-*.txt")
     assert line == (f"harness: Stop hook disabled by a bug in it: KeyError: 'boom' (details in {file})\n")
-    kept = file.read_text(encoding="utf-8")
+    kept = file.read_text()
     assert kept.startswith("Traceback (most recent call last):\n")
     assert kept.endswith("KeyError: 'boom'\n")
 

@@ -35,7 +35,7 @@ def test_they_are_alike_but_for_the_name_of_their_event() -> None:
     bodies = set()
     for path in DOORBELLS:
         event = EVENTS[path.stem.partition("-")[2]]
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text()
         assert source.count(f'EVENT = "{event}"') == 1
         bodies.add(source.replace(event, "…"))
 
@@ -44,9 +44,9 @@ def test_they_are_alike_but_for_the_name_of_their_event() -> None:
 
 def test_an_old_python_gets_one_clear_line_and_holds_nobody(tmp_path: Path) -> None:
     """No old Python is at hand, so one is told that it is."""
-    source = (HOOKS / "hook.py").read_text(encoding="utf-8")
+    source = (HOOKS / "hook.py").read_text()
     old = source.replace("sys.version_info < (3, 10)", "sys.version_info < (9,)")
-    (tmp_path / "hook.py").write_text(old, encoding="utf-8")
+    (tmp_path / "hook.py").write_text(old)
     shutil.copy(DOORBELLS[0], tmp_path)
 
     done = executed(tmp_path / DOORBELLS[0].name, b"", tmp_path)
@@ -67,7 +67,7 @@ def test_without_the_whole_of_what_they_run_they_hold_nobody(tmp_path: Path, con
 
 def test_they_parse_on_the_oldest_python_one_may_meet() -> None:
     for path in [*DOORBELLS, HOOKS / "hook.py"]:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text()
         ast.parse(source, feature_version=(3, 4))
         assert not any(word in source for word in (":=", "f'", 'f"', "async ", "->"))
 
@@ -227,12 +227,12 @@ def test_the_sign_of_life_does_not_make_the_agent_wait() -> None:
 
 @pytest.mark.parametrize("manifest", [".claude-plugin/plugin.json", ".codex-plugin/plugin.json"])
 def test_the_manifests_carry_the_version_of_the_program(manifest: str) -> None:
-    document = json.loads((CHECKOUT / manifest).read_text(encoding="utf-8"))
+    document = json.loads((CHECKOUT / manifest).read_text())
 
     assert (document["name"], document["version"]) == ("harness", harness_lib.__version__)
 
 
 def test_the_marketplace_offers_this_folder() -> None:
-    document = json.loads((CHECKOUT / ".claude-plugin/marketplace.json").read_text(encoding="utf-8"))
+    document = json.loads((CHECKOUT / ".claude-plugin/marketplace.json").read_text())
 
     assert [(each["name"], each["source"]) for each in document["plugins"]] == [("harness", "./")]

@@ -54,13 +54,13 @@ def _held_often(root: Root) -> None:
 
 def _misspelt(root: Root) -> None:
     make(root, LEFT)
-    root.state.write_text(root.state.read_text("utf-8").replace('"pending"', '"pendign"'), "utf-8")
+    root.state.write_text(root.state.read_text().replace('"pending"', '"pendign"'))
 
 
 def _of_the_wrong_shape(root: Root) -> None:
     """Write a summary of the right stamp and the wrong shape, which is not expected anywhere."""
     make(root, LEFT)
-    root.summary.write_text(json.dumps({**json.loads(root.summary.read_bytes()), "counts": 7}), "utf-8")
+    root.summary.write_text(json.dumps({**json.loads(root.summary.read_bytes()), "counts": 7}))
 
 
 def _list(*tasks: Task, **fields: Any) -> Callable[[Root], object]:
@@ -155,7 +155,7 @@ ONE = Task("task-001", "One")
 
 
 def load(name: str) -> dict[str, Any]:
-    recording = json.loads((RECORDINGS / f"{name}.json").read_text(encoding="utf-8"))
+    recording = json.loads((RECORDINGS / f"{name}.json").read_text())
     assert isinstance(recording, dict)
     return recording
 

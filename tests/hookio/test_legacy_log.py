@@ -13,7 +13,7 @@ AT = "[2026-01-01T00:00:00Z]"
 
 
 def attempted(root: Path, *lines: str) -> int:
-    (root / find_root.LOG_FILE).write_text("".join(f"{AT} {line}\n" for line in lines), encoding="utf-8")
+    (root / find_root.LOG_FILE).write_text("".join(f"{AT} {line}\n" for line in lines))
     return facts.attempted(str(root), 3)
 
 
@@ -52,7 +52,7 @@ def test_bytes_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "other").write_text(f"{AT} [SESSION-3] Completed [a]\n", encoding="utf-8")
+    (tmp_path / "other").write_text(f"{AT} [SESSION-3] Completed [a]\n")
     (tmp_path / find_root.LOG_FILE).symlink_to(tmp_path / "other")
 
     assert facts.attempted(str(tmp_path), 3) == 0

@@ -41,7 +41,7 @@ def look(root: Root) -> tuple[Any, str]:
 
 def touch(root: Root, text: str | None = None) -> None:
     """Write the list as somebody else does: the same, or `text`."""
-    root.state.write_text(text or root.state.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    root.state.write_text(text or root.state.read_text() + "\n")
 
 
 def foreign(root: Root) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_what_was_found_is_told_again_until_the_list_changes(root: Root) -> None
     touch(root)
     look(root)
     note = root.path / ".harness" / "foreign.json"
-    note.write_text(json.dumps({**foreign(root), "summary": {"a": 1}}), encoding="utf-8")
+    note.write_text(json.dumps({**foreign(root), "summary": {"a": 1}}))
 
     assert look(root) == ({"a": 1}, "")
     touch(root)
@@ -126,7 +126,7 @@ def test_where_nothing_can_be_kept_the_answer_is_the_same(root: Root) -> None:
 
 
 def test_a_note_that_cannot_be_written_is_as_good_as_lost(tmp_path: Path) -> None:
-    (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
+    (tmp_path / ".harness").write_text("in the way")
 
     facts._keep_foreign(str(tmp_path), [1, 2, 3, 4], summary.build(State(), SYSTEM.now()))
 

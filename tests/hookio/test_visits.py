@@ -112,7 +112,7 @@ def test_of_a_list_of_the_legacy_protocol_the_log_tells_what_its_session_has_don
     config = {"max_tasks_per_session": 1}
     by_hand(root, {"id": "a", "status": "pending"}, session_count=2, session_config=config)
     assert "Go on with" in visit("Stop").reason
-    root.log.write_text("[2026-01-01T00:00:00Z] [SESSION-2] Completed [b]\n", encoding="utf-8")
+    root.log.write_text("[2026-01-01T00:00:00Z] [SESSION-2] Completed [b]\n")
 
     heard = visit("Stop")
 
@@ -160,8 +160,8 @@ def test_the_marker_stays_where_somebody_has_added_a_task_meanwhile(root: Root) 
 
 def test_what_is_wrong_with_the_list_is_told(root: Root, visit: Visit) -> None:
     make(root, Task("a"))
-    text = root.state.read_text(encoding="utf-8").replace('"pending"', '"pendign"')
-    root.state.write_text(text, encoding="utf-8")
+    text = root.state.read_text().replace('"pending"', '"pendign"')
+    root.state.write_text(text)
 
     assert visit("Stop", session_id=OTHER) == SILENT
     assert "is 'pendign', must be one of" in visit("Stop").reason
@@ -172,7 +172,7 @@ def test_what_is_wrong_with_the_list_is_told(root: Root, visit: Visit) -> None:
 
 
 def test_of_a_list_that_was_never_read_no_session_is_known(root: Root, visit: Visit) -> None:
-    root.state.write_text("{", encoding="utf-8")
+    root.state.write_text("{")
     enable_flag(root).touch()
     visit("Stop")
 

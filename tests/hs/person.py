@@ -21,7 +21,7 @@ from tests import forked
 from tests.loop.environment import environment
 from tests.waiting import PATIENCE
 
-SLOW = Path(__file__).with_name("slow_hs.py").read_text(encoding="utf-8")
+SLOW = Path(__file__).with_name("slow_hs.py").read_text()
 # What only a program that is started has: its locale.
 STARTED = "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'harness_lib.hs', *sys.argv[1:]])"
 SHELL = "import os; os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])"

@@ -46,7 +46,7 @@ def _work_sleeps(
         done.wait(1)
         if _shown.is_set():
             _shown.clear()
-            Path("awake").open(encoding="utf-8").close()
+            Path("awake").open().close()
     return handle
 
 

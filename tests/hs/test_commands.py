@@ -31,13 +31,13 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
     path = home / ".harness" / ".auth.json"
     assert KEY not in someone.raw
     assert path.stat().st_mode & 0o777 == 0o600
-    assert json.loads(path.read_text(encoding="utf-8")) == {"groq": [{"type": "api_key", "key": KEY}]}
+    assert json.loads(path.read_text()) == {"groq": [{"type": "api_key", "key": KEY}]}
     assert hs("auth", "list").out == "groq [0] type=api_key key=sk-0...6789\n"
 
     server = serve(CHAT, say("Hello."))
     (home / ".harness" / "providers").mkdir()
     conf = f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\nauth_env=GROQ_API_KEY\n"
-    (home / ".harness" / "providers" / "groq.conf").write_text(conf, encoding="utf-8")
+    (home / ".harness" / "providers" / "groq.conf").write_text(conf)
     assert hs("hello").out == "Hello.\n"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -61,14 +61,14 @@ def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
     """It is put into a copy of the bundled packs; the page for contributors says where."""
     bundled = shutil.copytree(runtime.BUNDLED, tmp_path / "bundled")
     conf = "protocol=openai\ndescription=Acme\nmodel=big-one\nurl=http://127.0.0.1:9/v1\nauth_env=ACME_KEY\n"
-    (bundled / "plugins/openai/providers/acme.conf").write_text(conf, encoding="utf-8")
+    (bundled / "plugins/openai/providers/acme.conf").write_text(conf)
     env = {"HARNESS_ROOT": str(bundled)}
 
     assert hs("provider", "acme", "--defaults", env=env).out == "model=big-one\n"
     assert hs("provider", "acme", "--ready", env=env).code != 0
     assert hs("provider", "acme", "--ready", env={**env, "ACME_KEY": KEY}).code == 0
     assert "Acme" in hs("help", env=env).out
-    page = (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "CONTRIBUTING.md").read_text()
     assert (
         "A new provider of `hs` is one file: `harness_lib/loop/bundled/plugins/PACK/providers/NAME.conf`"
         in page
@@ -118,14 +118,14 @@ def test_a_misspelt_provider_gets_no_key_and_another_name_is_told_as_unknown(
 
     assert misspelt.code == 2
     assert "There is no provider antropic. Did you mean anthropic?" in misspelt.err
-    assert list(json.loads((home / ".harness" / ".auth.json").read_text(encoding="utf-8"))) == ["search"]
+    assert list(json.loads((home / ".harness" / ".auth.json").read_text())) == ["search"]
 
 
 def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> None:
     path = write(home / ".harness" / ".auth.json", "{half")
 
     assert hs("auth", "rm", "groq", "0").code == 3
-    assert path.read_text(encoding="utf-8") == "{half"
+    assert path.read_text() == "{half"
 
 
 def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(

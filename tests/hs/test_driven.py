@@ -63,7 +63,7 @@ def environment_of(model: Model, place: Path) -> dict[str, str]:
     programs = place / "bin"
     programs.mkdir(exist_ok=True)
     hs = programs / "hs"
-    hs.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m harness_lib.hs "$@"\n', encoding="utf-8")
+    hs.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m harness_lib.hs "$@"\n')
     hs.chmod(hs.stat().st_mode | stat.S_IXUSR)
     return {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",

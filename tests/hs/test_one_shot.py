@@ -213,7 +213,7 @@ def test_a_bug_is_one_line_and_a_file_with_the_traceback(serve: Serve, home: Pat
     expected = "hs: This is a bug in hs: ValueError: a line and another."
     assert (done.returncode, line) == (70, f"{expected} Please report it with {kept}.")
     assert "Traceback" not in done.stderr
-    assert "Traceback" in kept.read_text(encoding="utf-8")
+    assert "Traceback" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
@@ -256,7 +256,7 @@ def test_what_the_locale_cannot_show_ends_no_answer(
     answer = hs("go", env={**CHAT.environment(server), **OLD, "HARNESS_STREAM": streamed}, through=("env",))
 
     assert (answer.code, answer.out) == (0, "Done ?.\n"), answer.err
-    assert (project / "seen").read_text(encoding="utf-8") == f"{FACE}\n"
+    assert (project / "seen").read_text() == f"{FACE}\n"
     assert FACE in server.requests[1]["messages"][-1]["content"]
 
 

@@ -61,7 +61,7 @@ def test_what_a_clone_brings_along_is_neither_listed_nor_gone_on_in(
     assert (begin.out, resumed.out, copied.out) == ("Begun.\n", "Gone on.\n", "Copied.\n"), resumed.err
     assert "Never ask me again" not in json.dumps(server.requests[:2])
     assert "Never ask me again" in json.dumps(server.requests[2])
-    conf = (foreign.parent / copy / "session.conf").read_text(encoding="utf-8")
+    conf = (foreign.parent / copy / "session.conf").read_text()
     assert f"cwd={project}\n" in conf
     assert not (foreign.parent / copy / "native").exists()
 
@@ -102,10 +102,10 @@ def test_an_own_session_stays_one_when_the_project_moves_and_a_changed_directory
 def test_a_token_that_is_copied_or_made_up_makes_no_session_an_own_one(project: Path, foreign: Path) -> None:
     run = begun(project)
     own = session_store.create(run)
-    token = (own.directory / session_store.TOKEN).read_text(encoding="utf-8")
+    token = (own.directory / session_store.TOKEN).read_text()
 
     for forged in (token, "", f"{token} {own.id}\nx", "0" * 32):
-        (foreign / session_store.TOKEN).write_text(forged, encoding="utf-8")
+        (foreign / session_store.TOKEN).write_text(forged)
         assert not session_store.is_own(run, Session(foreign))
     (foreign.parent / "20990101-000000-2").symlink_to(own.directory)
     assert [each.id for each in session_store.every(run)] == [own.id]
@@ -138,7 +138,7 @@ def test_a_key_that_is_kept_in_a_project_is_ignored_by_git(
     source = project / ".harness"
     source.mkdir()
     if rules is not None:
-        (source / ".gitignore").write_text(rules, encoding="utf-8")
+        (source / ".gitignore").write_text(rules)
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     write(
         home / ".harness/hooks.d/auth-set/05-key", '#!/bin/sh\necho \'{"type":"api_key","key":"k"}\'\n', 0o755

@@ -76,7 +76,7 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Pa
     assert "the rule deny Bash(true)" in server.requests[1]["messages"][-1]["content"]
     # A message that was edited there, too.
     path = session_of(home) / "messages" / "0001-user.md"
-    path.write_text(f"\ufeff{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    path.write_text(f"\ufeff{path.read_text()}")
     again, _ = go(say("Again."), words=(session_of(home).name, "and?"))
     assert again.requests[0]["messages"][1]["content"] == "go"
 
@@ -115,7 +115,7 @@ def test_continue_passes_by_a_session_in_which_nothing_was_said(
     # As an editor leaves one that nobody has used.
     unused = before.with_name("20990101-000000-1")
     (unused / "messages").mkdir(parents=True)
-    (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n", encoding="utf-8")
+    (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n")
 
     assert hs("--continue", "and now?", env=env).out == "Two.\n"
     assert len(bodies(before)) == 4

@@ -211,4 +211,4 @@ def session_of(home: Path) -> Path:
 def bodies(session: Path) -> list[tuple[str, str]]:
     """Return name and body of each message."""
     files = sorted((session / "messages").iterdir())
-    return [(path.name, path.read_text(encoding="utf-8").split("---\n", 2)[2]) for path in files]
+    return [(path.name, path.read_text().split("---\n", 2)[2]) for path in files]

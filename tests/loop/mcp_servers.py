@@ -35,7 +35,7 @@ def offered(request: dict[str, Any]) -> list[str]:
 
 def have_ended(project: Path) -> bool:
     """Return whether every server that was started here has ended."""
-    pids = [int(line) for line in (project / "started").read_text(encoding="utf-8").split()]
+    pids = [int(line) for line in (project / "started").read_text().split()]
     deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -31,7 +31,7 @@ class Original:
         (self.directory / "messages").mkdir(parents=True)
         lines = [f"id={self.directory.name}", "model=model-one", "provider=openai"]
         text = "\n".join([*lines, f"created={STAMP}", f"cwd={cwd}", ""])
-        (self.directory / "session.conf").write_text(text, encoding="utf-8")
+        (self.directory / "session.conf").write_text(text)
 
     def turn(self, said: str) -> str:
         """Save what the user says, follow the calls of the model, and return its answer."""
@@ -110,12 +110,12 @@ class Original:
         head = {"role": role, "seq": f"{number:04d}", "timestamp": STAMP, **fields}
         text = "".join(f"{key}: {value}\n" for key, value in head.items())
         path = self.directory / "messages" / f"{number:04d}-{role}.md"
-        path.write_text(f"---\n{text}---\n{body}\n", encoding="utf-8")
+        path.write_text(f"---\n{text}---\n{body}\n")
 
 
 def _read(path: Path) -> tuple[dict[str, str], str]:
     """Return frontmatter and body; what follows the last line break is lost, and one of the body."""
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    lines = path.read_text().split("\n")[:-1]
     end = lines.index("---", 1)
     fields = dict(line.split(": ", 1) for line in lines[1:end] if ": " in line)
     return fields, "\n".join(lines[end + 1 :])

@@ -10,7 +10,7 @@ from typing import Any
 def write(path: Path, text: str, mode: int = 0o644) -> Path:
     """Write a file and the directories above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text)
     path.chmod(mode)
     return path
 

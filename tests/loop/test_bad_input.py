@@ -71,7 +71,7 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
         '```tool_call id=c2 name=bash\n{"command":"echo x >> ran"}\n```\n'
     )
     path = run.session.directory / "messages" / "0002-assistant.md"
-    path.write_text(whole[:cut], encoding="utf-8")
+    path.write_text(whole[:cut])
     run.session.append("user", {}, "go on")
 
     assert turn.follow(run) == Ending("Done.", failed=False)
@@ -83,7 +83,7 @@ def test_whole_calls_run_though_their_host_says_that_it_has_stopped(follow: Foll
     calls = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop="stop")
     _, _, ending = follow(CHAT, calls, say("Done."))
     assert ending == Ending("Done.", failed=False)
-    assert (project / "ran").read_text(encoding="utf-8") == "x\n"
+    assert (project / "ran").read_text() == "x\n"
 
 
 def test_a_result_of_fifty_megabytes_takes_bounded_memory(go: Go, home: Path) -> None:
@@ -195,9 +195,7 @@ def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
     server = serve(ANTHROPIC, use("bash", command="echo hello"), say("Done."))
     source = home / ".harness"
     source.mkdir()
-    (source / ".auth.json").write_text(
-        '{"anthropic": [{"type": "api_key", "key": "kept"}]}', encoding="utf-8"
-    )
+    (source / ".auth.json").write_text('{"anthropic": [{"type": "api_key", "key": "kept"}]}')
     source.chmod(0o500)
     env = environment(ANTHROPIC.environment(server))
     del env["ANTHROPIC_API_KEY"]
@@ -268,11 +266,11 @@ def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, h
         use("bash", command="echo hello"), say("First."), say("Second."), words=("RUN it",), wire=wire
     )
     messages = session_of(home) / "messages"
-    (messages / "0001-user.md").write_text("---\nrole: user\n---\nwithout an end", encoding="utf-8")
+    (messages / "0001-user.md").write_text("---\nrole: user\n---\nwithout an end")
     (messages / "0004-assistant.md").rename(messages / "0009-assistant.md")
-    (messages / "0009-user.md").write_text("of the same number\n", encoding="utf-8")
+    (messages / "0009-user.md").write_text("of the same number\n")
     (messages / "0010-user.md").write_bytes(b"---\nrole: user\n---\n\xff\xfe\x00 binary\n")
-    (messages / "notes.txt").write_text("no message\n", encoding="utf-8")
+    (messages / "notes.txt").write_text("no message\n")
     (messages / "0011-user.md").mkdir()
 
     answer = hs("--continue", "and now?", env=wire.environment(server))
@@ -295,7 +293,7 @@ def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
     for number in range(3, 10_001):
         role = "user" if number % 2 else "assistant"
         text = f"---\nrole: {role}\n---\nmessage {number} {'x' * 100}\n"
-        (messages / f"{number:04d}-{role}.md").write_text(text, encoding="utf-8")
+        (messages / f"{number:04d}-{role}.md").write_text(text)
 
     answer = hs("--continue", "and now?", env=env, through=MEASURED)
 

@@ -146,12 +146,12 @@ def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn
     assert str(server.requests[-1]).count("longlong") < str(server.requests[-2]).count("longlong")
     assert run.session
     (path,) = (run.session.directory / "messages").glob("*-summary.md")
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     assert "role: summary\n" in text
     assert "\nkeep: 00" in text
     assert "\ncost: 0." in text
     # What the model has written for us, nobody is shown as an answer.
-    assert "They echoed" not in (run.session.directory / ".stream").read_text(encoding="utf-8")
+    assert "They echoed" not in (run.session.directory / ".stream").read_text()
 
 
 def test_an_overflow_is_answered_by_one_summary(follow: Follow, wire: Wire) -> None:
@@ -198,7 +198,7 @@ def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
 
     assert summaries(run) == []
     assert len(server.requests) == 6
-    assert log.read_text(encoding="utf-8").count("not summarised") == 1
+    assert log.read_text().count("not summarised") == 1
     # A summary of no use has cost what it has cost.
     answers = [message for message in run.messages() if "tokens_out" in message.fields]
     assert len(answers) == 6 - (summary.status != 200)
@@ -234,7 +234,7 @@ def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
     # Anthropic: 10 plain, 7 cached, 3 written; the others: 6 plain, 4 cached; 5 out.
     expected = {"anthropic": "0.016570", "chat": "0.006540", "responses": "0.006540"}[wire.name]
     answer = session_of(home) / "messages" / "0002-assistant.md"
-    assert f"\ncost: {expected}\n" in answer.read_text(encoding="utf-8")
+    assert f"\ncost: {expected}\n" in answer.read_text()
     assert f"cost={expected.rstrip('0')}\n" in hs("session", "show", session_of(home).name).out
 
 
@@ -262,7 +262,6 @@ def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, ho
     (home / ".harness" / "providers").mkdir()
     (home / ".harness" / "providers" / "there.conf").write_text(
         f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\noutput=66\nprice_in=1\nprice_out=1\n",
-        encoding="utf-8",
     )
 
     hs("go", env={"HARNESS_PROVIDER": "there"})

@@ -45,7 +45,7 @@ def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done, home:
 
     done(use("bash", command="echo hello"), say("Done."), wire=ANTHROPIC)
 
-    rows = (home / ".harness" / "cost.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (home / ".harness" / "cost.tsv").read_text().splitlines()
     assert len(rows) == 2
     for row in rows:
         _, session, model, tokens_in, tokens_out, _ = row.split("\t")
@@ -63,7 +63,7 @@ def test_after_ten_thousand_messages_the_cost_is_still_that_of_the_last_answer(t
 
     run_to_end([EXAMPLES / "hooks.d/receive/20-cost"], env=env, stdin="{}", check=True)
 
-    assert "\t10001\t" in (tmp_path / "cost.tsv").read_text(encoding="utf-8")
+    assert "\t10001\t" in (tmp_path / "cost.tsv").read_text()
 
 
 def test_a_project_has_a_tool_that_fetches_pages(done: Done, hs: Hs, project: Path, web: str) -> None:

@@ -75,7 +75,7 @@ def test_what_is_behind_a_link_is_trusted_as_it_is_and_asked_about_when_it_chang
     trace = project.parent / "spied"
     ran = trace.exists()
     trace.unlink(missing_ok=True)
-    real.write_text(real.read_text(encoding="utf-8") + "# other\n", encoding="utf-8")
+    real.write_text(real.read_text() + "# other\n")
     hs("go", env=env)
 
     assert "hooks.d/start/05-spy" in shown.out
@@ -165,7 +165,7 @@ def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
     before = hs("go", env=env)
     trusted = hs("trust")
     after = hs("go", env=env)
-    tool.write_text(tool.read_text(encoding="utf-8") + "# other\n", encoding="utf-8")
+    tool.write_text(tool.read_text() + "# other\n")
     changed = hs("go", env=env)
 
     assert "tools/greet" in trusted.out
@@ -183,7 +183,7 @@ def test_a_session_that_it_changes_writes_nowhere_else(
     profile = home / "profile"
     outside = home / "outside"
     outside.mkdir()
-    profile.write_text("mine\n", encoding="utf-8")
+    profile.write_text("mine\n")
     (project / ".harness" / "sessions").mkdir(parents=True)
     big = use("bash", command="seq 1 20000")
     server = serve(
@@ -200,7 +200,7 @@ def test_a_session_that_it_changes_writes_nowhere_else(
 
     assert (answer.code, len(server.requests)) == (8, 1), answer.err
     assert f"{name} is a symbolic link" in answer.err
-    assert profile.read_text(encoding="utf-8") == "mine\n"
+    assert profile.read_text() == "mine\n"
     assert list(outside.iterdir()) == []
 
 

@@ -103,12 +103,12 @@ def test_a_turn_that_is_killed_anywhere_goes_on(
 def messages_are_whole(session: Path) -> None:
     """Fail on a message that is half written."""
     for path in (session / "messages").glob("[0-9]*"):
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text()
         assert text.startswith("---\nrole: "), path
         assert text.count("---\n") > 1, path
         assert text.endswith("\n"), path
     for path in (session / "native").glob("[0-9]*.json"):
-        json.loads(path.read_text(encoding="utf-8"))
+        json.loads(path.read_text())
 
 
 # Says who it is where the test reads it, and stays; of what it has started, too.
@@ -187,7 +187,7 @@ def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve, home: Path) ->
     assert hs("RUN it", env=CHAT.environment(server)).code == 0
 
     session = session_of(home)
-    noted = (session / "messages" / "0003-tool_result.md").read_text(encoding="utf-8").splitlines()[-1]
+    noted = (session / "messages" / "0003-tool_result.md").read_text().splitlines()[-1]
     assert len(noted.split()) >= 3, "it was not noted while it ran"
     assert list(session.glob("*.running")) == []
 

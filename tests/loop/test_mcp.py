@@ -42,7 +42,7 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
 def test_an_answer_that_is_none_of_the_protocol_is_told_in_a_line(
     done: Done, home: Path, project: Path
 ) -> None:
-    text = (SERVERS / "old_mcp_server.py").read_text(encoding="utf-8")
+    text = (SERVERS / "old_mcp_server.py").read_text()
     server = write(project / "server.py", text.replace('{"type": "text", "text"', '{"type": "odd", "text"'))
     write_servers(home / ".harness", odd={"command": sys.executable, "args": [str(server)]})
     _, answer = done(use("mcp__odd__spoken"), say("Done."))
@@ -68,7 +68,7 @@ def test_an_answer_that_is_none_of_the_protocol_is_told_in_a_line(
 def test_what_a_server_says_in_its_own_way_is_understood(
     done: Done, home: Path, project: Path, written: str, replaced: str, result: str
 ) -> None:
-    text = (SERVERS / "old_mcp_server.py").read_text(encoding="utf-8")
+    text = (SERVERS / "old_mcp_server.py").read_text()
     assert written in text
     server = write(project / "server.py", text.replace(written, replaced))
     write_servers(home / ".harness", own={"command": sys.executable, "args": [str(server)]})
@@ -182,12 +182,12 @@ def test_what_a_server_has_is_known_without_starting_it_again(
     server = serve(CHAT, say("Done."))
     env = CHAT.environment(server)
     hs("go", env=env)
-    started = (project / "started").read_text(encoding="utf-8")
+    started = (project / "started").read_text()
 
     hs("go", env=env)
     listed = hs("tools", env=env)
 
-    assert (project / "started").read_text(encoding="utf-8") == started
+    assert (project / "started").read_text() == started
     assert offered(server.requests[0]) == offered(server.requests[1])
     assert "mcp__one__z_echo" in listed.out
 
@@ -211,10 +211,10 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     env = CHAT.environment(server)
     hs("go", env=env)
     (path,) = kept.iterdir()
-    value = json.loads(path.read_text(encoding="utf-8"))
+    value = json.loads(path.read_text())
     # As it was told by an older version of the server, long ago.
     value["tools"] = [tool for tool in value["tools"] if tool["name"] != "z_echo"]
-    path.write_text(json.dumps(value), encoding="utf-8")
+    path.write_text(json.dumps(value))
     os.utime(path, (0, 0))
 
     hs("go", env=env)
@@ -265,7 +265,7 @@ def test_a_server_that_chatters_is_understood_and_not_heard(done: Done, home: Pa
     server, answer = done(use("mcp__a__spoken"), say("Done."))
     assert "Traceback" not in answer.err
     assert offered(server.requests[0]) == ["mcp__a__spoken"]
-    assert "Listening now" in (session_of(home) / "mcp.log").read_text(encoding="utf-8")
+    assert "Listening now" in (session_of(home) / "mcp.log").read_text()
 
 
 def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(go: Go, home: Path) -> None:

@@ -82,8 +82,8 @@ def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
     seen = home / "seen"
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "20-see", f'#!/bin/sh\ntee "{seen}"\n')
     go(use("bash", command="echo original > made"), say("Done."))
-    assert (project / "made").read_text(encoding="utf-8") == "changed\n"
-    assert json.loads(seen.read_text(encoding="utf-8"))["input"] == {"command": "echo changed > made"}
+    assert (project / "made").read_text() == "changed\n"
+    assert json.loads(seen.read_text())["input"] == {"command": "echo changed > made"}
 
 
 def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
@@ -111,7 +111,7 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
         use("mcp__ours__z_echo", text="x"),
         say("Done."),
     )
-    assert (project / "asked").read_text(encoding="utf-8").split() == asked
+    assert (project / "asked").read_text().split() == asked
     assert not (project / "ran").exists()
     refused = [str(request["messages"][-1]) for request in server.requests if len(request["messages"]) > 2]
     assert sum("denied: not on my watch" in words for words in refused) == 4

@@ -342,7 +342,7 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
 
     assert {each.name for each in project.iterdir()} == {"one", "two"}
     permissions = {"deny": ["Bash(rm:*)"], "allow": ["Bash(mkdir:*)"]}
-    assert json.loads(path.read_text(encoding="utf-8")) == {"model": "mine", "permissions": permissions}
+    assert json.loads(path.read_text()) == {"model": "mine", "permissions": permissions}
     go(use("bash", command="mkdir three"), say("Done."), words=("--approve", "ask", "go"))
     assert (project / "three").exists()
 

@@ -194,7 +194,7 @@ def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
         discovery.refresh(run)
         first.append(skills.every(run)["deploy"].description)
     once = [head for head in parsed if "deploy" in head]
-    path.write_text("---\nname: deploy\ndescription: Another one\n---\nAsk.\n", encoding="utf-8")
+    path.write_text("---\nname: deploy\ndescription: Another one\n---\nAsk.\n")
 
     assert (first, len(once)) == (["First"] * 5, 1)
     discovery.refresh(run)

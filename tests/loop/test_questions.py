@@ -87,7 +87,7 @@ def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, pro
         someone.types("go\r")
         someone.types("not now", when="may bash run?")
         someone.types("\rand this\r", when="or say why not: not now", shows="waits: and this")
-        (project / "awake").open("w", encoding="utf-8").close()
+        (project / "awake").open("w").close()
         someone.has_on_screen("Done.")
 
     assert "denied: the user said no: not now" in str(server.requests[1])

@@ -55,7 +55,7 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None
     assert "harness_lib.hs" in sent
     assert SECRET not in sent + answer.out + answer.err
     assert holding(home) == []
-    assert SECRET not in log.read_text(encoding="utf-8")
+    assert SECRET not in log.read_text()
 
 
 TOOL = '{"name":"look","description":"Looks","input_schema":{"type":"object"}}'

@@ -24,17 +24,13 @@ def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, home: Path
     _, answer = go(Step(text="Let me look.", uses=(command,)), say("Seen."), words=("RUN it",), wire=wire)
     session = session_of(home)
     assert re.fullmatch(r"\d{8}-\d{6}-\d+", session.name)
-    conf = dict(
-        line.split("=", 1) for line in (session / "session.conf").read_text(encoding="utf-8").splitlines()
-    )
+    conf = dict(line.split("=", 1) for line in (session / "session.conf").read_text().splitlines())
     assert list(conf) == ["id", "model", "provider", "created", "cwd"]
     assert (conf["id"], conf["cwd"]) == (session.name, str(project))
     user, assistant, result, _ = sorted((session / "messages").iterdir())
     moment = r"timestamp: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d\n"
-    assert re.fullmatch(
-        rf"---\nrole: user\nseq: 0001\n{moment}---\nRUN it\n", user.read_text(encoding="utf-8")
-    )
-    text = assistant.read_text(encoding="utf-8")
+    assert re.fullmatch(rf"---\nrole: user\nseq: 0001\n{moment}---\nRUN it\n", user.read_text())
+    text = assistant.read_text()
     assert "stop: tool_calls\ntokens_in: " in text
     assert text.endswith(
         "---\nLet me look.\n\n```tool_call id=call_1 name=bash\n"
@@ -43,7 +39,7 @@ def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, home: Path
     assert re.fullmatch(
         rf"---\nrole: tool_result\nseq: 0003\n{moment}call_id: call_1\ntool: bash\nerror: false\n---\n"
         r"twowords\n",
-        result.read_text(encoding="utf-8"),
+        result.read_text(),
     )
     assert (session.stat().st_mode & 0o777, user.stat().st_mode & 0o777) == (0o700, 0o600)
     assert f"session: ~/.harness/sessions/{session.name}" in answer.err
@@ -94,7 +90,7 @@ def original(home: Path) -> Path:
     for name, text in ORIGINAL.items():
         path = session / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text)
     return session
 
 
@@ -140,13 +136,13 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     fifo = project / "pid"
     os.mkfifo(fifo)
     run = Forked(["go"], cwd=project, env=env, stdin=subprocess.DEVNULL)
-    pid = int(fifo.read_text(encoding="utf-8"))
+    pid = int(fifo.read_text())
 
     run.send_signal(signal.SIGTERM)
 
     assert run.wait() == 130
     assert process.find(pid) is None
-    assert '{"type":"done"}' in (session_of(home) / ".stream").read_text(encoding="utf-8")
+    assert '{"type":"done"}' in (session_of(home) / ".stream").read_text()
 
 
 def test_a_session_in_use_is_refused_by_name(done: Done, home: Path) -> None:
@@ -183,7 +179,7 @@ def test_why_a_subagent_has_failed_is_told(done: Done, home: Path) -> None:
     assert refused.startswith("[the subagent failed with exit code 1: The provider answered 401: not you.")
     assert "There is no provider nobody" in answer.err
     (log,) = (home / ".harness" / "sessions").glob("*/subagents.log")
-    assert "answered 401" in log.read_text(encoding="utf-8")
+    assert "answered 401" in log.read_text()
 
 
 def test_subagents_go_no_deeper_than_they_may(done: Done) -> None:
@@ -199,7 +195,7 @@ def test_a_store_that_cannot_be_used_is_said(go: Go, tmp_path: Path, store: str)
         pytest.skip("root can write everywhere")
     path = tmp_path / "store"
     if store == "a file":
-        path.write_text("", encoding="utf-8")
+        path.write_text("")
     else:
         path.mkdir(mode=0o500)
     server, answer = go(say("never"), env={"HARNESS_SESSIONS": str(path)})

@@ -86,7 +86,7 @@ def test_a_hook_before_the_tools_sees_each_call_before_it_runs(go: Go, home: Pat
     )
     write_program(home / ".harness" / "tools" / "meet", text.replace('["cat", "met"]', '["true"]'))
     go(Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))
-    assert seen.read_text(encoding="utf-8").split() == ["hook", "tool"] * 3
+    assert seen.read_text().split() == ["hook", "tool"] * 3
 
 
 def test_a_denied_call_does_not_run_beside_the_others(go: Go, home: Path, project: Path) -> None:
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, projec
     run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     pids: list[int] = []
     while len(pids) < 2:
-        pids += map(int, (project / "pids").read_text(encoding="utf-8").split())
+        pids += map(int, (project / "pids").read_text().split())
 
     run.send_signal(signal.SIGINT)
 
@@ -170,7 +170,7 @@ def test_four_subagents_work_at_once_and_no_fifth(hs: Hs, home: Path) -> None:
 def test_a_tool_of_a_sources_named_agent_is_no_subagent(go: Go, home: Path, project: Path) -> None:
     meeting(home, project, reads=False, patience=0.5)
     tools = home / ".harness" / "tools"
-    text = (tools / "meet").read_text(encoding="utf-8").replace('"name": "meet"', '"name": "agent"')
+    text = (tools / "meet").read_text().replace('"name": "meet"', '"name": "agent"')
     write_program(tools / "agent", text)
     calls = tuple(Use("agent", {"do": do}) for do in ("read", "write"))
     go(Step(uses=calls), use("read_file", path="nope"), say("Done."))
@@ -186,14 +186,14 @@ def parent_of(home: Path) -> Path:
     (session,) = (
         path
         for path in (home / ".harness" / "sessions").iterdir()
-        if "parent=" not in (path / "session.conf").read_text(encoding="utf-8")
+        if "parent=" not in (path / "session.conf").read_text()
     )
     return session
 
 
 def result_of(home: Path) -> str:
     (result,) = (parent_of(home) / "messages").glob("*-tool_result.md")
-    return result.read_text(encoding="utf-8")
+    return result.read_text()
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_a_subagent_may_spend_what_its_parent_has_left(priced: Go, home: Path) -
     server, answer = priced(use("bash", command="ls"), say("never"), words=("--max-cost", "0.01"))
     assert answer.code == 1
     assert "The limit of 0.01 dollars is reached" in answer.err
-    assert "The limit of 0.003460 dollars" in (parent_of(home) / "subagents.log").read_text(encoding="utf-8")
+    assert "The limit of 0.003460 dollars" in (parent_of(home) / "subagents.log").read_text()
     assert len(server.requests) == 2
 
 

@@ -21,7 +21,7 @@ def variant(home: Path, server: ModelServer, *lines: str, path: str = CHAT.path)
     file = home / ".harness" / "providers" / "there.conf"
     file.parent.mkdir(parents=True, exist_ok=True)
     said = ["protocol=openai", "model=big-one", f"url={server.address}{path}", "auth_env=THERE_KEY", *lines]
-    file.write_text("\n".join(said) + "\n", encoding="utf-8")
+    file.write_text("\n".join(said) + "\n")
     return {"THERE_KEY": "sesame", "HARNESS_PROVIDER": "there"}
 
 

@@ -97,7 +97,7 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
     one, two = world.machine("one", lease=LEASE), world.machine("two")
     tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
     mine = held(world, two)
-    run = one.start("-j", "1", "--max-tasks", "3")
+    one.start("-j", "1", "--max-tasks", "3")
     wait_until_free(one, mine, *tasks[:3])
     pid = merger(one)
     os.kill(pid, signal.SIGSTOP)
@@ -119,7 +119,7 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
     mine.leave()
     os.kill(pid, signal.SIGCONT)
 
-    assert run.wait() == 9, one.printed
+    one.has_ended(9)
     assert sorted(one.statuses_now.values()) == ["completed"] * 3 + ["pending"]
     assert {task.attempts for task in tasks_of(one)} == {0}
 
@@ -189,7 +189,7 @@ def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_ba
     run.send_signal(signal.SIGTERM)
     until("the end of the merger", lambda: not Path(f"/proc/{pid}").exists())
     put(reached / "go", "")
-    assert run.wait() == 9, one.printed
+    one.has_ended(9)
     assert one.statuses_now[task] == "pending"
     one.ends(0)
     world.each_once_at_no_cost(task)
@@ -271,7 +271,7 @@ def test_checked_work_that_cannot_be_fetched_now_is_waited_for(world: World) -> 
     until("a wait", lambda: "The run waits" in three.printed or run.poll() is not None)
     away.rename(there)
 
-    assert run.wait() == 0, three.printed
+    three.has_ended(0)
     world.each_once(task)
     assert memory.read_text().split() == ["one"]
     assert "origin cannot be asked for the work of task-001" in three.printed
@@ -300,11 +300,11 @@ def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) ->
         )
     ]
     mine = held(world, two)
-    run = one.start("-j", "1")
+    one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
     mine.leave()
 
-    assert run.wait() == 0, one.printed
+    one.has_ended(0)
     world.each_once_at_no_cost(*tasks)
     assert "Alone the work passed its check" in one.printed
     assert pushes(world) == 2

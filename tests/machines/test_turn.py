@@ -186,7 +186,7 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> 
     until("a try", lambda: waiting.SAID in one.printed or run.poll() is not None)
     here.unlink()
 
-    assert run.wait() == 0, one.printed
+    one.has_ended(0)
     world.each_once(task)
 
 

@@ -39,7 +39,7 @@ def test_a_run_of_an_older_harness_ends_with_the_version_that_it_needs_and_keeps
         assert one.statuses_now[task] == "in_progress"
         conn.execute(CONTRACTED.encode())
         go.touch()
-        assert run.wait() == 7, one.printed
+        one.has_ended(7)
         assert f"format {NEXT}, and this harness knows {SCHEMA}" in one.printed
         assert "Update harness on this machine to 9.9 or a later version." in one.printed
         refused = one("note", task, "late")

@@ -331,7 +331,7 @@ def test_a_file_in_another_encoding_is_read_all_the_same() -> None:
 # -- what of a check's output is shown; `outputs/` has what real runners wrote, and what is shown of it
 
 
-SHOWN = {path.stem: path.read_text("utf-8").removesuffix("\n") for path in sorted(OUTPUTS.glob("*.shown"))}
+SHOWN = {path.stem: path.read_text().removesuffix("\n") for path in sorted(OUTPUTS.glob("*.shown"))}
 
 
 def recorded(name: str) -> list[str]:

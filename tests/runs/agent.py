@@ -48,13 +48,13 @@ def write(rest: str) -> None:
     name, _, text = rest.partition(" ")
     file = Path(name)
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    lines = file.read_text().splitlines() if file.exists() else []
     lines = [line for line in lines if not line.startswith(MARKS)]
     if text not in lines:
         lines.append(text)
     # In one step: an agent that is killed in the middle must not leave half a file of other tasks' lines.
     whole = Path(os.environ.get("AGENT_MEMORY") or os.environ["HOME"], f"harness-agent-{os.getpid()}")
-    whole.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    whole.write_text("\n".join(lines) + "\n")
     whole.replace(file)
 
 

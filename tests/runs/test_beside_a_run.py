@@ -347,11 +347,11 @@ def test_an_empty_list_is_finished_at_once(project: Project) -> None:
 def test_a_list_that_the_user_is_editing_is_a_warning_and_not_the_end(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     project.without_proofs()
-    good = project.file.read_text(encoding="utf-8")
+    good = project.file.read_text()
     said = lines_about(
         project,
-        lambda: project.file.write_text(good.replace('"pending"', '"pnding"'), encoding="utf-8"),
-        lambda: project.file.write_text(good.replace('"pending"', '"completed"'), encoding="utf-8"),
+        lambda: project.file.write_text(good.replace('"pending"', '"pnding"')),
+        lambda: project.file.write_text(good.replace('"pending"', '"completed"')),
     )
     assert said[0] is not None
     assert said[0].startswith("warning: harness-tasks.json: tasks[0].status")
@@ -363,7 +363,7 @@ def test_a_log_line_alone_is_no_line_in_a_pipe(project: Project, agent: Agent) -
     agent.ok("add", "One", "--validate", "true")
 
     def note() -> None:
-        with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        with (project.top / "harness-progress.txt").open("a") as log:
             log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN a word\n")
 
     said = lines_about(project, note, lambda: (agent("claim"), agent("finish")))

@@ -140,7 +140,7 @@ def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(workshop: Workshop, 
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (2500, 2500))
     go.touch()
 
-    assert run.wait() == 7, workshop.printed
+    workshop.has_ended(7)
     assert workshop.task("task-001")["attempts"] == 0
     workshop.ends(0)
     workshop.all_is_well()
@@ -214,7 +214,7 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
 
     os.kill(run.pid, signal.SIGHUP)
 
-    assert run.wait() == 9, workshop.printed
+    workshop.has_ended(9)
     assert news.read_text().startswith("stopped ")
     assert "harness run" in news.read_text()
     log = workshop.read("harness-progress.txt")

@@ -146,14 +146,14 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     go = tmp_path / "go"
     workshop.add("Secret", "grep -q done f", do=f"{SECRET}\ntouch {tmp_path}/worked")
     workshop.add("Slow", "grep -q done g", do=f"wait {go}\nwrite g done")
-    run = workshop.start()
+    workshop.start()
     workshop.wait_for("it is held", lambda: "goes back: SECRET" in workshop.printed)
     (tmp_path / "worked").unlink()
 
     said = workshop.ok("accept", "task-001", "--path", ".env")
     go.touch()
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert "completes it" in said["message"]
     assert {".env", "f", "g"} <= set(committed(workshop))
     assert not (tmp_path / "worked").exists()

@@ -64,13 +64,13 @@ def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     workshop = make_workshop(mode=mode)
     _fill(workshop, ["a", "b", "c"], "test -f README.md")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3", HARNESS_LEASE_SECONDS="6")
+        workshop.start("-j", "3", HARNESS_LEASE_SECONDS="6")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
         before = _leases(workshop)
         if mode == "concurrent":
             workshop.wait_for("each renews its lease", lambda: not before & _leases(workshop))
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert [task["fence"] for task in workshop.state["tasks"]] == [1, 1, 1]
     assert len(_checks_of_the_queue(workshop)) == 1
     assert _merges(workshop) == 1
@@ -81,10 +81,10 @@ def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop)
     """Each passes alone; two of them do not pass together, and which of them it is a split must find out."""
     _fill(workshop, ["a", "left", "b", "right"], "! { test -f left && test -f right; }")
     with _queue_held(workshop):
-        run = workshop.start("-j", "4")
+        workshop.start("-j", "4")
         workshop.wait_for("all four wait", _waiting(workshop, 4))
 
-    assert run.wait() == 9, workshop.printed
+    workshop.has_ended(9)
     assert sorted(workshop.statuses().values()) == ["completed", "completed", "completed", "failed"]
     (failed,) = [task for task in workshop.state["tasks"] if task["status"] == "failed"]
     assert "with what was merged meanwhile it does not" in workshop.printed
@@ -99,10 +99,10 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     workshop.add("Two", "grep -q two f", do="write f two")
     workshop.file_task("g")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3")
+        workshop.start("-j", "3")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted(workshop.read("f").split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
@@ -154,9 +154,9 @@ def test_each_check_of_a_batch_runs_on_the_merged_content_alone(workshop: Worksh
             f"Make {name}", f"grep -q done {name} && ! test -e new && touch new", do=f"write {name} done"
         )
     with _queue_held(workshop):
-        run = workshop.start("-j", "2")
+        workshop.start("-j", "2")
         workshop.wait_for("both wait", _waiting(workshop, 2))
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert _merges(workshop) == 1
     workshop.nothing_is_left_over()

@@ -126,7 +126,7 @@ def test_harness_directories_that_are_deleted_are_begun_again(workshop: Workshop
 def test_a_record_is_bounded_and_old_ones_are_deleted(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "docs/unattended.md").read_text()
     limits = (recorder.MOST_BYTES >> 20, recorder.DAYS, recorder.MOST_BYTES_OF_ALL >> 20)
     most = "A record has at most {} MB; records are deleted after {:g} days, or beyond {} MB in all."
     assert most.format(*limits) in text

@@ -30,7 +30,7 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.text = path.read_text(encoding="utf-8")
+        self.text = path.read_text()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.feed(self.text)
 
@@ -114,7 +114,7 @@ def test_a_thousand_tasks_are_a_page_of_bounded_size(project: Project, agent: Ag
     path = hostile_list(project, agent, 1000)
 
     assert path.stat().st_size < 5_000_000
-    assert path.read_text(encoding="utf-8").count("<details ") == 1000
+    assert path.read_text().count("<details ") == 1000
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")

@@ -118,13 +118,13 @@ def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
     slow = f"touch {started}\nwait {go}\nwrite g done"
     submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
-    run = submodule.start(until=started)
+    submodule.start(until=started)
     assert submodule.sh("status", "--porcelain") == "M lib"
     does(submodule.top / "lib")
     status, before = submodule.sh("status", "--porcelain"), links(submodule)
     go.touch()
 
-    assert run.wait() == 9, submodule.printed
+    submodule.has_ended(9)
     assert "you have changes in lib" in submodule.printed
     assert submodule.sh("status", "--porcelain") == status
     assert (links(submodule), submodule.read("lib/l")) == (before, "the user is writing\n")

@@ -102,7 +102,7 @@ def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
         )
         assert rung.returncode in (0, 2)
 
-    typed = words.read_text("utf-8").splitlines()
+    typed = words.read_text().splitlines()
     assert {"commit-tree", "merge-tree"} & {word for line in typed for word in line.split()}
     assert [line for line in typed if not SENDING.isdisjoint(line.split())] == []
     assert sh(remote, "for-each-ref") == before
@@ -295,7 +295,7 @@ def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> No
     assert f"{workshop.home}/worktrees/" in workshop.read("greeted")
     assert (workshop.home / "hook-directories").is_dir()
     assert f"Greets  [{tool}]" in _tools(workshop, workshop.env)
-    assert tool.read_text(encoding="utf-8") == TOOL
+    assert tool.read_text() == TOOL
     assert not (home / ".harness").exists()
     assert not (home / ".local").exists()
 

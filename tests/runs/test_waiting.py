@@ -64,12 +64,12 @@ def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop, tmp_pa
     workshop.commits("Own")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "test -f two", do=f"touch {started}\nwait {go}\nwrite two done")
-    run = workshop.start("-j", "1", until=started)
+    workshop.start("-j", "1", until=started)
     workshop.sh("rebase", "-qi", "HEAD~1", env={"GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"})
     before = workshop.sh("rev-parse", "main")
     go.touch()
 
-    assert run.wait() == 9, workshop.printed
+    workshop.has_ended(9)
 
     assert workshop.sh("rev-parse", "main") == before
     assert "a rebase of yours is under way there: end it first" in " ".join(workshop.printed.split())
@@ -136,12 +136,12 @@ def test_work_does_not_conflict_with_what_waits_for_user(workshop: Workshop, tmp
     workshop.put("g", "the user's file\n")
     workshop.sh("add", "g")
     workshop.put("README.md", "and writes on\n")
-    run = workshop.start(until=started)
+    workshop.start(until=started)
     workshop.sh("commit", "-qm", "the user's, during")
     workshop.sh("checkout", "-q", "README.md")
     go.touch()
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert "conflicts" not in workshop.printed
     assert workshop.task("task-002")["attempts"] == 0
     assert workshop.read("f").split() == ["one", "two"]

@@ -165,12 +165,12 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     workshop.ends(0)
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
-    run = workshop.start(until=started)
+    workshop.start(until=started)
     workshop.sh("commit", "-q", "--amend", "-m", "said better")
     mine = workshop.sh("rev-parse", "main")
     go.touch()
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert workshop.git.is_ancestor(mine, MAIN)
 
 
@@ -180,10 +180,10 @@ def test_a_branch_that_is_renamed_meanwhile_is_named_in_the_morning_with_its_cur
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     workshop.file_task("g")
-    run = workshop.start(until=started)
+    workshop.start(until=started)
     workshop.sh("branch", "-m", "main", "trunk")
     go.touch()
-    assert run.wait() == 7, workshop.printed
+    workshop.has_ended(7)
     cure = "git branch -m trunk main"
     why = "The branch main is called trunk now, and there is work for main"
 

@@ -46,7 +46,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
         workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
         lock.unlink()
 
-    assert run.wait() == 0, workshop.printed
+    workshop.has_ended(0)
     assert workshop.task("task-001")["attempts"] == 0
     assert workshop.read("f").split() == ["half", "done"]
     workshop.nothing_is_left_over()
@@ -191,7 +191,7 @@ def crippled(tmp_path: Path) -> dict[str, str]:
     for name in ("harness_lib", "schemas"):
         shutil.copytree(CHECKOUT / name, copy / name, ignore=ignored)
     worker = copy / "harness_lib" / "runs" / "worker.py"
-    worker.write_text("import a_module_that_is_not_there\n", encoding="utf-8")
+    worker.write_text("import a_module_that_is_not_there\n")
     return {"PYTHONPATH": str(copy)}
 
 

@@ -143,6 +143,10 @@ class Workshop(Checkout):
             self.wait_for("an agent has begun", Path(until).exists)
         return self.runs[-1]
 
+    def has_ended(self, code: int) -> None:
+        """Wait for the end of the last run, and expect that exit code."""
+        assert self.runs[-1].wait() == code, self.printed
+
     def cut_power(self) -> None:
         """Let the last run die with all that it has started."""
         self._kill(self.runs[-1])

@@ -168,7 +168,7 @@ def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_
         put(home / ".cache" / "none", "")
         os.mkfifo(home / ".cache" / "pipe")
         task = workshop.add("Try", "test -f made", do="sh touch made; cat ~/.cache/pipe")
-        run = workshop.start("--sandbox", "nono", TMPDIR=str(tmp_path / "temporary"))
+        workshop.start("--sandbox", "nono", TMPDIR=str(tmp_path / "temporary"))
         pipe = (home / ".cache" / "pipe").open("w")
         # Its only entry is its top: there is no room for a directory.
         with disk(tmp_path / "temporary", "nr_inodes=1"):
@@ -177,7 +177,7 @@ def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_
         # Of the next agent, as none was started while there was no room.
         with (home / ".cache" / "pipe").open("w"):
             pass
-        assert run.wait() == 0, workshop.printed
+        workshop.has_ended(0)
     assert workshop.printed.count("task-001 attempt 1: Try") == 2
     assert (workshop.statuses(), workshop.task(task)["attempts"]) == ({task: "completed"}, 0)
 

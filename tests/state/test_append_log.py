@@ -51,7 +51,7 @@ def test_lines_are_added_in_order(path: Path) -> None:
     journal.append(path, "one")
     journal.append(path, "zwei · 三")
 
-    assert path.read_text(encoding="utf-8") == "one\nzwei · 三\n"
+    assert path.read_text() == "one\nzwei · 三\n"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_writers_never_mix(path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in "abcd"]
     assert [writer.wait() for writer in writers] == [0, 0, 0, 0]
 
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text().splitlines()
 
     expected = {f"{name} {number} " + "x" * 300 for name in "abcd" for number in range(100)}
     assert len(lines) == 400
@@ -122,7 +122,7 @@ def test_tail_of_nothing(path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 200, 2999, 3000, 5000])
 def test_tail_returns_the_last_lines(path: Path, ending: str, count: int) -> None:
     lines = [f"{number} {'y' * 40}" for number in range(3000)]
-    path.write_text("\n".join(lines) + ending, encoding="utf-8")
+    path.write_text("\n".join(lines) + ending)
 
     assert journal.tail(path, count) == lines[-count:]
 

@@ -53,7 +53,7 @@ def test_the_change_of_another_process_is_seen(store: Store, root: Root) -> None
 def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Root) -> None:
     store.ask()
 
-    root.state.write_text(root.state.read_text("utf-8").replace("First", "By hand"), "utf-8")
+    root.state.write_text(root.state.read_text().replace("First", "By hand"))
 
     loaded = load.find(root)
     assert loaded.state.tasks[0].title == "By hand"

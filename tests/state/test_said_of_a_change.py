@@ -86,7 +86,7 @@ def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
     """What the user has written was read strictly before, and a change costs what it changes."""
     document = json.loads(root.state.read_bytes())
     document["sessions"] = [{"number": 1, "worker": "w", "host": "h"}]
-    root.state.write_text(json.dumps(document), encoding="utf-8")
+    root.state.write_text(json.dumps(document))
     with store.transaction() as tx:
         tx.state = tx.state._replace(sessions=(*(tx.state.sessions or ()), Session(2, "w", "h")))
 
@@ -213,7 +213,7 @@ def test_a_lost_log_is_put_back_and_told(store: Store, root: Root, monkeypatch: 
 def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Store, root: Root) -> None:
     document = json.loads(root.state.read_bytes())
     document["tasks"][1]["status"] = "completed"
-    root.state.write_text(json.dumps(document), encoding="utf-8")
+    root.state.write_text(json.dumps(document))
 
     assert change(store) == [f"b: {UNPROVEN}; only its check can prove it."]
     assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]

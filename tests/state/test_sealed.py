@@ -46,7 +46,7 @@ NAMES = re.compile(r"harness-tasks\.json$|harness-progress\.txt$|\.harness-activ
 def modules() -> list[tuple[str, ast.Module]]:
     names = [(path.relative_to(LIBRARY).as_posix(), path) for path in sorted(LIBRARY.rglob("*.py"))]
     above = [each for each in names if each[0].split("/")[0] not in (*BELOW, "task.py")]
-    return [(name, ast.parse(path.read_text("utf-8"))) for name, path in above]
+    return [(name, ast.parse(path.read_text())) for name, path in above]
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:

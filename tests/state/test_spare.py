@@ -139,15 +139,15 @@ def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
         document["tasks"][0]["title"] = path.name
         # Two of them are names of one file.
         path.unlink()
-        path.write_text(json.dumps(document), encoding="utf-8")
+        path.write_text(json.dumps(document))
         os.utime(path, (seconds, seconds))
-    root.state.write_text("{", encoding="utf-8")
+    root.state.write_text("{")
 
     seen = []
     for path in (generation, root.backup, copy):
         seen.append(store.whole().tasks[0].title)
         os.utime(path, (0, 0))
-        path.write_text("{", encoding="utf-8")
+        path.write_text("{")
         if path == generation:
             for other in root.generations.iterdir():
                 other.unlink()

@@ -95,7 +95,7 @@ DAMAGES: dict[str, Callable[[Root], object]] = {
     "no summary": lambda root: root.summary.unlink(),
     "torn": lambda root: root.summary.write_bytes(root.summary.read_bytes()[:40]),
     "of another format": lambda root: root.summary.write_text(
-        json.dumps({**json.loads(root.summary.read_bytes()), "format": 0}), "utf-8"
+        json.dumps({**json.loads(root.summary.read_bytes()), "format": 0})
     ),
     "a list": lambda root: root.summary.write_bytes(b"[]"),
     "null": lambda root: root.summary.write_bytes(b"null"),

@@ -22,7 +22,7 @@ NO_PROCESS = 2**22 + 1
 
 def left_by(lock: SeedLock, pid: object) -> None:
     lock.path.mkdir()
-    (lock.path / "pid").write_text(f"{pid}\n", encoding="utf-8")
+    (lock.path / "pid").write_text(f"{pid}\n")
 
 
 def litter(lock: SeedLock) -> list[Path]:

@@ -60,7 +60,7 @@ def is_effect(name: str) -> bool:
 def effects(path: Path) -> list[str]:
     """Return the functions of `os` that `path` uses on processes."""
     used: list[str] = []
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     if not re.search(r"\bos\.\w|from os import", text):
         return used
     for node in ast.walk(ast.parse(text)):

@@ -170,7 +170,7 @@ class Project(Checkout):
 
     @property
     def state(self) -> dict[str, Any]:
-        document = json.loads(self.file.read_text(encoding="utf-8"))
+        document = json.loads(self.file.read_text())
         assert isinstance(document, dict)
         return document
 
@@ -179,7 +179,7 @@ class Project(Checkout):
 
     def edit(self, **fields: Any) -> None:
         """Change fields of the list by hand, as an editor does."""
-        self.file.write_text(json.dumps({**self.state, **fields}, indent=2), encoding="utf-8")
+        self.file.write_text(json.dumps({**self.state, **fields}, indent=2))
 
     def edit_task(self, task_id: str = "task-001", **fields: Any) -> None:
         self.edit(tasks=[{**t, **(fields if t["id"] == task_id else {})} for t in self.state["tasks"]])
@@ -188,7 +188,7 @@ class Project(Checkout):
         """Write the list anew, as a legacy agent does; a task is pending unless it says."""
         listed = [{"status": "pending", **task} for task in tasks]
         document = {"version": 2, "tasks": listed, **fields}
-        self.file.write_text(json.dumps(document), encoding="utf-8")
+        self.file.write_text(json.dumps(document))
 
     def without_proofs(self) -> None:
         """Let `completed` be believed from here on, as in a list of a harness that wrote no proofs."""
@@ -204,7 +204,7 @@ class Project(Checkout):
     @property
     def log(self) -> list[str]:
         path = self.top / "harness-progress.txt"
-        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return path.read_text().splitlines() if path.exists() else []
 
     def grep(self, *words: str) -> list[str]:
         """Return the lines of the log that have all `words`, as `grep | grep` does."""

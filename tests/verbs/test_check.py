@@ -18,7 +18,7 @@ CHECKED = {"validation": {"command": "true"}}
 
 def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-    project.file.write_text('{"tasks": [{"id": "task-001", "status": "dun"}]}', encoding="utf-8")
+    project.file.write_text('{"tasks": [{"id": "task-001", "status": "dun"}]}')
     before = project.file.read_bytes()
     person = project.agent("person")
 
@@ -34,7 +34,7 @@ def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Pro
 
 
 def test_of_a_list_of_a_newer_harness_nothing_is_to_be_corrected(project: Project, agent: Agent) -> None:
-    project.file.write_text('{"version": 3, "tasks": [{"id": "task-001", "status": "asleep"}]}', "utf-8")
+    project.file.write_text('{"version": 3, "tasks": [{"id": "task-001", "status": "asleep"}]}')
 
     said = agent.fails(1, "check")
 
@@ -45,7 +45,7 @@ def test_of_a_list_of_a_newer_harness_nothing_is_to_be_corrected(project: Projec
 
 def test_a_halt_that_this_harness_does_not_know_may_be_of_a_newer_one(project: Project, agent: Agent) -> None:
     project.file.write_text(
-        '{"version": 2, "tasks": [{"id": "task-001", "status": "pending", "halt_kind": "NOVEL"}]}', "utf-8"
+        '{"version": 2, "tasks": [{"id": "task-001", "status": "pending", "halt_kind": "NOVEL"}]}'
     )
 
     said = agent.fails(1, "check")
@@ -186,7 +186,7 @@ def test_repair_without_anything_good_writes_nothing(project: Project, agent: Ag
     agent.ok("add", "One", "--validate", "true")
     for path in [*project.generations, project.top / "harness-tasks.json.bak"]:
         path.unlink()
-    project.file.write_text("{", encoding="utf-8")
+    project.file.write_text("{")
     agent.fails(4, "check", "--repair")
-    assert project.file.read_text(encoding="utf-8") == "{"
+    assert project.file.read_text() == "{"
     assert "no good earlier state is left" in agent.fails(1, "check")["message"]

@@ -119,7 +119,7 @@ def test_a_variable_that_makes_no_sense_is_bad(agent: Agent, name: str, value: s
 def test_a_list_that_breaks_the_contract_is_bad_and_a_torn_one_is_told(project: Project, one: Agent) -> None:
     project.edit_task(status="pnding")
     assert finding(one.fails(1, "doctor"), "tasks[0].status")["level"] == "bad"
-    project.file.write_text("{", encoding="utf-8")
+    project.file.write_text("{")
     assert finding(one.ok("doctor"), "is not JSON")["cure"] == "harness check --repair"
 
 

@@ -131,7 +131,7 @@ _PAGE = Path(__file__).resolve().parents[2] / "docs" / "when-something-is-wrong.
 
 def _block(title: str) -> str:
     """Return the commands below the bold `title`."""
-    section = _PAGE.read_text(encoding="utf-8").split(f"**{title}")[1]
+    section = _PAGE.read_text().split(f"**{title}")[1]
     block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
     assert block is not None
     return block[1]
@@ -157,7 +157,7 @@ def test_a_completed_task_is_undone_and_can_be_done_again(project: Project, agen
 
 
 def test_failed_work_is_got_back_as_shown(project: Project, agent: Agent) -> None:
-    text = _PAGE.read_text(encoding="utf-8").split("**Get failed work back**")[1].split("\n\n")[0]
+    text = _PAGE.read_text().split("**Get failed work back**")[1].split("\n\n")[0]
     lose(agent, "made.txt")
     assert not (project.top / "made.txt").exists()
 
@@ -171,7 +171,7 @@ def test_everything_can_be_removed_from_a_project(make_project: Make) -> None:
     """But for what the page names: the lines that git ignores our files by."""
     project = make_project(bare=True)
     exclude = project.top / ".git/info/exclude"
-    before = exclude.read_text(encoding="utf-8").splitlines() if exclude.exists() else []
+    before = exclude.read_text().splitlines() if exclude.exists() else []
     agent = project.agent()
     agent.ok("init")
     lose(agent, "made.txt")
@@ -187,7 +187,7 @@ def test_everything_can_be_removed_from_a_project(make_project: Make) -> None:
     assert not lock.exists()
     assert project.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
     assert not [path for path in (project.top / ".git").rglob("*harness*") if path.is_file()]
-    added = [line for line in exclude.read_text(encoding="utf-8").splitlines() if line not in before]
+    added = [line for line in exclude.read_text().splitlines() if line not in before]
     assert all(line.startswith(("/harness-", "/.harness")) for line in added), added
     left = {path.name for path in project.top.iterdir()}
     assert not {name for name in left if name.startswith((".harness", "harness-"))}

@@ -38,7 +38,7 @@ def test_a_verb_asks_git_no_more_often_than_it_has_to(project: Project, log: Pat
         log.unlink(missing_ok=True)
         command = [sys.executable, "-m", "harness_lib", *argv]
         subprocess.run(command, cwd=project.top, env=env, check=True, capture_output=True)
-        return len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
+        return len(log.read_text().splitlines()) if log.exists() else 0
 
     asked("add", "One", "--validate", "true")
     count = {
@@ -72,7 +72,7 @@ def test_a_run_asks_git_and_changes_the_list_no_more_often_than_it_has_to_for_a_
 
         workshop.run("-j", "1", "--max-tasks", str(most), agent=agent)
 
-        asked.append(len(log.read_text(encoding="utf-8").splitlines()))
+        asked.append(len(log.read_text().splitlines()))
         changed.append(_changes(workshop) - before)
 
     assert (asked[1] - asked[0]) / (MANY - FEW) <= bar
@@ -87,7 +87,7 @@ def test_a_new_work_tree_of_a_worker_asks_git_four_times_beside_making_it(tmp_pa
     assert ctx.git.head() == commit
     log.unlink(missing_ok=True)
     worker_worktrees.checkout_clean(ctx, tmp_path / "run" / "1", commit)
-    asked = log.read_text(encoding="utf-8")
+    asked = log.read_text()
 
     # What is gone is forgotten; settings and refs are those of the clone; submodules would be filled.
     words = ("worktree prune", "worktree add", "config --list", "for-each-ref", "ls-tree")

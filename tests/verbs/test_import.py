@@ -231,7 +231,7 @@ def test_standard_input_is_read_and_its_format_guessed(harness: Harness, repo: P
     assert harness("init").code == 0
     assert harness("import", "-", stdin='[{"title": "From JSON"}]').code == 0
     assert harness("import", "-", stdin="- [ ] From Markdown\n").code == 0
-    tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
+    tasks = json.loads((repo / "harness-tasks.json").read_text())["tasks"]
     assert [task["title"] for task in tasks] == ["From JSON", "From Markdown"]
 
 

@@ -329,6 +329,6 @@ def test_two_plans_from_standard_input_are_two(harness: Harness) -> None:
 
 def test_a_file_elsewhere_is_a_plan_too(project: Project, agent: Agent, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.md"
-    elsewhere.write_text(PLAN, encoding="utf-8")
+    elsewhere.write_text(PLAN)
     agent.ok("import", str(elsewhere))
     assert project.task()["source"]["plan"] == str(elsewhere.resolve())

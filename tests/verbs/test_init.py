@@ -123,7 +123,7 @@ def test_the_init_script_is_a_template_that_never_replaces_yours(bare: Project) 
 
     script = bare.top / "harness-init.sh"
     assert os.access(script, os.X_OK)
-    script.write_text("#!/bin/sh\necho mine\n", encoding="utf-8")
+    script.write_text("#!/bin/sh\necho mine\n")
     agent.ok("init", "--init-script")
     assert "echo mine" in bare.read("harness-init.sh")
 
@@ -178,7 +178,7 @@ def test_the_user_can_start_over_and_keeps_the_old(project: Project, one: Agent,
 
     assert (project.state["tasks"], project.state["sessions"]) == ([], [])
     (kept,) = project.top.glob("harness-tasks.json.old-*")
-    assert json.loads(kept.read_text(encoding="utf-8"))["tasks"] == before
+    assert json.loads(kept.read_text())["tasks"] == before
     assert kept.name in reply["message"]
     assert project.git("status", "--porcelain") == ""
     one.ok("add", "Another", "--validate", "true")

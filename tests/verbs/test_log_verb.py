@@ -27,7 +27,7 @@ a line of nobody's
 
 @pytest.fixture
 def logged(project: Project) -> Project:
-    (project.top / "harness-progress.txt").write_text(PROSE, encoding="utf-8")
+    (project.top / "harness-progress.txt").write_text(PROSE)
     return project
 
 
@@ -99,7 +99,7 @@ def test_following_yields_what_is_added_and_fits(logged: Project) -> None:
 
         def sleep(self, seconds: float) -> None:
             assert seconds > 0
-            with path.open("a", encoding="utf-8") as stream:
+            with path.open("a") as stream:
                 stream.write(f"{STAMP} {next(self.lines)}\n")
 
     lines = log.follow(Context(env={}, cwd=logged.top, clock=Writer()), log.Filter(type="WARN"))

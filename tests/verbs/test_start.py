@@ -84,7 +84,7 @@ def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Pr
     for number in range(25):
         commit = project.git("commit-tree", tree, "-p", commit, "-m", f"commit {number}")
     project.git("reset", "-q", "--hard", commit)
-    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+    with (project.top / "harness-progress.txt").open("a") as log:
         log.writelines(f"[2025-07-01T10:00:00Z] [SESSION-1] WARN line {number}\n" for number in range(250))
 
     for text in ("stashed\n", "uncommitted\n"):

@@ -90,7 +90,7 @@ def test_what_a_pull_brought_to_restore_is_not_trusted(project: Project, agent: 
     for lost in project.generations:
         if str(lost.relative_to(project.top)) != brought:
             lost.unlink()
-    project.file.write_text("{", encoding="utf-8")
+    project.file.write_text("{")
 
     assert "harness trust" in agent.fails(8, "validate", "task-001")["error"]["hint"]
 
@@ -202,7 +202,7 @@ def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor:
     script.unlink()
     visitor.ok(*YES, HARNESS_TRUST="1")
     for text in ("true\n", "false\n"):
-        script.write_text(text, encoding="utf-8")
+        script.write_text(text)
         assert refused(visitor).startswith(f"The script {script} is new or has changed since")
         visitor.ok(*YES, HARNESS_TRUST="1")
         visitor.ok("validate", "task-001")

@@ -77,7 +77,7 @@ def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
     server = serve(CHAT, say("One."), say("Two."))
     address = CHAT.environment(server)["OPENAI_API_URL"]
     conf = f"protocol=openai\nmodel=big-one\nurl={address}\nauth_env=OUR_KEY\n"
-    (home / ".harness" / "providers" / "ours.conf").write_text(conf, encoding="utf-8")
+    (home / ".harness" / "providers" / "ours.conf").write_text(conf)
 
     async def work() -> None:
         async with connected(Editor(), CHAT.environment(server) | {"OUR_KEY": "of a test"}) as conn:
@@ -116,7 +116,7 @@ def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> Non
     for number in range(51):
         session = home / ".harness" / "sessions" / f"20260101-000000-{number}"
         (session / "messages").mkdir(parents=True)
-        (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n", encoding="utf-8")
+        (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n")
 
     async def work() -> None:
         async with connected(Editor(), {}) as conn:

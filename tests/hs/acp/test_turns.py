@@ -179,7 +179,7 @@ def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) ->
     play(work)
     assert editor.said() == "Went on."
     if answer == "allow_once":
-        pid = int((project / "pid").read_text(encoding="utf-8"))
+        pid = int((project / "pid").read_text())
         assert process.find(pid) is None
 
 
@@ -196,7 +196,7 @@ def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, proje
             assert await asyncio.to_thread(agent.wait, 60) != 0
             with pytest.raises(ConnectionError):
                 await prompt
-        pid = int((project / "pid").read_text(encoding="utf-8"))
+        pid = int((project / "pid").read_text())
         await editor.until(lambda: not Path(f"/proc/{pid}").exists())
 
     play(work)
@@ -219,7 +219,7 @@ def test_a_client_that_goes_in_the_middle_of_a_tool_leaves_nothing_behind(
             assert await asyncio.to_thread(agent.wait, 60) == 0
             with pytest.raises(ConnectionError):
                 await prompt
-        pid = int((project / "pid").read_text(encoding="utf-8"))
+        pid = int((project / "pid").read_text())
         await editor.until(lambda: not Path(f"/proc/{pid}").exists())
 
     play(work)

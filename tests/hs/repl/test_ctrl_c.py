@@ -23,8 +23,8 @@ SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
 def pid_of(project: Path, someone: Person) -> int:
     """Wait for a tool to say its process id."""
     path = project / "pid"
-    someone.until(lambda: path.exists() and path.read_text(encoding="utf-8").strip())
-    return int(path.read_text(encoding="utf-8"))
+    someone.until(lambda: path.exists() and path.read_text().strip())
+    return int(path.read_text())
 
 
 def ended(pid: int, someone: Person) -> None:

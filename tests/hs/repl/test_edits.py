@@ -20,7 +20,7 @@ REPLACE = use("replace", path="calc.py", old="a - b", new="a + b")
 @pytest.fixture
 def calc(project: Path) -> Path:
     path = project / "calc.py"
-    path.write_text("def add(a, b):\n    return a - b\n", encoding="utf-8")
+    path.write_text("def add(a, b):\n    return a - b\n")
     return path
 
 
@@ -35,10 +35,10 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
         # Red goes, green comes.
         assert "\x1b[31m  -    return a - b" in someone.raw
         assert "\x1b[32m  +    return a + b" in someone.raw
-        assert "a - b" in calc.read_text(encoding="utf-8")
+        assert "a - b" in calc.read_text()
         someone.types("y\r", shows="Done.")
 
-    assert "a + b" in calc.read_text(encoding="utf-8")
+    assert "a + b" in calc.read_text()
     # Once: the user has read it.
     assert someone.plain.count("+    return a + b") == 1
 
@@ -53,7 +53,7 @@ def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
         someone.types("go\r", shows="Done.")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
 
-    assert "a + b" in calc.read_text(encoding="utf-8")
+    assert "a + b" in calc.read_text()
 
 
 def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversation, calc: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversat
         assert "\x1b[32m  +    return a + b\x1b[0m" in someone.raw
         someone.types("y\n", when="or say why not:", then="Done.")
 
-    assert "a + b" in calc.read_text(encoding="utf-8")
+    assert "a + b" in calc.read_text()
 
 
 def test_nothing_in_a_difference_moves_the_cursor(conversation: Conversation, project: Path) -> None:

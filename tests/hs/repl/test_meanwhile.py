@@ -117,7 +117,7 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
         someone.types(f"before{LATER}", when="bash: while", shows="waits: before")
         (project / "go").touch()
         someone.types("again\r", when="no such key", shows="waits: again")
-        (project / "awake").open("w", encoding="utf-8").close()
+        (project / "awake").open("w").close()
         someone.has_on_screen("Went on.")
         someone.rests("before")
         someone.leaves("\x15\x04")
@@ -132,7 +132,7 @@ def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(
     with conversation(args=("work",), env={"BEHIND": "GROQ_API_KEY"}, program=SLOW) as (someone, _):
         someone.types("/model groq/one\r")
         someone.types("/model\r", when="GROQ_API_KEY", shows="waits: /model")
-        (project / "awake").open("w", encoding="utf-8").close()
+        (project / "awake").open("w").close()
         someone.has_on_screen("gpt-4o (openai)")
 
 

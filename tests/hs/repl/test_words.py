@@ -293,4 +293,4 @@ def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path,
         assert someone.leaves("\x04") == 0
 
     assert second.requests[0]["model"] == "gpt-4o-mini"
-    assert "provider=anthropic\n" in (session_of(home) / "session.conf").read_text(encoding="utf-8")
+    assert "provider=anthropic\n" in (session_of(home) / "session.conf").read_text()

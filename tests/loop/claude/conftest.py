@@ -84,11 +84,11 @@ class Stage:
     place: Path
 
     def plays(self, *runs: list[Json]) -> None:
-        (self.place / "play.json").write_text(json.dumps(runs), encoding="utf-8")
+        (self.place / "play.json").write_text(json.dumps(runs))
 
     @property
     def heard(self) -> list[Json]:
-        lines = (self.place / "heard.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (self.place / "heard.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
     @property
@@ -108,7 +108,7 @@ class Stage:
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     place = tmp_path / "installed"
     place.mkdir()
-    source = Path(__file__).with_name("fake.py").read_text(encoding="utf-8")
+    source = Path(__file__).with_name("fake.py").read_text()
     program = place / "claude"
     put(program, PROGRAM + source, executable=True)
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")

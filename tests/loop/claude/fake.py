@@ -20,11 +20,11 @@ def say(value: object) -> None:
 
 
 def note(value: object) -> None:
-    with (HERE / "heard.jsonl").open("a", encoding="utf-8") as file:
+    with (HERE / "heard.jsonl").open("a") as file:
         file.write(json.dumps(value) + "\n")
 
 
-play = json.loads((HERE / "play.json").read_text(encoding="utf-8"))
+play = json.loads((HERE / "play.json").read_text())
 count = HERE / "count"
 run = int(count.read_text()) if count.exists() else 0
 count.write_text(str(run + 1))

@@ -70,7 +70,7 @@ def test_a_session_goes_on_in_the_same_conversation(hs: Hs, stage: Stage, home: 
     assert "--resume=c-1" in resumed
     assert stage.prompts == ["first", "second"]
     # Claude Code tells the sum of a conversation.
-    costs = [line for path in sorted(messages(home)) for line in path.read_text("utf-8").splitlines()]
+    costs = [line for path in sorted(messages(home)) for line in path.read_text().splitlines()]
     assert [line for line in costs if line.startswith("cost:")] == ["cost: 0.500000", "cost: 0.250000"]
 
 
@@ -82,7 +82,7 @@ def test_what_was_edited_or_said_elsewhere_is_told_anew(go: Go, hs: Hs, stage: S
     stage.plays(answer("One."), answer("Two."), answer("Three."))
     hs(*CLAUDE, "first")
     (edited,) = [path for path in messages(home) if path.name == "0002-assistant.md"]
-    edited.write_text(edited.read_text(encoding="utf-8").replace("One.", "Uno."), encoding="utf-8")
+    edited.write_text(edited.read_text().replace("One.", "Uno."))
 
     hs("--continue", "second")
     server, _ = go(say("From elsewhere."), words=("--continue", "--provider", "openai", "and you?"))

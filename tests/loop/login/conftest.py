@@ -36,7 +36,7 @@ def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -
     }
     path = home / ".harness" / "providers" / "hosted.conf"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
     return path
 
 
@@ -44,9 +44,7 @@ def browser(tmp_path: Path) -> dict[str, str]:
     """Return the environment of the user whose browser follows every redirect, as browsers do."""
     program = tmp_path / "browser"
     code = "import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1]).read()"
-    program.write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$1"\n', "utf-8"
-    )
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$1"\n')
     program.chmod(0o755)
     return {"BROWSER": f"{program} %s"}
 
@@ -58,16 +56,16 @@ def logged_in(hs: Hs, tmp_path: Path) -> Said:
 
 
 def stored(home: Path) -> dict[str, str]:
-    login = json.loads((home / ".harness" / ".auth.json").read_text(encoding="utf-8"))["hosted"][0]
+    login = json.loads((home / ".harness" / ".auth.json").read_text())["hosted"][0]
     assert isinstance(login, dict)
     return login
 
 
 def expire(home: Path) -> None:
     path = home / ".harness" / ".auth.json"
-    credentials = json.loads(path.read_text(encoding="utf-8"))
+    credentials = json.loads(path.read_text())
     credentials["hosted"][0]["expires_at"] = str(int(time.time()) - 1)
-    path.write_text(json.dumps(credentials), encoding="utf-8")
+    path.write_text(json.dumps(credentials))
 
 
 @pytest.fixture

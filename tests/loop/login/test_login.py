@@ -77,7 +77,7 @@ def test_a_login_makes_its_provider_ready_until_the_user_logs_out(
 
     assert hs("auth", "logout", "hosted").err == "hs: logged out of hosted\n"
     files = [path for path in home.rglob("*") if path.is_file()]
-    left = "".join(path.read_text(encoding="utf-8") for path in files)
+    left = "".join(path.read_text() for path in files)
     assert not any(token in left for token in auth.secrets_given() if token)
     assert hs("provider", "hosted", "--ready").code == 1
     assert "nobody is logged in" in hs("auth", "logout", "hosted").err
@@ -193,7 +193,7 @@ def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "code", "problem"),
     [
-        (lambda path: path.write_text("{half", encoding="utf-8"), 3, ".auth.json is not a JSON object"),
+        (lambda path: path.write_text("{half"), 3, ".auth.json is not a JSON object"),
         (lambda path: path.mkdir(), 7, ".auth.json cannot be read: Is a directory"),
     ],
 )

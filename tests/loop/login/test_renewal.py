@@ -205,14 +205,14 @@ def test_the_kept_login_of_a_trusted_project_is_renewed_there_and_stays_trusted(
     (project / ".harness").mkdir()
     hs("auth", "login", "hosted", "--local", env=browser(tmp_path), session=True)
     path = project / ".harness" / ".auth.json"
-    credentials = json.loads(path.read_text(encoding="utf-8"))
+    credentials = json.loads(path.read_text())
     credentials["hosted"][0]["expires_at"] = "1"
-    path.write_text(json.dumps(credentials), encoding="utf-8")
+    path.write_text(json.dumps(credentials))
     assert hs("trust").code == 0
 
     assert hs("--provider", "hosted", "hello").out == "Hello.\n"
     assert hs("--provider", "hosted", "hello").err.count("not used") == 0
 
-    assert json.loads(path.read_text(encoding="utf-8"))["hosted"][0]["access_token"] == auth.access_tokens[-1]
+    assert json.loads(path.read_text())["hosted"][0]["access_token"] == auth.access_tokens[-1]
     assert not (home / ".harness" / ".auth.json").exists()
     assert len(auth.renewals) == 1

@@ -72,22 +72,22 @@ def session(ours: Ours, home: Path, project: Path) -> Path:
     """Return the directory of a session in which our plugins are called: one call, answered."""
     path = home / ".harness" / "sessions" / "20260324-143022-12345"
     (path / "messages").mkdir(parents=True)
-    (path / "session.conf").write_text(f"id={path.name}\ncwd={project}\n", encoding="utf-8")
+    (path / "session.conf").write_text(f"id={path.name}\ncwd={project}\n")
     for name, body in MESSAGES.items():
         head = f"role: {name[5:]}\nseq: {name[:4]}\n{FIELDS.get(name, '')}"
-        (path / "messages" / f"{name}.md").write_text(f"---\n{head}---\n{body}\n", encoding="utf-8")
+        (path / "messages" / f"{name}.md").write_text(f"---\n{head}---\n{body}\n")
     ours.env["HARNESS_SESSION"] = str(path)
     return path
 
 
 def events(session: Path) -> list[str]:
     """Return the lines of `.stream`."""
-    return (session / ".stream").read_text(encoding="utf-8").splitlines()
+    return (session / ".stream").read_text().splitlines()
 
 
 def fields(path: Path) -> dict[str, Any]:
     """Return the frontmatter of a message file."""
-    head = path.read_text(encoding="utf-8").split("---\n")[1]
+    head = path.read_text().split("---\n")[1]
     return dict(line.split(": ", 1) for line in head.splitlines())
 
 
@@ -149,7 +149,7 @@ class Caller:
     def saved(self, role: str = "assistant") -> str:
         """Return the one message of `role` that was written."""
         (path,) = (self.session / "messages").glob(f"*-{role}.md")
-        return path.read_text(encoding="utf-8")
+        return path.read_text()
 
     def with_tool(self) -> None:
         """Name a source with one tool, and a session that works in the caller's directory."""

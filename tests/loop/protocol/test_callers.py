@@ -142,7 +142,7 @@ def hashline_edit_basic(caller: Caller) -> None:
     def edited(text: str, **edit: object) -> str:
         path = write(caller.place / "a.txt", text)
         assert caller.edit(path, **edit).code == 0
-        return path.read_text(encoding="utf-8")
+        return path.read_text()
 
     replace = {"type": "replace_range"}
     assert edited("a\nb\nc\n", **replace, pos=2, end=2, content=["X"]) == "a\nX\nc\n"
@@ -159,7 +159,7 @@ def hashline_edit_special_chars(caller: Caller) -> None:
     path = write(caller.place / "a.txt", "before\n" + "x\n" * len(texts))
     for number, text in enumerate(texts, 2):
         caller.edit(path, type="replace_range", pos=number, end=number, content=[text])
-    assert path.read_text(encoding="utf-8").splitlines() == ["before", *texts]
+    assert path.read_text().splitlines() == ["before", *texts]
 
 
 def hashline_edit_validation(caller: Caller) -> None:
@@ -303,7 +303,7 @@ def write_file_path(caller: Caller) -> None:
         assert (ran.code, "path is required" in ran.out) == (1, True)
     path = caller.place / "out.txt"
     assert caller.tool("write_file", path=str(path), content="hello world").code == 0
-    assert path.read_text(encoding="utf-8").startswith("hello world")
+    assert path.read_text().startswith("hello world")
 
 
 def _interrupted_by(caller: Caller, *keys: str) -> None:
@@ -318,7 +318,7 @@ def _interrupted_by(caller: Caller, *keys: str) -> None:
         someone.until((home / "slow").exists)
         for key in keys:
             someone.types(key)
-        number = int((home / "slow").read_text(encoding="utf-8"))
+        number = int((home / "slow").read_text())
         someone.until(lambda: not Path(f"/proc/{number}").exists())
         assert someone.leaves("\x04") == 0
 
@@ -351,7 +351,7 @@ def agent_loop_exit_trap(caller: Caller) -> None:
     caller.env |= {"HARNESS_HOME": str(caller.place / "home"), "OPENAI_API_URL": "http://127.0.0.1:9/v1"}
     assert caller.run("go").code == 130
     (stream,) = caller.place.glob("home/sessions/*/.stream")
-    assert json.loads(stream.read_text(encoding="utf-8").splitlines()[-1]) == {"type": "done"}
+    assert json.loads(stream.read_text().splitlines()[-1]) == {"type": "done"}
 
 
 def bash_timeout(caller: Caller) -> None:
@@ -425,7 +425,7 @@ def test_what_stays_different_is_named_with_its_reason(
     case(caller)
     name = case.__name__.replace("_", "-")
     row = re.compile(rf"^- `{name}`: .{{20,}} Why: .{{20,}}$", re.MULTILINE)
-    assert row.search(PROTOCOL.read_text(encoding="utf-8")), case.__name__
+    assert row.search(PROTOCOL.read_text()), case.__name__
 
 
 def test_there_are_41_cases() -> None:

@@ -45,7 +45,7 @@ def test_a_tool_and_a_gate(done: Done, home: Path, project: Path, language: str)
     session = session_of(home)
     results = [body for name, body in bodies(session) if "tool_result" in name]
     assert all(part in results[0] for part in (f"hello from {language}", "you", "and stderr"))
-    assert "error: true" in (session / "messages" / "0003-tool_result.md").read_text(encoding="utf-8")
+    assert "error: true" in (session / "messages" / "0003-tool_result.md").read_text()
     assert [path.name for path in project.iterdir()] == ["allowed"]
     assert results[2].strip() == f"error: denied: no, says {language}"
 
@@ -59,7 +59,7 @@ def test_a_hook_in_each_stage(go: Go, home: Path) -> None:
     seen = home / "seen"
     two = Step(uses=(Use("bash", {"command": "true"}), Use("bash", {"command": "false"})))
     _, answer = go(two, Step(status=400), env={"SEEN": str(seen)})
-    lines = [line.split() for line in seen.read_text(encoding="utf-8").splitlines()]
+    lines = [line.split() for line in seen.read_text().splitlines()]
     done = [line.split() for line in _seen_when_done(go, seen)]
 
     assert answer.code == 1
@@ -74,7 +74,7 @@ def test_a_hook_in_each_stage(go: Go, home: Path) -> None:
 def _seen_when_done(go: Go, seen: Path) -> list[str]:
     _, answer = go(say("Done."), env={"SEEN": str(seen)})
     assert answer.out == "Done.\n", answer.err
-    return seen.read_text(encoding="utf-8").splitlines()
+    return seen.read_text().splitlines()
 
 
 def test_a_provider_pack_a_command_and_a_hook_of_sources(
@@ -124,7 +124,7 @@ def test_a_hook_or_a_provider_that_hangs_fails_after_an_hour(
 
     assert ending.failed
     assert re.search(rf"{re.escape(str(path))} did not end within 1 seconds", ending.output), ending
-    assert not Path(f"/proc/{(home / 'pid').read_text(encoding='utf-8').strip()}").exists()
+    assert not Path(f"/proc/{(home / 'pid').read_text().strip()}").exists()
 
 
 def test_a_tool_takes_the_place_of_ours(done: Done, home: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> Non
     for number, text in enumerate([*(f"#!/bin/sh\necho '{each}'\n" for each in said), *BROKEN]):
         write_program(tools / f"t{number}", text)
     (tools / "directory").mkdir()
-    (tools / "not-executable").write_text("x", encoding="utf-8")
+    (tools / "not-executable").write_text("x")
     server, answer = done(use("t0", a=1), use("bash", command="echo hello"), say("Done."))
     for number in range(len(SCHEMAS) + len(BROKEN)):
         assert len(re.findall(rf"\bt{number} is left out", answer.err)) == 1, answer.err
@@ -252,7 +252,7 @@ def test_a_tool_that_hangs_is_ended_with_what_it_started(done: Done, home: Path,
 
     told = "begun\n[timed out after 1 seconds; it and what it started were ended]"
     assert server.requests[1]["messages"][-1]["content"] == told
-    assert not Path(f"/proc/{(project / 'pid').read_text(encoding='utf-8').strip()}").exists()
+    assert not Path(f"/proc/{(project / 'pid').read_text().strip()}").exists()
     assert builtin.usual_seconds({}, foreign.LONGEST_SECONDS) == 3600
 
 

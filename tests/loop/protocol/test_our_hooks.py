@@ -45,9 +45,9 @@ def test_auth_env_merges_the_credentials_and_passes_its_input_on(ours: Ours, hom
     assert ours.hook("sources/35-auth-env", payload).json == payload
 
     cache = source / ".auth-cache.json"
-    assert '"1"' in cache.read_text(encoding="utf-8")
-    assert '"3"' in cache.read_text(encoding="utf-8")
-    assert '"2"' not in cache.read_text(encoding="utf-8")
+    assert '"1"' in cache.read_text()
+    assert '"3"' in cache.read_text()
+    assert '"2"' not in cache.read_text()
     assert cache.stat().st_mode & 0o777 == 0o600
 
 
@@ -171,7 +171,7 @@ def test_send_prints_the_native_answer_and_receive_saves_it(ours: Ours, serve: S
     assert native.json["choices"][0]["message"]["content"] == "Two files."
     assert said.json == {"next_state": "done", "output": "Two files."}
     answer = session / "messages" / "0004-assistant.md"
-    assert answer.read_text(encoding="utf-8").endswith("---\nTwo files.\n\n")
+    assert answer.read_text().endswith("---\nTwo files.\n\n")
     assert fields(answer)["stop"] == "end"
     assert events(session)[-1] == '{"type":"stop","reason":"end","seq":"0004"}'
 

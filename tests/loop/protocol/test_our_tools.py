@@ -63,7 +63,7 @@ def test_edit_file_changes_lines_at_their_anchors_and_shows_the_file_anew(ours: 
 
     assert ran.code == 0
     assert ran.out.splitlines()[1].startswith("1#MX:alpha")
-    assert (project / "f").read_text(encoding="utf-8") == "alpha\nbeta\n\n"
+    assert (project / "f").read_text() == "alpha\nbeta\n\n"
 
 
 def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:
@@ -73,7 +73,7 @@ def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:
     assert ours.tool("replace", "--exec", {"path": "f", "old": "z", "new": "x"}).code == 1
     assert ours.tool("replace", "--exec", {"path": "f", "old": "b", "new": "B"}).code == 0
     assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x", "all": True}).code == 0
-    assert (project / "f").read_text(encoding="utf-8") == "x B x\n"
+    assert (project / "f").read_text() == "x B x\n"
 
 
 def test_skill_prints_its_text_its_directory_and_its_files(ours: Ours, project: Path) -> None:

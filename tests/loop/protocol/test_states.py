@@ -35,7 +35,7 @@ def test_a_next_state_may_be_any_name_and_gets_the_rest(go: Go, home: Path) -> N
     _, answer = go(say("never"))
 
     assert (answer.code, answer.out) == (0, "By the way.\n"), answer.err
-    assert json.loads((home / "given").read_text(encoding="utf-8")) == {"answer": 42}
+    assert json.loads((home / "given").read_text()) == {"answer": 42}
 
 
 def test_a_state_without_hooks_passes_through_and_is_the_last(go: Go, home: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_stage_error_reads_what_the_failing_hook_printed(go: Go, home: Path)
 
     assert (answer.code, answer.out) == (1, "")
     assert "error: not now" in answer.err
-    assert json.loads((home / "given").read_text(encoding="utf-8")) == {"error": "not now", "more": 1}
+    assert json.loads((home / "given").read_text()) == {"error": "not now", "more": 1}
 
 
 @pytest.mark.usefixtures("in_process")
@@ -128,7 +128,7 @@ def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Pat
     go(use("bash", command="true"), say("Done."))
 
     # At the start of hs, when the provider is known, and behind the tool: nothing else has run.
-    assert (home / "count").read_text(encoding="utf-8").count("x") == 3
+    assert (home / "count").read_text().count("x") == 3
 
 
 def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(go: Go, home: Path) -> None:
@@ -186,7 +186,7 @@ def test_what_a_hook_writes_on_standard_error_goes_to_the_log(run: Runtime, home
     hook(home, "mine/20", "echo second >&2; cat")
 
     assert call(run, "mine", "{}") == {}
-    assert (home / "log").read_text(encoding="utf-8") == "first\nsecond\n"
+    assert (home / "log").read_text() == "first\nsecond\n"
 
 
 def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the_log(
@@ -199,14 +199,14 @@ def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the
         call(run, "mine", "{}")
 
     assert failed.value.result == "half"
-    assert (home / "log").read_text(encoding="utf-8") == f"[harness] hook {path} exited 4 during mine\n"
+    assert (home / "log").read_text() == f"[harness] hook {path} exited 4 during mine\n"
 
 
 def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) -> None:
     with pytest.raises(HookError):
         call(run, "tool_exec", {})
 
-    logged = (home / "log").read_text(encoding="utf-8")
+    logged = (home / "log").read_text()
     assert logged == "[harness] hook tool_exec/10-exec failed during tool_exec: no tool calls came in\n"
 
 
@@ -217,7 +217,7 @@ def test_a_hook_knows_where_it_is(hs: Hs, serve: Serve, home: Path, project: Pat
 
     hs("go", env=env | {"HARNESS_MODEL": "model-one"})
 
-    lines = (home / "seen").read_text(encoding="utf-8").splitlines()
+    lines = (home / "seen").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     (session,) = (home / ".harness" / "sessions").iterdir()
     assert {name: seen[name] for name in sorted(seen) if name.startswith(("HARNESS_", "SESSION_"))} == {
@@ -245,7 +245,7 @@ def test_what_is_given_to_the_sources_stage_is_an_empty_object(run: Runtime, hom
 
     discovery.refresh(run)
 
-    assert json.loads((home / "given").read_text(encoding="utf-8")) == {}
+    assert json.loads((home / "given").read_text()) == {}
 
 
 def test_the_events_of_a_turn_in_their_order(go: Go) -> None:
@@ -289,7 +289,7 @@ def test_the_file_begins_anew_with_each_request(go: Go, home: Path) -> None:
     copy = f'#!/bin/sh\ncp "$HARNESS_SESSION/.stream" "{home}/$HARNESS_STAGE"\ncat\n'
     write(home / ".harness/hooks.d/tool_done/90-copy", copy, 0o755)
     go(use("bash", command="echo hi"), say("Done."))
-    first = (home / "tool_done").read_text(encoding="utf-8")
+    first = (home / "tool_done").read_text()
     assert '"type":"tool_done"' in first
     assert '"type":"tool_done"' not in "".join(events(session_of(home)))
 

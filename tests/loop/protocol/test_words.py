@@ -195,12 +195,12 @@ def test_local_credentials_are_those_of_the_nearest_directory(hs: Hs, home: Path
     assert hs("auth", "set", "groq", "--local", cwd=inner).code == 0
 
     path = project / ".harness" / ".auth.json"
-    assert json.loads(path.read_text(encoding="utf-8")) == {"groq": [{"type": "api_key", "key": "k-groq"}]}
+    assert json.loads(path.read_text()) == {"groq": [{"type": "api_key", "key": "k-groq"}]}
     assert path.stat().st_mode & 0o777 == 0o600
     assert not (home / ".harness/.auth.json").exists()
     assert hs("auth", "rm", "nobody", "0", "--local", cwd=inner).code == 0
     assert hs("auth", "rm", "groq", "0", "--local", cwd=inner).code == 0
-    assert json.loads(path.read_text(encoding="utf-8")) == {}
+    assert json.loads(path.read_text()) == {}
 
 
 def test_a_credential_set_here_is_used_here(go: Go, hs: Hs, home: Path, project: Path) -> None:

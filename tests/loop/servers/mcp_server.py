@@ -61,7 +61,7 @@ def listen() -> None:
 
 
 if __name__ == "__main__":
-    with Path("started").open("a", encoding="utf-8") as started:
+    with Path("started").open("a") as started:
         started.write(f"{os.getpid()}\n")
     if "http" in sys.argv:
         listen()

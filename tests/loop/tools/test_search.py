@@ -131,7 +131,7 @@ def test_what_a_repository_says_to_git_runs_nothing(do: Do, tree: Path) -> None:
 
 
 def test_a_name_is_one_line(do: Do, project: Path) -> None:
-    (project / "a\nsrc.py:1:x\x1b[2J").write_text("add\n", encoding="utf-8")
+    (project / "a\nsrc.py:1:x\x1b[2J").write_text("add\n")
 
     assert len(do("glob", pattern="*").text.splitlines()) == 1
     assert "\x1b" not in do("glob", pattern="*").text

@@ -67,7 +67,7 @@ def test_no_tool_reads_credentials_or_a_process(
 ) -> None:
     path = way.format(home=home, pid=os.getpid(), up=os.path.relpath(home, project.parent))
     reader.asker = lambda _: Said(allowed=True)
-    before = credentials.read_text(encoding="utf-8")
+    before = credentials.read_text()
     changes: dict[str, dict[str, Any]] = {
         "read_file": {},
         "write_file": {"content": "x"},
@@ -85,7 +85,7 @@ def test_no_tool_reads_credentials_or_a_process(
         assert result.error
         assert "no tool reads it" in result.text
         assert SECRET not in result.text
-    assert credentials.read_text(encoding="utf-8") == before
+    assert credentials.read_text() == before
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("ask", "asked"), ("read-only", "asked"), ("auto", "ran")])

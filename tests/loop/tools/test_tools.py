@@ -51,7 +51,7 @@ def test_writing_keeps_mode_and_symlink(do: Do, project: Path) -> None:
     do("write_file", path="link", content="new\n")
 
     assert (project / "link").is_symlink()
-    assert (project / "real").read_text(encoding="utf-8") == "new\n"
+    assert (project / "real").read_text() == "new\n"
     assert (project / "real").stat().st_mode & 0o777 == 0o755
 
 
@@ -69,7 +69,7 @@ def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
     result = do("edit_file", path="f", edits=edits)
 
     assert not result.error, result.text
-    lines = (project / "f").read_text(encoding="utf-8").splitlines()
+    lines = (project / "f").read_text().splitlines()
     assert lines == ["first", "before a", "a", "B", "C", "more", "d", "after d", "last"]
 
 
@@ -81,7 +81,7 @@ def test_edits_that_overlap_or_are_stale_change_nothing(do: Do, project: Path) -
 
     assert do("edit_file", path="f", edits=[edit, edit]).error
     assert "MISMATCH at line 2" in do("edit_file", path="f", edits=[edit, stale]).text
-    assert (project / "f").read_text(encoding="utf-8") == "a\nb\n"
+    assert (project / "f").read_text() == "a\nb\n"
 
 
 def test_lines_are_replaced_in_a_file_of_windows_and_keep_its_line_breaks(do: Do, project: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> N
 
     do("edit_file", path="f", edits=[edit])
 
-    assert (project / "f").read_text(encoding="utf-8") == "A\nb"
+    assert (project / "f").read_text() == "A\nb"
 
 
 @pytest.mark.parametrize("tool", ["read_file", "edit_file", "replace"])
@@ -136,7 +136,7 @@ def times_out(do: Do, project: Path, command: str) -> int:
         result = do("bash", command=command, timeout=seconds)
         assert result.error
         assert f"timed out after {seconds} seconds" in result.text
-        if path.exists() and (pid := path.read_text(encoding="utf-8")):
+        if path.exists() and (pid := path.read_text()):
             return int(pid)
     pytest.fail("the command does not begin")
 
@@ -177,7 +177,7 @@ def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runt
     assert run.session
     (kept,) = (run.session.directory / "output").iterdir()
     assert str(kept) in result.text
-    assert kept.read_text(encoding="utf-8").splitlines() == [str(number) for number in range(1, 20001)]
+    assert kept.read_text().splitlines() == [str(number) for number in range(1, 20001)]
 
 
 def test_no_credential_of_a_provider_is_in_a_commands_environment(do: Do, run: Runtime) -> None:
@@ -196,7 +196,7 @@ def test_a_command_may_be_longer_than_an_argument_of_the_system(do: Do, project:
     result = do("bash", command=f"cat > made <<'END'\n{text}END\necho $((6 * 7)) $0 $#; exit 3")
 
     assert result == Result("42 bash 0\n[exit status 3]", error=True)
-    assert (project / "made").read_text(encoding="utf-8") == text
+    assert (project / "made").read_text() == text
 
 
 def test_a_program_that_cannot_be_started_leaves_no_file_open(project: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_stream_that_is_cut_anywhere_is_asked_again_and_runs_nothing(
     )
     assert ending == Ending("Done.", failed=False)
     # Cut behind the event that ends an answer, it was whole.
-    assert (project / "ran").read_text(encoding="utf-8") == "x\n" * (1 if events < WHOLE[wire.name] else 2)
+    assert (project / "ran").read_text() == "x\n" * (1 if events < WHOLE[wire.name] else 2)
 
 
 def test_what_came_of_a_cut_answer_stays_and_is_not_replayed(follow: Follow, wire: Wire) -> None:
@@ -61,7 +61,7 @@ def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
     run, _, ending = follow(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
     assert ending == Ending("Done.", failed=False)
 
-    assert (project / "ran").read_text(encoding="utf-8") == "good\n"
+    assert (project / "ran").read_text() == "good\n"
     assert "not run" in results_of(run)[0]
 
 
@@ -250,7 +250,7 @@ def test_an_edited_answer_is_told_as_it_was_edited(follow: Follow, wire: Wire) -
     run, server, _ = follow(wire, Step(thinking="hm", redacted="c2VjcmV0", text="Before."), say("Done."))
     assert run.session
     path = run.session.files()[1]
-    path.write_text(path.read_text(encoding="utf-8").replace("Before.", "After!!"), encoding="utf-8")
+    path.write_text(path.read_text().replace("Before.", "After!!"))
     run.session.append("user", {}, "go on")
 
     turn.follow(run)

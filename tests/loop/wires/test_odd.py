@@ -69,7 +69,7 @@ def test_unknown_events_and_data_without_a_space_change_nothing(
         wire, Step(uses=CALL, inserted=news, glued=True), Step("Done.", inserted=news, glued=True)
     )
     assert ending == Ending("Done.", failed=False)
-    assert (project / "ran").read_text(encoding="utf-8") == "x\n"
+    assert (project / "ran").read_text() == "x\n"
 
 
 def test_a_page_in_place_of_an_error_is_asked_again_and_shown_in_short(follow: Follow, wire: Wire) -> None:
@@ -438,7 +438,7 @@ def test_an_answer_that_ended_early_is_said_to_have(
     log = tmp_path / "log"
     _, _, ending = follow(wire, Step("So far", stop=stop), HARNESS_LOG=str(log))
     assert ending == Ending("So far", failed=False)
-    assert log.read_text(encoding="utf-8") == f"hs: the answer ended early: {said}\n"
+    assert log.read_text() == f"hs: the answer ended early: {said}\n"
 
 
 def test_an_empty_text_of_an_answer_is_not_sent_back(follow: Follow) -> None:

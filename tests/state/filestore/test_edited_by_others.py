@@ -22,7 +22,7 @@ from tests.state.filestore.changes import document, rename
 def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
     examples = Path(__file__).parents[2] / "schemas" / "valid"
     before = json.loads((examples / "unknown-keys-everywhere.json").read_bytes())
-    root.state.write_text(json.dumps(before), encoding="utf-8")
+    root.state.write_text(json.dumps(before))
 
     with Store(root).transaction() as tx:
         task = tx.state.tasks[2]
@@ -43,22 +43,22 @@ def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
 
 
 def test_a_change_of_one_task_leaves_the_text_of_the_others_as_it_was(store: Store, root: Root) -> None:
-    before = root.state.read_text(encoding="utf-8").splitlines()
+    before = root.state.read_text().splitlines()
 
     rename(store, "New")
 
-    after = root.state.read_text(encoding="utf-8").splitlines()
+    after = root.state.read_text().splitlines()
     assert [line for line in after if line not in before] == ['      "title": "New",']
 
 
 @pytest.mark.parametrize("way", ["in place", "by rename"])
 def test_an_edit_by_the_user_between_two_changes_is_kept(store: Store, root: Root, way: str) -> None:
-    text = root.state.read_text(encoding="utf-8").replace('"Second"', '"Mine!!"')
+    text = root.state.read_text().replace('"Second"', '"Mine!!"')
     if way == "in place":
-        root.state.write_text(text, encoding="utf-8")
+        root.state.write_text(text)
     else:
         other = root.path / "edited"
-        other.write_text(text, encoding="utf-8")
+        other.write_text(text)
         other.rename(root.state)
 
     rename(store, "New")
@@ -78,7 +78,7 @@ def test_what_the_schema_refuses_is_kept(store: Store, root: Root, monkeypatch: 
     monkeypatch.setattr(schema, "problems", problems)
     edited = document(root)
     edited["tasks"][0]["title"] = "Poison"
-    root.state.write_text(json.dumps(edited), "utf-8")
+    root.state.write_text(json.dumps(edited))
     before = root.state.read_bytes()
 
     message = rf"^{root.state.name}: tasks\[0\]\.title: is poison$"
@@ -89,28 +89,28 @@ def test_what_the_schema_refuses_is_kept(store: Store, root: Root, monkeypatch: 
 
 
 def test_an_edit_of_the_same_length_that_breaks_the_contract_is_noticed(store: Store, root: Root) -> None:
-    text = root.state.read_text(encoding="utf-8").replace('"P1"', '"P9"')
-    root.state.write_text(text, encoding="utf-8")
+    text = root.state.read_text().replace('"P1"', '"P9"')
+    root.state.write_text(text)
 
     with pytest.raises(ContractError) as caught:
         rename(store, "New")
 
     assert len(caught.value.problems) == 3
-    assert root.state.read_text(encoding="utf-8") == text
+    assert root.state.read_text() == text
     with pytest.raises(ContractError, match=r"tasks\[2\]\.priority"):
         store.ask()
 
 
 def test_what_the_user_saves_while_a_change_is_made_is_not_written_over(store: Store, root: Root) -> None:
-    text = root.state.read_text(encoding="utf-8").replace("Second", "Mine")
+    text = root.state.read_text().replace("Second", "Mine")
 
     with pytest.raises(HeldError) as caught, store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
         tx.replace(tx.state.tasks[0]._replace(title="New"))
-        root.state.write_text(text, encoding="utf-8")
+        root.state.write_text(text)
 
     message = f"{root.state} was saved by another program just now, so nothing was changed."
     assert (caught.value.message, caught.value.hint) == (message, "Type the command again.")
-    assert root.state.read_text(encoding="utf-8") == text
+    assert root.state.read_text() == text
 
 
 def test_what_the_user_saves_then_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def edit(root: Root, **fields: object) -> None:
     for task in document["tasks"]:
         task["depends_on"] = []
     document["tasks"][2] |= fields
-    root.state.write_text(json.dumps(document), encoding="utf-8")
+    root.state.write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_nothing_proves_is_named_and_is_no_other_problem(store: Store, root
 def test_every_problem_is_told_once_the_nearest_to_the_top_first(store: Store, root: Root) -> None:
     edit(root, validation={"cwd": 1}, attempts=-1)
     document = json.loads(root.state.read_bytes())
-    root.state.write_text(json.dumps({**document, "version": 9}), encoding="utf-8")
+    root.state.write_text(json.dumps({**document, "version": 9}))
 
     examined = store.examine()
 
@@ -104,7 +104,7 @@ def test_every_problem_is_told_once_the_nearest_to_the_top_first(store: Store, r
 
 
 def test_a_key_that_stands_twice_is_told(store: Store, root: Root) -> None:
-    root.state.write_text('{"tasks": [], "tasks": []}', encoding="utf-8")
+    root.state.write_text('{"tasks": [], "tasks": []}')
 
     examined = store.examine()
 

@@ -141,7 +141,7 @@ def test_one_of_the_caller_or_of_the_past_is_no_obstacle(root: Root, owner: Owne
 def test_in_a_list_of_the_legacy_protocol_any_holder_is_waited_for(
     root: Root, owner: Owner, directory: Path
 ) -> None:
-    root.state.write_text('{"tasks": []}', encoding="utf-8")
+    root.state.write_text('{"tasks": []}')
     left(directory, owner, "pid", "harness-session")
 
     with pytest.raises(HeldError):

@@ -58,8 +58,8 @@ def test_one_who_looks_is_told_what_it_lacks_and_how_it_comes_back(
 
 def test_another_list_with_the_same_ids_is_another_list(store: Store, root: Root) -> None:
     """A merge may bring one."""
-    text = root.state.read_text(encoding="utf-8").replace('"created": null', f'"created": "{STAMP}"')
-    root.state.write_text(text, encoding="utf-8")
+    text = root.state.read_text().replace('"created": null', f'"created": "{STAMP}"')
+    root.state.write_text(text)
 
     (warning,) = store.ask().warnings
 
@@ -72,7 +72,7 @@ def test_while_a_change_is_under_way_or_after_it_nobody_is_told(
     """The writer replaces the list first, and its copies after that."""
     shutil.copyfile(committed, root.state)
 
-    root.lock_file.write_text("pid 1 on here since now\n", encoding="utf-8")
+    root.lock_file.write_text("pid 1 on here since now\n")
 
     assert store.ask().warnings == ()
 
@@ -117,8 +117,8 @@ def test_what_the_user_puts_back_is_the_last_list_and_the_other_one_is_kept(
 
 
 def test_an_edit_that_takes_nothing_away_is_no_replacement(store: Store, root: Root) -> None:
-    text = root.state.read_text(encoding="utf-8").replace('"Second"', '"Mine!!"')
-    root.state.write_text(text, encoding="utf-8")
+    text = root.state.read_text().replace('"Second"', '"Mine!!"')
+    root.state.write_text(text)
 
     assert store.ask().warnings == ()
     with store.transaction() as tx:

@@ -54,7 +54,7 @@ def change(store: Store) -> list[str]:
 
 
 def write(text: str) -> Callable[[Root], object]:
-    return lambda root: root.state.write_text(text, encoding="utf-8")
+    return lambda root: root.state.write_text(text)
 
 
 def no_earlier_state(root: Root) -> None:
@@ -167,16 +167,16 @@ def test_a_backup_that_the_legacy_protocol_wrote_after_our_last_change_goes_firs
 ) -> None:
     document = json.loads(root.state.read_bytes())
     document["tasks"][0]["title"] = "Changed by the legacy protocol"
-    root.backup.write_text(json.dumps(document), encoding="utf-8")
-    root.state.write_text("{", encoding="utf-8")
+    root.backup.write_text(json.dumps(document))
+    root.state.write_text("{")
 
     assert store.whole().tasks[0].title == "Changed by the legacy protocol"
 
 
 def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, root: Root) -> None:
     no_earlier_state(root)
-    root.backup.write_text("{}", encoding="utf-8")
-    root.state.write_text("{", encoding="utf-8")
+    root.backup.write_text("{}")
+    root.state.write_text("{")
 
     message = f"{root.state} {TORN}, and no good earlier state is left."
     said = (StateUnreadableError, message, "Correct the file by hand, then look at it: harness check")
@@ -186,7 +186,7 @@ def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, ro
     assert error(lambda: change(store)) == said
     line = f"[{NOON}] [SESSION-0] ERROR [ENV_SETUP] {NAME} corrupted and unrecoverable"
     assert journal.tail(root.log) == [line, line]
-    assert [path.read_text("utf-8") for path in (root.state, root.backup)] == ["{", "{}"]
+    assert [path.read_text() for path in (root.state, root.backup)] == ["{", "{}"]
 
 
 def test_where_no_list_is_it_is_said_how_to_make_one_and_nothing_is_logged(root: Root) -> None:
@@ -208,20 +208,20 @@ def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
 
 @pytest.mark.parametrize("text", ["[]", '"tasks"', "null", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
 def test_what_parses_is_the_user_s_edit_and_never_replaced(store: Store, root: Root, text: str) -> None:
-    root.state.write_text(text, encoding="utf-8")
+    root.state.write_text(text)
 
     with pytest.raises(ContractError):
         store.ask()
     with pytest.raises(ContractError):
         change(store)
 
-    assert root.state.read_text(encoding="utf-8") == text
+    assert root.state.read_text() == text
     assert broken_files(root) == []
 
 
 def test_the_user_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, root: Root) -> None:
     text = '{"tasks": [{"id": "mine"}]}'
-    root.state.write_text(text, encoding="utf-8")
+    root.state.write_text(text)
 
     said = (
         f"{NAME} is not as it must be: restored from {NEWEST} (3 tasks); "
@@ -231,7 +231,7 @@ def test_the_user_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, ro
     assert store.restore() == (said,)
     assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
     assert store.whole().tasks == TASKS
-    assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
+    assert [path.read_text() for path in broken_files(root)] == [text]
     assert store.restore()[0].startswith(f"{NAME} is not as it must be: restored from ")
 
     root.state.unlink()
@@ -242,7 +242,7 @@ def test_the_user_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, ro
 def test_the_broken_bytes_never_become_the_backup(store: Store, root: Root) -> None:
     change(store)
     before = root.backup.read_bytes()
-    root.state.write_text("{", encoding="utf-8")
+    root.state.write_text("{")
 
     with store.transaction():
         pass
@@ -277,7 +277,7 @@ def test_files_of_others_among_the_generations_are_left_alone(root: Root) -> Non
     root.generations.mkdir(parents=True)
     theirs = {"mine.json", "12.json", "notes.txt", "abcdefghij.json", "12345678901.json", "²²²²²²²²²².json"}
     for name in theirs:
-        (root.generations / name).write_text("{}", encoding="utf-8")
+        (root.generations / name).write_text("{}")
     for _ in range(load.KEPT + 5):
         load.save(root, b"{}")
 
@@ -301,7 +301,7 @@ def test_a_list_comes_back_in_which_a_task_can_never_run(store: Store, root: Roo
         first, second, *_ = tx.state.tasks
         tx.replace(first._replace(depends_on=(second.id,)))
         tx.replace(second._replace(depends_on=(first.id,)))
-    root.state.write_text("{", encoding="utf-8")
+    root.state.write_text("{")
 
     store.restore()
 
@@ -321,7 +321,7 @@ def test_a_first_list_on_a_full_disk_is_an_error(root: Root, monkeypatch: pytest
 def test_many_tasks_of_somebody_else_are_changed(store: Store, root: Root) -> None:
     document = json.loads(root.state.read_bytes())
     document["tasks"] = [{"id": f"theirs-{number}", "status": "pending"} for number in range(200)]
-    root.state.write_text(json.dumps(document), encoding="utf-8")
+    root.state.write_text(json.dumps(document))
 
     change(store)
 

@@ -26,7 +26,7 @@ def main(directory: Path, name: str) -> None:
     store = opened(Root(directory), SYSTEM)
 
     def note(what: str, task: Task) -> None:
-        with (directory / name).open("a", encoding="utf-8") as file:
+        with (directory / name).open("a") as file:
             file.write(f"{what} {task.id} {task.fence}\n")
 
     def claimed() -> Task | None:

@@ -225,7 +225,7 @@ def test_a_git_without_arguments_keeps_no_lock(world: World, tmp_path: Path) -> 
     program = shutil.copy("/bin/cat", tmp_path / "git")
     with subprocess.Popen([""], executable=program, cwd=world.top, stdin=subprocess.PIPE) as live:
         name = Path(f"/proc/{live.pid}/comm")
-        until("the program runs", lambda: name.read_text(encoding="utf-8") == "git\n")
+        until("the program runs", lambda: name.read_text() == "git\n")
         assert not _lives(live.pid, owner=0, seen_by=NOBODY)
 
 

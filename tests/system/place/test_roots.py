@@ -19,7 +19,7 @@ from tests.system.git.gitrepo import sh
 
 def make_root(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    (path / find_root.STATE_FILE).write_text("{}", encoding="utf-8")
+    (path / find_root.STATE_FILE).write_text("{}")
     return path.resolve()
 
 
@@ -81,7 +81,7 @@ def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
     generations.mkdir(parents=True)
     assert root_of(tmp_path) is None
 
-    (generations / "1.json").write_text("{}", encoding="utf-8")
+    (generations / "1.json").write_text("{}")
     assert root_of(tmp_path) == tmp_path.resolve()
 
 
@@ -89,7 +89,7 @@ def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
 def test_a_list_in_a_database_is_found_by_its_link(tmp_path: Path, has_generations: bool) -> None:
     link = tmp_path / find_root.PRIVATE_DIR / find_root.LINK
     link.parent.mkdir()
-    link.write_text("{}", encoding="utf-8")
+    link.write_text("{}")
     if has_generations:
         (link.parent / "generations").mkdir()
     assert root_of(tmp_path) == tmp_path.resolve()
@@ -204,7 +204,7 @@ class TestLinkedWorktree:
     def test_relative_worktree_paths_work(self, main: Path, linked: Path) -> None:
         """Git 2.48 writes them relative on request."""
         name = (main / ".git" / "worktrees").iterdir().__next__().name
-        (linked / ".git").write_text(f"gitdir: ../{main.name}/.git/worktrees/{name}\n", encoding="utf-8")
+        (linked / ".git").write_text(f"gitdir: ../{main.name}/.git/worktrees/{name}\n")
         roots.remember(main, main / ".git")
 
         assert root_of(linked) == main

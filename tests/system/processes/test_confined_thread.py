@@ -47,7 +47,7 @@ def said(command: Command, cwd: Path, note: Callable[[child.Child], None] = lamb
 
 
 def own_limits() -> list[str]:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    lines = Path("/proc/self/status").read_text().splitlines()
     return [line for line in lines if line.startswith(("NoNewPrivs", "Seccomp", "Cap"))]
 
 

@@ -167,6 +167,6 @@ def test_a_sign_counts_from_the_moment_it_was_given(tmp_path: Path) -> None:
 
 
 def test_a_sign_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
-    (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
+    (tmp_path / ".harness").write_text("in the way")
 
     owner.show_alive(str(tmp_path), ME)

@@ -53,7 +53,7 @@ def test_a_command_that_passes(log: Path) -> None:
     assert finished.ok
     assert (finished.returncode, finished.timed_out, finished.too_loud) == (0, False, False)
     assert finished.tail == "out\nerr"
-    assert log.read_text(encoding="utf-8") == "out\nerr\n"
+    assert log.read_text() == "out\nerr\n"
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("no-such-command-x", 127), ("kill -9 $$", -9)])
@@ -253,7 +253,7 @@ def test_an_older_log_is_replaced(log: Path) -> None:
     run("echo old old old", log)
     run("echo new", log)
 
-    assert log.read_text(encoding="utf-8") == "new\n"
+    assert log.read_text() == "new\n"
 
 
 class TestLoud:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.loop.conftest import conversation, done, go, hs, project, serve, wire
+from tests.loop.conftest import conversation, done, go, hs, project, serve, served, wire
 
-__all__ = ["conversation", "done", "go", "hs", "project", "serve", "wire"]
+__all__ = ["conversation", "done", "go", "hs", "project", "serve", "served", "wire"]

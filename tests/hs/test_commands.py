@@ -132,13 +132,12 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
     server = serve(CHAT, say("Blue."), say("Green."), say("Red."))
-    env = CHAT.environment(server)
-    hs("a colour", env=env)
+    hs("a colour")
     first = session_of(home)
-    hs(first.name, "another", env=env)
+    hs(first.name, "another")
 
     fork = hs("session", "fork", first.name, "2").out.strip()
-    answer = hs(fork, "a third", env=env)
+    answer = hs(fork, "a third")
 
     assert answer.out == "Red.\n", answer.err
     sent = str(server.requests[2])
@@ -183,23 +182,20 @@ def test_a_session_whose_directory_is_gone_goes_on_in_a_copy_only(
     hs: Hs, serve: Serve, project: Path
 ) -> None:
     """Its commands would run in whatever project the user is in."""
-    server = serve(CHAT, say("Blue."), say("Green."))
-    env = CHAT.environment(server)
+    serve(CHAT, say("Blue."), say("Green."))
     (project / "old").mkdir()
-    hs("a colour", env=env, cwd=project / "old")
+    hs("a colour", cwd=project / "old")
     (name,) = hs("session", "list").out.split()
     (project / "old").rmdir()
 
-    refused = [
-        hs(*words, env=env) for words in ((name, "and now?"), ("--resume", name, "x"), ("resume", "x"))
-    ]
+    refused = [hs(*words) for words in ((name, "and now?"), ("--resume", name, "x"), ("resume", "x"))]
     copy = hs("session", "fork", name).out.strip()
 
     for answer in refused:
         assert answer.code == 8
         assert f"works in {project / 'old'}, which is not there any more" in answer.err
         assert f"hs session fork {name}" in answer.err
-    assert hs(copy, "and now?", env=env).out == "Green.\n"
+    assert hs(copy, "and now?").out == "Green.\n"
     assert f"cwd={project}\n" in hs("session", "show", copy).out
 
 

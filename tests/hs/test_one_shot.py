@@ -61,10 +61,9 @@ def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Pat
 
 
 def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve, home: Path) -> None:
-    refused = serve(CHAT, Step(status=401, said="invalid key of yours"))
-
-    answer = hs("--json", "do it", env=CHAT.environment(refused))
     nobody = hs("--json", "do it")
+    serve(CHAT, Step(status=401, said="invalid key of yours"))
+    answer = hs("--json", "do it")
     misspelt = hs("--json", "--modle", "x", "do it")
     write_program(home / ".harness" / "hooks.d" / "sources" / "90-broken", "#!/bin/sh\nexit 3\n")
     broken = hs("--json", "do it")
@@ -80,10 +79,9 @@ def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Ser
 
 def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve, home: Path) -> None:
     server = serve(CHAT, use("bash", command="true"), use("bash", command="true"), say("Done."))
-    env = CHAT.environment(server)
 
-    answer = hs("--json", "--max-turns", "2", "RUN it", env=env)
-    again = hs("--resume", session_of(home).name, "go on", env=env)
+    answer = hs("--json", "--max-turns", "2", "RUN it")
+    again = hs("--resume", session_of(home).name, "go on")
 
     assert (answer.code, events(answer.out)[-1]["stop"]) == (1, "max_turns")
     assert (again.code, again.out) == (0, "Done.\n"), again.err
@@ -248,12 +246,13 @@ OLD = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOEN
 
 
 @pytest.mark.parametrize("streamed", [*for_release(""), "1"])
-def test_what_the_locale_cannot_show_ends_no_answer(
-    hs: Hs, serve: Serve, project: Path, streamed: str
-) -> None:
-    server = serve(CHAT, use("bash", command=f"echo {FACE} | tee seen"), say(f"Done {FACE}."))
-
-    answer = hs("go", env={**CHAT.environment(server), **OLD, "HARNESS_STREAM": streamed}, through=("env",))
+def test_what_the_locale_cannot_show_ends_no_answer(go: Go, project: Path, streamed: str) -> None:
+    server, answer = go(
+        use("bash", command=f"echo {FACE} | tee seen"),
+        say(f"Done {FACE}."),
+        env={**OLD, "HARNESS_STREAM": streamed},
+        through=("env",),
+    )
 
     assert (answer.code, answer.out) == (0, "Done ?.\n"), answer.err
     assert (project / "seen").read_text() == f"{FACE}\n"
@@ -261,18 +260,16 @@ def test_what_the_locale_cannot_show_ends_no_answer(
 
 
 def test_events_are_utf_8_in_every_locale(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, say(f"Done {FACE}."))
+    serve(CHAT, say(f"Done {FACE}."))
 
-    answer = hs("--json", "go", env={**CHAT.environment(server), **OLD}, through=("env",))
+    answer = hs("--json", "go", env={**OLD}, through=("env",))
 
     assert json.loads(answer.out.splitlines()[-1])["output"] == f"Done {FACE}."
 
 
 @pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:1", "nonsense://127.0.0.1:1"])
-def test_a_proxy_that_cannot_be_used_is_said(hs: Hs, serve: Serve, proxy: str) -> None:
-    server = serve(CHAT, say("never"))
-
-    answer = hs("go", env={**CHAT.environment(server), "ALL_PROXY": proxy, "NO_PROXY": ""})
+def test_a_proxy_that_cannot_be_used_is_said(go: Go, proxy: str) -> None:
+    server, answer = go(say("never"), env={"ALL_PROXY": proxy, "NO_PROXY": ""})
 
     assert (answer.code, answer.out, server.requests) == (1, "", [])
     assert "hs speaks with HTTP proxies only" in answer.err

@@ -42,16 +42,15 @@ def test_what_a_clone_brings_along_is_neither_listed_nor_gone_on_in(
     hs: Hs, serve: Serve, project: Path, foreign: Path
 ) -> None:
     server = serve(CHAT, say("Begun."), say("Gone on."), say("Copied."))
-    env = CHAT.environment(server)
 
-    nothing = hs("resume", "go on", env=env)
-    newest = hs("--continue", "go on", env=env)
-    by_name = hs("--resume", FOREIGN, "go on", env=env)
-    begin = hs(FOREIGN, "begin", env=env)
+    nothing = hs("resume", "go on")
+    newest = hs("--continue", "go on")
+    by_name = hs("--resume", FOREIGN, "go on")
+    begin = hs(FOREIGN, "begin")
     listed = hs("session", "list")
-    resumed = hs("resume", "go on", env=env)
+    resumed = hs("resume", "go on")
     copy = hs("session", "fork", FOREIGN).out.strip()
-    copied = hs(copy, "and the copy?", env=env)
+    copied = hs(copy, "and the copy?")
 
     assert (nothing.code, newest.code, by_name.code) == (2, 2, 8)
     assert f"hs session fork {FOREIGN}" in by_name.err

@@ -21,7 +21,7 @@ def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, pro
     server = serve(CHAT, use("write_file", path="made", content="x"), say("Done."))
     asked = ("--model=model-two", "--tools", "bash,read_file", "--system", "You are a parrot.")
 
-    answer = hs(*asked, "do it", env=CHAT.environment(server))
+    answer = hs(*asked, "do it")
 
     request = server.requests[0]
     assert answer.code == 0, answer.err
@@ -108,28 +108,26 @@ def test_behind_two_dashes_all_are_words(go: Go) -> None:
 def test_continue_passes_by_a_session_in_which_nothing_was_said(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    server = serve(CHAT, say("One."), say("Two."))
-    env = CHAT.environment(server)
-    hs("begin", env=env)
+    serve(CHAT, say("One."), say("Two."))
+    hs("begin")
     before = session_of(home)
     # As an editor leaves one that nobody has used.
     unused = before.with_name("20990101-000000-1")
     (unused / "messages").mkdir(parents=True)
     (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n")
 
-    assert hs("--continue", "and now?", env=env).out == "Two.\n"
+    assert hs("--continue", "and now?").out == "Two.\n"
     assert len(bodies(before)) == 4
 
 
 def test_continue_is_the_newest_session_of_this_directory(hs: Hs, serve: Serve, tmp_path: Path) -> None:
     server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
-    env = CHAT.environment(server)
     other = tmp_path / "other"
     other.mkdir()
-    hs("begin here", env=env)
-    hs("begin elsewhere", env=env, cwd=other)
+    hs("begin here")
+    hs("begin elsewhere", cwd=other)
 
-    answer = hs("--continue", "and now?", env=env)
+    answer = hs("--continue", "and now?")
 
     assert answer.out == "Again.\n", answer.err
     assert "begin here" in str(server.requests[2])
@@ -138,7 +136,7 @@ def test_continue_is_the_newest_session_of_this_directory(hs: Hs, serve: Serve, 
 
 def test_resume_is_the_session_that_changed_last(go: Go, hs: Hs) -> None:
     server, _ = go(say("First."), say("Second."), words=("begin",))
-    answer = hs("resume", "go on", env=CHAT.environment(server))
+    answer = hs("resume", "go on")
 
     assert answer.out == "Second.\n", answer.err
     assert "First." in str(server.requests[1])
@@ -150,9 +148,9 @@ def test_resume_is_the_session_that_changed_last(go: Go, hs: Hs) -> None:
 def test_a_task_that_is_longer_than_a_file_name_is_no_session(hs: Hs, serve: Serve, task: str) -> None:
     server = serve(CHAT, say("Done."))
     # Before there is a directory of sessions, no name in it is too long.
-    assert hs("first", env=CHAT.environment(server)).code == 0
+    assert hs("first").code == 0
 
-    answer = hs(task, env=CHAT.environment(server))
+    answer = hs(task)
 
     assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
     assert server.requests[1]["messages"][-1]["content"].strip() == task.strip()

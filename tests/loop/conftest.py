@@ -67,8 +67,14 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hs(project: Path) -> Hs:
-    """Return a callable that runs `hs` without any key of the developer's."""
+def served() -> dict[str, str]:
+    """Return the environment in which `hs` finds the model that was served last."""
+    return {}
+
+
+@pytest.fixture
+def hs(project: Path, served: dict[str, str]) -> Hs:
+    """Return a callable that runs `hs` without any key of the developer's; its model is that served last."""
 
     def run(
         *args: str,
@@ -78,14 +84,14 @@ def hs(project: Path) -> Hs:
         through: Sequence[str] = (),
         session: bool = False,
     ) -> Said:
+        given = environment({**served, **(env or {})})
         if not through:
-            given = environment(env or {})
             done = forked.run_hs(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
             return Said(done.returncode, done.stdout, done.stderr)
         done = run_to_end(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],
             cwd=cwd or project,
-            env=environment(env or {}),
+            env=given,
             stdin=stdin,
         )
         return Said(done.returncode, done.stdout, done.stderr)
@@ -94,13 +100,14 @@ def hs(project: Path) -> Hs:
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def serve(served: dict[str, str]) -> Iterator[Serve]:
     """Return a callable that starts a server with a script; it must have refused nothing in the end."""
     servers: list[ModelServer] = []
 
     def start(wire: Wire, *steps: Step) -> ModelServer:
         server = ModelServer(wire.handler, list(steps))
         servers.append(server)
+        served.update(wire.environment(server))
         return server
 
     yield start
@@ -120,7 +127,7 @@ def go(hs: Hs, serve: Serve) -> Go:
 
     def work(*steps: Step, wire: Wire = CHAT, words: Sequence[str] = ("go",), **options: Any) -> Any:
         server = serve(wire, *steps)
-        return server, hs(*words, **{**options, "env": wire.environment(server) | options.get("env", {})})
+        return server, hs(*words, **options)
 
     return work
 

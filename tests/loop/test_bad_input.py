@@ -148,7 +148,7 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
     assert "Traceback" not in done.stderr
     assert '"stop":"error"' in done.stdout.splitlines()[-1]
     assert [path.name for path in (session_of(home) / "messages").iterdir()] == ["0001-user.md"]
-    assert hs("--continue", "again", env=CHAT.environment(server)).out == "Done.\n"
+    assert hs("--continue", "again").out == "Done.\n"
 
 
 def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, home: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, h
     (messages / "notes.txt").write_text("no message\n")
     (messages / "0011-user.md").mkdir()
 
-    answer = hs("--continue", "and now?", env=wire.environment(server))
+    answer = hs("--continue", "and now?")
 
     assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
     sent = str(server.requests[-1])

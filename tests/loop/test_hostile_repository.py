@@ -33,9 +33,9 @@ def test_no_program_of_it_runs(go: Go, hs: Hs, project: Path) -> None:
     for name in PLUGINS:
         for place in PLACES:
             spy(project, project / place / name)
-    server, answer = go(use("bash", command="true"), say("Done."))
+    _, answer = go(use("bash", command="true"), say("Done."))
     for words in (["help"], ["tools"], ["hooks"], ["auth", "list"], ["doctor"], ["provider", "--ready"]):
-        hs(*words, env=CHAT.environment(server))
+        hs(*words)
 
     assert answer.out == "Done.\n", answer.err
     assert not (project.parent / "spied").exists()
@@ -156,17 +156,14 @@ def test_a_link_inside_of_the_project_is_text_of_the_project(done: Done, project
 
 
 def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
-    hs: Hs, serve: Serve, project: Path
+    hs: Hs, go: Go, project: Path
 ) -> None:
     tool = write_program(project / ".harness" / "tools" / "greet", PROGRAMS["bash"])
-    server = serve(CHAT, say("Done."))
-    env = CHAT.environment(server)
-
-    before = hs("go", env=env)
+    server, before = go(say("Done."))
     trusted = hs("trust")
-    after = hs("go", env=env)
+    after = hs("go")
     tool.write_text(tool.read_text() + "# other\n")
-    changed = hs("go", env=env)
+    changed = hs("go")
 
     assert "tools/greet" in trusted.out
     assert ['"greet"' in json.dumps(request["tools"]) for request in server.requests] == [False, True, False]
@@ -189,14 +186,14 @@ def test_a_session_that_it_changes_writes_nowhere_else(
     server = serve(
         CHAT, say("Begun."), big, use("agent", prompt="look; echo evil >&2"), say("Sub."), say("Done.")
     )
-    assert hs("begin", env=CHAT.environment(server)).code == 0
+    assert hs("begin").code == 0
     (session,) = (project / ".harness" / "sessions").iterdir()
     if name == "messages":
         shutil.rmtree(session / name)
     (session / name).unlink(missing_ok=True)
     (session / name).symlink_to(outside if name in {"messages", "native", "output"} else profile)
 
-    answer = hs("resume", "go on", env=CHAT.environment(server))
+    answer = hs("resume", "go on")
 
     assert (answer.code, len(server.requests)) == (8, 1), answer.err
     assert f"{name} is a symbolic link" in answer.err
@@ -262,10 +259,10 @@ def test_names_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire, home: Pat
     """A host refuses every later request in which a call has one, though its own model has said it."""
     names = ("functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", "")
     said = Step(thinking="hm", uses=tuple(Use(name, {"x": "y"}) for name in names))
-    server, _ = done(said, say("Done."), say("Again."), wire=wire)
+    done(said, say("Done."), say("Again."), wire=wire)
     results = [body for file, body in bodies(session_of(home)) if "tool_result" in file]
     assert ["not found" in result for result in results] == [True] * len(names)
-    assert hs("--continue", "and now?", env=wire.environment(server)).out == "Again.\n"
+    assert hs("--continue", "and now?").out == "Again.\n"
 
 
 @pytest.mark.parametrize("name", ["../outside", "../../outside", "{}/outside", ".."])
@@ -284,8 +281,8 @@ def test_a_session_whose_settings_are_paths(go: Go, hs: Hs, outside: Path) -> No
     assert (gone.code, "/no/such/place" in gone.err) == (8, True), gone.err
     file.write_text(conf.format(outside))
     before = tree(outside)
-    server, refused = go(say("Done."), words=("one", "go"))
-    answer = hs("--provider", "openai", "--resume", "one", "go", env=CHAT.environment(server))
+    _, refused = go(say("Done."), words=("one", "go"))
+    answer = hs("--provider", "openai", "--resume", "one", "go")
     removed = hs("session", "rm", "one")
 
     assert (refused.code, answer.code, removed.code) == (7, 0, 0), answer.err

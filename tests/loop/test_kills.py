@@ -162,7 +162,7 @@ def test_it_is_ended_when_the_session_goes_on(
     left = killed_in(project, CHAT.environment(server))
     assert not any(has_ended(each, 0) for each in left)
 
-    answer = hs("--continue", "go on", env=CHAT.environment(server))
+    answer = hs("--continue", "go on")
 
     assert (answer.code, answer.out) == (0, "Where were we?\n"), answer.err
     assert all(has_ended(each) for each in left)
@@ -182,9 +182,9 @@ def test_it_is_ended_when_the_session_is_removed(hs: Hs, serve: Serve, home: Pat
 def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve, home: Path) -> None:
     # It may be faster than whoever notes it.
     looks = 'cd "$HARNESS_SESSION"; until [ -s *.running ]; do sleep 0.05; done; cat *.running'
-    server = serve(CHAT, use("bash", command=looks), say("Done."))
+    serve(CHAT, use("bash", command=looks), say("Done."))
 
-    assert hs("RUN it", env=CHAT.environment(server)).code == 0
+    assert hs("RUN it").code == 0
 
     session = session_of(home)
     noted = (session / "messages" / "0003-tool_result.md").read_text().splitlines()[-1]

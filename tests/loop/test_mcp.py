@@ -112,16 +112,13 @@ def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     assert have_ended(project)
 
 
-def test_a_projects_servers_start_after_trust_only(hs: Hs, serve: Serve, project: Path) -> None:
+def test_a_projects_servers_start_after_trust_only(hs: Hs, go: Go, project: Path) -> None:
     write_servers(project / ".harness", one=entry())
-    server = serve(CHAT, say("Done."))
-    env = CHAT.environment(server)
-
-    before = hs("go", env=env)
+    server, before = go(say("Done."))
     assert offered(server.requests[0]) == []
     assert not (project / "started").exists()
     hs("trust")
-    hs("go", env=env)
+    hs("go")
 
     assert "run: hs trust" in before.err
     assert "mcp__one__z_echo" in offered(server.requests[1])
@@ -161,12 +158,12 @@ def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, hom
         port = free.getsockname()[1]
     other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    server = serve(CHAT, say("Done."))
+    serve(CHAT, say("Done."))
     urls = {"none": f"http://127.0.0.1:{port}/mcp", "bad": "nowhere"}
     urls["other"] = f"http://127.0.0.1:{other.server_address[1]}/mcp"
     write_servers(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
 
-    answer = hs("go", env=CHAT.environment(server))
+    answer = hs("go")
     other.shutdown()
     other.server_close()
 
@@ -176,16 +173,14 @@ def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, hom
 
 
 def test_what_a_server_has_is_known_without_starting_it_again(
-    hs: Hs, serve: Serve, home: Path, project: Path
+    hs: Hs, go: Go, home: Path, project: Path
 ) -> None:
     write_servers(home / ".harness", one=entry())
-    server = serve(CHAT, say("Done."))
-    env = CHAT.environment(server)
-    hs("go", env=env)
+    server, _ = go(say("Done."))
     started = (project / "started").read_text()
 
-    hs("go", env=env)
-    listed = hs("tools", env=env)
+    hs("go")
+    listed = hs("tools")
 
     assert (project / "started").read_text() == started
     assert offered(server.requests[0]) == offered(server.requests[1])
@@ -202,14 +197,12 @@ def test_names_are_what_hosts_take() -> None:
 
 @pytest.mark.release
 def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
-    hs: Hs, serve: Serve, home: Path
+    hs: Hs, go: Go, home: Path
 ) -> None:
     write_servers(home / ".harness", one=entry())
     kept = home / ".harness" / "mcp"
     renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
-    server = serve(CHAT, say("Done."), use("bash", command=renewed), say("Done."))
-    env = CHAT.environment(server)
-    hs("go", env=env)
+    server, _ = go(say("Done."), use("bash", command=renewed), say("Done."))
     (path,) = kept.iterdir()
     value = json.loads(path.read_text())
     # As it was told by an older version of the server, long ago.
@@ -217,8 +210,8 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     path.write_text(json.dumps(value))
     os.utime(path, (0, 0))
 
-    hs("go", env=env)
-    hs("go", env=env)
+    hs("go")
+    hs("go")
 
     # In the session it stays as it was, or the host's cache would be worth nothing.
     shown = [["mcp__one__z_echo" in offered(request)] for request in server.requests]

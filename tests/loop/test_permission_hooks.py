@@ -13,7 +13,7 @@ from harness_lib.loop import asking, discovery, permission_hooks, runtime
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
-from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs
+from tests.loop.conftest import Conversation, Done, Go, Hs
 from tests.loop.environment import environment
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use
@@ -136,12 +136,12 @@ def test_a_mode_says_what_runs_where_nobody_is(
 
 def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, project: Path) -> None:
     write(home / ".harness" / "settings.conf", "approve=read-only\n")
-    server, _ = go(use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
+    go(use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
     before = (project / "made").exists()
-    hs("--max-turns", "1", "--approve=auto", "go", env=CHAT.environment(server))
+    hs("--max-turns", "1", "--approve=auto", "go")
 
     assert (before, (project / "made").exists()) == (False, True)
-    assert hs("--approve", "perhaps", "go", env=CHAT.environment(server)).code == 2
+    assert hs("--approve", "perhaps", "go").code == 2
 
 
 def test_a_setting_that_is_none_runs_nothing(run: Runtime, home: Path) -> None:

@@ -16,7 +16,7 @@ from harness_lib.loop import discovery, permissions, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
 from tests.conftest import for_release
-from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
+from tests.loop.conftest import Conversation, Done, Go, Hs, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, say, use
 from tests.loop.source_files import write, write_program
@@ -316,12 +316,12 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
     assert "hs trust" in answer.err
     trusted = hs("trust")
     assert "settings.json" in trusted.out
-    hs(*asks, env=CHAT.environment(server))
+    hs(*asks)
     assert {path.name for path in project.iterdir()} - {".harness"} == {"after"}
     # What an edit has made of them is not what was trusted.
     allow_ask_deny(project / ".harness", allow=["Bash"])
     server.steps += [use("bash", command="mkdir made"), say("Done.")]
-    hs(*asks, env=CHAT.environment(server))
+    hs(*asks)
     assert not (project / "made").exists()
 
 

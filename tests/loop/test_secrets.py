@@ -144,7 +144,7 @@ def test_the_user_may_let_a_key_through_for_tests_that_need_it(hs: Hs, serve: Se
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     options = ("--provider=openai", "--keep-env", "GEMINI_API_KEY", "--keep-env=MINE_KEY")
 
-    answer = hs(*options, "go", env=CHAT.environment(server) | dict.fromkeys(KEYS, SECRET))
+    answer = hs(*options, "go", env=dict.fromkeys(KEYS, SECRET))
 
     assert answer.out == "Done.\n", answer.err
     assert [server.requests[place]["messages"][-1]["content"] for place in (1, 3)] == ["2", "2"]

@@ -256,7 +256,7 @@ def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
     url = f"{server.address}/v1/chat/completions"
     write(providers / "ours.conf", f"protocol=openai\nmodel=theirs\nurl={url}\n")
 
-    answer = hs("ask", env=CHAT.environment(server) | {"HARNESS_MODEL": "m", "HARNESS_PROVIDER": "openai"})
+    answer = hs("ask", env={"HARNESS_MODEL": "m", "HARNESS_PROVIDER": "openai"})
 
     assert answer.out == "Done.\n", answer.err
     assert [request["model"] for request in server.requests] == ["m", "small", "m", "theirs", "m"]

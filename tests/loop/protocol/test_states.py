@@ -210,12 +210,9 @@ def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) ->
     assert logged == "[harness] hook tool_exec/10-exec failed during tool_exec: no tool calls came in\n"
 
 
-def test_a_hook_knows_where_it_is(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> None:
     hook(home, "start/20-see", f"env > '{home}/seen'; cat")
-    server = serve(CHAT, say("Done."))
-    env = CHAT.environment(server)
-
-    hs("go", env=env | {"HARNESS_MODEL": "model-one"})
+    go(say("Done."), env={"HARNESS_MODEL": "model-one"})
 
     lines = (home / "seen").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)

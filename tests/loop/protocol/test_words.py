@@ -86,7 +86,7 @@ def test_a_first_word_that_is_no_command_is_the_task_with_all_words(go: Go) -> N
 
 def test_agent_is_a_command_too_and_takes_a_session(go: Go, hs: Hs, home: Path) -> None:
     server, _ = go(say("One."), say("Two."), words=("agent", "first"))
-    hs("agent", session_of(home).name, "second", env=CHAT.environment(server))
+    hs("agent", session_of(home).name, "second")
 
     assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
         "first",
@@ -210,7 +210,7 @@ def test_a_credential_set_here_is_used_here(go: Go, hs: Hs, home: Path, project:
     hs("auth", "set", "openai", "--local")
     server, before = go(say("Done."))
     hs("trust")
-    after = hs("go", env=CHAT.environment(server))
+    after = hs("go")
 
     assert "hs trust" in before.err
     assert after.out == "Done.\n", after.err

@@ -67,9 +67,9 @@ def test_nothing_of_the_developers_agent_or_harness_is_in_the_environment() -> N
 
 def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
     """A whole pytest run under a hostile environment, in which a test looks around."""
-    probe = tmp_path / "tests" / "test_probe.py"
+    probe = tmp_path / "tests/test_probe.py"
     probe.parent.mkdir()
-    source = (CHECKOUT / "tests" / "conftest.py").read_text()
+    source = (CHECKOUT / "tests/conftest.py").read_text()
     (probe.parent / "conftest.py").write_text(source)
     probe.write_text(
         "import os\n"
@@ -106,7 +106,7 @@ def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
 def test_what_is_marked_release_runs_only_where_it_is_asked_for(
     tmp_path: Path, options: list[str], ran: str
 ) -> None:
-    source = (CHECKOUT / "tests" / "conftest.py").read_text()
+    source = (CHECKOUT / "tests/conftest.py").read_text()
     (tmp_path / "conftest.py").write_text(source)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = release\n")
     (tmp_path / "test_probe.py").write_text(
@@ -132,7 +132,7 @@ def test_a_test_may_have_several_repositories(make_repo: MakeRepo) -> None:
     assert make_repo("one") != make_repo("two")
 
 
-@pytest.mark.skipif(not (CHECKOUT / "harness_lib" / "__main__.py").exists(), reason="no command line yet")
+@pytest.mark.skipif(not (CHECKOUT / "harness_lib/__main__.py").exists(), reason="no command line yet")
 def test_harness_runs_in_the_tests_repository_with_its_environment(harness: Harness) -> None:
     answer = harness("status", "--json", env={"HARNESS_STATE_ROOT": None})
     assert answer.json["verb"] == "status"

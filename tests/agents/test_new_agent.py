@@ -64,7 +64,7 @@ print(json.dumps({
 def test_a_new_agent_is_one_file_and_its_name_in_the_registry(tmp_path: Path) -> None:
     for name in ("harness_lib", "hooks"):
         shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    agents = tmp_path / "harness_lib" / "agents"
+    agents = tmp_path / "harness_lib/agents"
     (agents / "goose.py").write_text(GOOSE)
     registry = agents / "registry.py"
     text = registry.read_text()

@@ -102,7 +102,7 @@ def some(names: Iterable[str], *now: str) -> list[Any]:
 @pytest.mark.parametrize("name", some(NAMES, "cursor"))
 def test_no_agent_on_a_terminal_sets_its_own_check(name: str, project: Project, tmp_path: Path) -> None:
     begin(project.agent(), "false")
-    (project.top / ".git" / "harness" / "trust.json").unlink()
+    (project.top / ".git/harness/trust.json").unlink()
     before = project.file.read_bytes()
 
     said = types(program(name), tmp_path, project.top, LAX, ("trust", "--yes"), ("trust",), **variables(name))
@@ -110,7 +110,7 @@ def test_no_agent_on_a_terminal_sets_its_own_check(name: str, project: Project, 
     assert [code for code, _ in said] == [8, 8, 8], said
     assert f"not for {name}" in said[1][1]
     assert project.file.read_bytes() == before
-    assert not (project.top / ".git" / "harness" / "trust.json").exists()
+    assert not (project.top / ".git/harness/trust.json").exists()
 
 
 def test_an_agent_in_no_list_is_known_by_the_session_that_it_opened(project: Project, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_an_agent_in_no_list_is_known_by_the_session_that_it_opened(project: Pro
     assert all("brand-new-agent" in words for code, words in said if code)
     assert project.task()["validation"]["command"] == "false"
 
-    trust = project.top / ".git" / "harness" / "trust.json"
+    trust = project.top / ".git/harness/trust.json"
     trust.unlink()
     said = types("brand-new-agent", tmp_path, project.top, ("start",), ("trust", "--yes"), HARNESS_TRUST="1")
     assert [code for code, _ in said] == [0, 8], said

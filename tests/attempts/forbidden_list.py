@@ -11,7 +11,7 @@ from tests.verbs.project import Project
 @contextmanager
 def forbidden(project: Project) -> Iterator[None]:
     """Let nobody write the list. Root may do what a mode forbids, so something stands in the lock's place."""
-    turn = project.top / ".harness" / "state.turn"
+    turn = project.top / ".harness/state.turn"
     turn.unlink(missing_ok=True)
     turn.mkdir()
     yield

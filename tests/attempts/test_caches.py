@@ -100,7 +100,7 @@ def test_what_the_user_ignores_everywhere_stays_ignored(
     mine = project.top.parent
     if how == "the default place":
         monkeypatch.setenv("XDG_CONFIG_HOME", str(mine))
-        put(mine / "git" / "ignore", "*.swp\n")
+        put(mine / "git/ignore", "*.swp\n")
     elif how == "configured":
         project.git("config", "core.excludesFile", str(put(mine / "rules", "*.swp\n")))
     else:

@@ -36,7 +36,7 @@ SEEN = "import unittest\n\n\nclass Seen(unittest.TestCase):\n    def test_seen(s
 @pytest.fixture
 def person(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "data"))
-    put(tmp_path / "held" / "test_held.py", TEST)
+    put(tmp_path / "held/test_held.py", TEST)
     return project.agent("person")
 
 
@@ -102,9 +102,9 @@ def test_the_list_has_no_more_than_a_digest_and_others_cannot_read_what_is_kept(
     assert re.fullmatch(r"[0-9a-f]{64}", held_out["sha256"])
     assert list(held_out) == ["sha256"]
     assert not _leaks(project, "", tmp_path)
-    kept = list((tmp_path / "data" / "hidden").rglob("*"))
+    kept = list((tmp_path / "data/hidden").rglob("*"))
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
-    assert (tmp_path / "data" / "hidden").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "data/hidden").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_names_of_failing_tests_are_told_only_where_that_was_asked_for(
@@ -136,7 +136,7 @@ def test_a_file_alone_is_for_the_check_of_the_task(
 def test_an_executable_file_is_run_and_is_in_no_checkout(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
-    script = put(tmp_path / "held" / "check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n", executable=True)
+    script = put(tmp_path / "held/check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n", executable=True)
     _add(person, str(script))
     script.unlink()
     _attempt(project, agent, 41)
@@ -145,7 +145,7 @@ def test_an_executable_file_is_run_and_is_in_no_checkout(
 
     agent.ok("finish")
 
-    logs = (tmp_path / "data" / "hidden").rglob("*.log")
+    logs = (tmp_path / "data/hidden").rglob("*.log")
     assert {log.read_text() for log in logs} == {".gitignore\nproduct.py\ntracked.txt\n"} or all(
         "check.sh" not in log.read_text() for log in logs
     )
@@ -194,7 +194,7 @@ def test_another_machine_says_so_and_completes_nothing(
 ) -> None:
     _add(person, "true")
     _attempt(project, agent, 42)
-    (kept,) = (tmp_path / "data" / "hidden").rglob("check.json")
+    (kept,) = (tmp_path / "data/hidden").rglob("check.json")
     if how == "gone":
         kept.unlink()
     else:
@@ -267,7 +267,7 @@ def test_a_plan_holds_out_what_its_lines_say(project: Project, person: Agent, tm
     document = [{"title": "Two", "check": "true", "hidden": "true"}, {"title": "Three", "check": "true"}]
     plan = put(tmp_path / "plan.md", "\n".join(lines) + "\n")
     person.ok("import", str(plan), "--dry-run")
-    assert not (tmp_path / "data" / "hidden").exists()
+    assert not (tmp_path / "data/hidden").exists()
 
     person.ok("import", str(plan))
     person.ok("import", str(put(tmp_path / "plan.json", json.dumps(document))))
@@ -275,7 +275,7 @@ def test_a_plan_holds_out_what_its_lines_say(project: Project, person: Agent, tm
     first, second, third = (task["validation"].get("hidden") for task in project.state["tasks"])
     assert first != second
     assert third is None
-    assert len(list((tmp_path / "data" / "hidden").iterdir())) == 2
+    assert len(list((tmp_path / "data/hidden").iterdir())) == 2
     bad = put(tmp_path / "bad.md", "- [ ] Four\n  - check: true\n  - hidden: /no/such/file.py:x.py\n")
     assert "line 3: /no/such/file.py is not there" in person.fails(2, "import", str(bad))["error"]["message"]
 
@@ -314,7 +314,7 @@ def test_the_final_check_of_another_machine_proves_nothing(
     _add(person, "true")
     _attempt(project, agent, 42)
     agent.ok("finish")
-    (kept,) = (tmp_path / "data" / "hidden").rglob("check.json")
+    (kept,) = (tmp_path / "data/hidden").rglob("check.json")
     kept.unlink()
 
     agent("validate", "--all", "--committed")
@@ -341,12 +341,12 @@ def test_a_product_that_ends_its_tests_passes_neither_check(
     project: Project, agent: Agent, person: Agent, tmp_path: Path, what: str
 ) -> None:
     put(
-        tmp_path / "held" / "test_seen.py",
+        tmp_path / "held/test_seen.py",
         "import product\n\n\ndef test_one():\n    assert product.one == 2\n",
     )
     test = f"{tmp_path / 'held' / 'test_seen.py'}:test_seen.py"
     if what == "seen":
-        project.commit(files={"test_seen.py": (tmp_path / "held" / "test_seen.py").read_text()})
+        project.commit(files={"test_seen.py": (tmp_path / "held/test_seen.py").read_text()})
         _add(person, check=f"{PYTEST} test_seen.py")
     else:
         _add(person, test, f"{PYTEST} test_seen.py")

@@ -95,7 +95,7 @@ def test_from_a_checkpoint_as_stop_records_one_work_goes_on_and_no_check_is_aske
 def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project, agent: Agent) -> None:
     """It works at any moment, also in a repository that git itself cannot read."""
     begin(agent, NEVER)
-    (project.top / ".git" / "index").write_bytes(b"no index")
+    (project.top / ".git/index").write_bytes(b"no index")
 
     said = agent("stop", "--json")
 
@@ -245,7 +245,7 @@ def test_a_live_owner_whose_finish_was_killed_has_it_settled_by_start(project: P
 
 
 def _commit_that_finish_prepared(project: Project) -> str:
-    index = {"GIT_INDEX_FILE": os.fspath(project.top / ".git" / "private")}
+    index = {"GIT_INDEX_FILE": os.fspath(project.top / ".git/private")}
     old = {name: os.environ.get(name) for name in index}
     os.environ.update(index)
     try:

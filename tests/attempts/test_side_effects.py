@@ -27,7 +27,7 @@ def test_what_an_attempt_leaves_is_named_with_what_takes_it_out(claimed: Agent) 
     top = claimed.cwd
     sh(top, "config", "core.hooksPath", ".husky")
     sh(top, "config", "alias.mine", "new")
-    put(top / ".git" / "hooks" / "pre-commit", "#!/bin/sh\n")
+    put(top / ".git/hooks/pre-commit", "#!/bin/sh\n")
     sh(top, "tag", "v2")
     sh(top, "branch", "side")
     put(top / "f", "x\n")
@@ -85,7 +85,7 @@ def test_one_of_several_values_is_named_with_what_shows_all(agent: Agent) -> Non
     top = agent.cwd
     sh(top, "config", "include.path", "mine")
     begin(agent)
-    settings = top / ".git" / "config"
+    settings = top / ".git/config"
     put(settings, settings.read_text().replace("\tpath = mine", "\tpath = new\n\tpath = mine"))
     put(top / "done", "x\n")
 

@@ -201,7 +201,7 @@ def test_a_merge_begun_while_the_check_runs_is_left_alone(project: Project, agen
     begin(agent, "git merge -q --no-ff --no-commit clean")
     agent.finishes({"done": "x\n"}, code=8)
 
-    assert (project.top / ".git" / "MERGE_HEAD").exists()
+    assert (project.top / ".git/MERGE_HEAD").exists()
     assert project.task()["status"] == "in_progress"
     assert project.task().get("intent") is None
 

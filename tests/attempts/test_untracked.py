@@ -197,7 +197,7 @@ def test_a_linked_work_tree_inside_the_project_is_nobodys_work(
     project: Project, agent: Agent, made: str, verb: str
 ) -> None:
     """`claude --worktree`, and its subagents with a work tree, make theirs in `.claude/worktrees`."""
-    linked = project.top / ".claude" / "worktrees" / "one"
+    linked = project.top / ".claude/worktrees/one"
     agent.ok("add", "One", "--validate", "test -f done")
     if made == "before":
         project.git("worktree", "add", "-q", "-b", "one", str(linked))

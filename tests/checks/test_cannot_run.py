@@ -96,7 +96,7 @@ def test_a_runner_that_another_python_has_names_both(top: Path, bare_python: Pat
 
 
 def test_a_runner_of_the_project_itself_is_a_failed_check(top: Path, bare_python: Path) -> None:
-    put(top / "src" / "pytest" / "x.txt", "to be written")
+    put(top / "src/pytest/x.txt", "to be written")
 
     assert _run(top, "python3 -m pytest", f"{bare_python}:{os.environ['PATH']}").verdict == "TEST_FAIL"
 

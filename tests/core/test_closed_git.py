@@ -48,7 +48,7 @@ def test_in_a_linked_work_tree_codex_is_told_all_places(closed: Project, agent: 
 
     error = agent.fails(7, "start", CODEX_SESSION_ID="abc")["error"]
 
-    places = (closed.top, closed.top / ".git", closed.top / ".git" / "worktrees" / "linked")
+    places = (closed.top, closed.top / ".git", closed.top / ".git/worktrees/linked")
     roots = json.dumps(list(map(str, places)))
     assert f"codex -c 'sandbox_workspace_write.writable_roots={roots}'" in error["hint"]
 

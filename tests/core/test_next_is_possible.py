@@ -148,13 +148,13 @@ def test_who_gives_up_is_told_what_to_type(agent: Agent, category: str, code: in
     _typed(agent, command)
 
 
-LAUNCHER = shlex.quote(str(Path(__file__).parents[2] / "bin" / "harness"))
+LAUNCHER = shlex.quote(str(Path(__file__).parents[2] / "bin/harness"))
 
 
 def test_what_is_to_be_typed_in_its_place_is_our_launcher(harness: Harness) -> None:
     said = harness(env={"PATH": without_harness()}).out
     told = said.partition("`harness` is not on your PATH: type ")[2].partition(" in its place")[0]
-    assert Path(shlex.split(told)[0]).samefile(Path(__file__).parents[2] / "bin" / "harness")
+    assert Path(shlex.split(told)[0]).samefile(Path(__file__).parents[2] / "bin/harness")
 
 
 def test_on_a_terminal_each_command_that_is_shown_can_be_typed(repo: Path) -> None:

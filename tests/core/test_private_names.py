@@ -72,7 +72,7 @@ def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
     [(b"*\n", True), (None, True), (b"", False), (b"*\n!tools\n", False), (b"/mine\n", False)],
 )
 def test_only_rules_of_ours_are_renewed(project: Project, before: bytes | None, *, renewed: bool) -> None:
-    rules = project.top / ".harness" / ".gitignore"
+    rules = project.top / ".harness/.gitignore"
     rules.unlink(missing_ok=True)
     if before is not None:
         rules.write_bytes(before)

@@ -75,7 +75,7 @@ def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhi
             return super().commands()
 
     assert trust.unknown(ctx, Asked(State(tasks=STATE.tasks[:1]), datetime.now(timezone.utc))) == ()
-    noted = json.loads((tmp_path / "harness" / "trust.json").read_text())[str(tmp_path)]
+    noted = json.loads((tmp_path / "harness/trust.json").read_text())[str(tmp_path)]
     assert (noted["each"], noted["mark"]) == (sorted(both.each), "later")
 
 
@@ -138,7 +138,7 @@ def test_a_new_init_script_is_a_change_and_progress_and_order_are_none(tmp_path:
 
 
 def test_the_note_is_private_also_where_others_could_read_it_before(tmp_path: Path) -> None:
-    file = tmp_path / "harness" / "trust.json"
+    file = tmp_path / "harness/trust.json"
     for _ in range(2):
         trust.note_at(tmp_path, tmp_path, run_by(STATE))
         assert file.stat().st_mode & 0o777 == 0o600
@@ -159,7 +159,7 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
     parts = {"commands": digest(f"[{commands}, null]"), "init_script": script}
     both = {"fingerprint": digest(f'[{commands}, "{script}"]'), **parts}
     none = {"fingerprint": digest("[[], null]"), "commands": digest("[[], null]"), "init_script": None}
-    text = (tmp_path / "harness" / "trust.json").read_text()
+    text = (tmp_path / "harness/trust.json").read_text()
     assert json.loads(text) == {"/a": none, "/b": both}
     assert text == json.dumps({"/a": none, "/b": both}, indent=2, sort_keys=True) + "\n"
 
@@ -179,7 +179,7 @@ def test_a_git_directory_that_is_none_has_no_note(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"ROOT": true}', '{"ROOT": []}'])
 def test_a_damaged_note_trusts_nothing_and_can_be_made_again(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "harness" / "trust.json"
+    file = tmp_path / "harness/trust.json"
     file.parent.mkdir()
     file.write_text(text.replace("ROOT", str(tmp_path)))
 
@@ -221,7 +221,7 @@ def test_what_has_changed_since_is_named(
 
 
 def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:
-    file = tmp_path / "harness" / "trust.json"
+    file = tmp_path / "harness/trust.json"
     file.parent.mkdir()
     for script, names in ((b"a", set[str]()), (None, {"init_script"})):
         note = {"fingerprint": run_by(STATE, script).fingerprint}

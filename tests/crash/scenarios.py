@@ -50,7 +50,7 @@ def _held_out_and_right(world: World) -> None:
 
 
 def _trace(world: World) -> Path:
-    return world.project / ".git" / "held-out-has-run"
+    return world.project / ".git/held-out-has-run"
 
 
 def _completed_by_both(world: World) -> None:

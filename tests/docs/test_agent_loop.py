@@ -19,7 +19,7 @@ from tests.loop.servers.script import ModelServer, say, use
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 
-PAGE = (Path(__file__).parents[2] / "docs" / "agent-loop.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/agent-loop.md").read_text()
 
 
 def example(heading: str, language: str) -> str:
@@ -51,7 +51,7 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
 
     assert (done.returncode, done.stdout) == (0, "Three.\n"), done.stderr
     (session,) = (source / "sessions").iterdir()
-    assert (session / "messages" / "0003-tool_result.md").read_text().endswith("---\n3\n")
+    assert (session / "messages/0003-tool_result.md").read_text().endswith("---\n3\n")
     assert json.loads((session / "answers.jsonl").read_text()) == {"output": "Three."}
     assert server.refusals == []
 
@@ -76,7 +76,7 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
 @pytest.mark.release
 def test_the_commands_of_the_page_work_word_for_word(home: Path, tmp_path: Path) -> None:
     lines = example("Use", "sh").splitlines()[1:]
-    session = home / ".harness" / "sessions" / "20260324-143022-12345"
+    session = home / ".harness/sessions/20260324-143022-12345"
     (session / "messages").mkdir(parents=True)
     (session / "session.conf").write_text(f"id={session.name}\n")
     more = re.findall(r"^\| `(--[a-z-]+ ?[A-Za-z,]*)`", example_of_options(), re.MULTILINE)

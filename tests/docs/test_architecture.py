@@ -17,7 +17,7 @@ from tests.conftest import CHECKOUT, Harness
 from tests.docs import called
 from tests.run_to_end import run_to_end
 
-PAGE = (CHECKOUT / "docs" / "architecture.md").read_text()
+PAGE = (CHECKOUT / "docs/architecture.md").read_text()
 WALKS = ["A Stop hook", "`finish`", "A task of `run`", "A broken list"]
 LIBRARY = CHECKOUT / "harness_lib"
 WORKER = {"HARNESS_WORKER_ID": "me"}
@@ -133,4 +133,4 @@ def test_every_room_of_the_library_has_its_room_of_tests() -> None:
     assert len(rooms_of) > 10
     assert rooms_of - tested == set()
     inside = {path.parent.name for path in (LIBRARY / "hs").glob("*/__init__.py")}
-    assert inside >= {path.parent.name for path in (CHECKOUT / "tests" / "hs").glob("*/test_*.py")}
+    assert inside >= {path.parent.name for path in (CHECKOUT / "tests/hs").glob("*/test_*.py")}

@@ -19,7 +19,7 @@ MOST_SECONDS = 18 * 60
 
 
 def benchmark(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(CHECKOUT / "benchmarks" / "run.py"), *words]
+    command = [sys.executable, str(CHECKOUT / "benchmarks/run.py"), *words]
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
 
 
@@ -82,5 +82,5 @@ def test_a_page_without_the_table_is_left_alone() -> None:
 
 
 def test_the_page_of_the_project_has_the_table() -> None:
-    page = (CHECKOUT / "docs" / "speed.md").read_text()
+    page = (CHECKOUT / "docs/speed.md").read_text()
     assert "| new |" in table.renewed(page, [Row("new", "", "1")], whole=False)

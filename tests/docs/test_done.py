@@ -11,7 +11,7 @@ from benchmarks.cheats import CHEATS
 from benchmarks.honest import HONEST
 from tests.conftest import CHECKOUT
 
-PAGE = (CHECKOUT / "docs" / "done.md").read_text()
+PAGE = (CHECKOUT / "docs/done.md").read_text()
 README = (CHECKOUT / "README.md").read_text()
 RUN, HELD_OUT = "harness run", "harness run with held-out checks"
 

@@ -10,7 +10,7 @@ from tests.conftest import CHECKOUT
 from tests.docs import cited_tests
 from tests.docs.cited_tests import CITATION
 
-PAGE = (CHECKOUT / "docs" / "hs-protocol.md").read_text()
+PAGE = (CHECKOUT / "docs/hs-protocol.md").read_text()
 CHAPTERS = [
     "Words",
     "Start",

@@ -196,7 +196,7 @@ def test_the_first_screen_has_the_two_commands() -> None:
 
 def test_the_picture_shows_a_demo_that_kept_its_promises() -> None:
     """It loads no font and no picture of another host."""
-    picture = (CHECKOUT / "docs" / "demo.svg").read_text()
+    picture = (CHECKOUT / "docs/demo.svg").read_text()
     drawn = html.unescape("\n".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture))).replace("\xa0", " ")
 
     for promised in (

@@ -31,7 +31,7 @@ def test_a_copy_of_it_is_small_and_works(tmp_path: Path, shared: dict[str, str])
     shutil.copytree(skill.FOLDER, copy)
 
     assert sum(path.stat().st_size for path in copy.rglob("*") if path.is_file()) < MOST_BYTES
-    stated = run_to_end([copy / "bin" / "harness", "--version"], env={**REAL_ENVIRON, **shared}, check=True)
+    stated = run_to_end([copy / "bin/harness", "--version"], env={**REAL_ENVIRON, **shared}, check=True)
     assert stated.stdout.startswith("harness ")
 
 

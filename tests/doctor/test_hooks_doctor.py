@@ -66,7 +66,7 @@ def test_hooks_that_codex_does_not_trust_are_told(agent: Agent, home: Path) -> N
     said = finding(agent.ok("doctor", **INSIDE_CODEX), "has not been told to trust")
     assert "/hooks" in said["cure"]
     key = f"{home}/.codex/hooks.json:stop:0:0"
-    (home / ".codex" / "config.toml").write_text(f'[hooks.state."{key}"]\n')
+    (home / ".codex/config.toml").write_text(f'[hooks.state."{key}"]\n')
     assert finding(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks")["level"] == "ok"
 
 
@@ -82,9 +82,9 @@ def test_an_untrusted_skill_is_told(project: Project, agent: Agent, home: Path, 
 
 def test_an_installed_plugin_of_claude_code_goes_before_the_skill_folder(agent: Agent, home: Path) -> None:
     """Claude Code leaves the folder out then, as `claude plugin list` says; so nothing is loaded twice."""
-    skill_folder(home / ".claude" / "skills" / "harness")
+    skill_folder(home / ".claude/skills/harness")
     assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
-    settings = home / ".claude" / "settings.json"
+    settings = home / ".claude/settings.json"
     settings.write_text('{"enabledPlugins": {"harness@skills-dir": true}}')
     assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
     settings.write_text('{"enabledPlugins": {"harness@harness": true}}')
@@ -93,7 +93,7 @@ def test_an_installed_plugin_of_claude_code_goes_before_the_skill_folder(agent: 
 
 def test_hooks_that_are_loaded_twice_are_told(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "claude")
-    skill_folder(home / ".claude" / "skills" / "harness")
+    skill_folder(home / ".claude/skills/harness")
     said = finding(agent.ok("doctor", **INSIDE_CLAUDE), "twice")
     assert said["cure"] == "harness hooks uninstall --agent claude --scope user"
     agent(*said["cure"].split()[1:])
@@ -103,25 +103,25 @@ def test_hooks_that_are_loaded_twice_are_told(agent: Agent, home: Path) -> None:
 def test_a_plugin_of_codex_beside_its_file_is_twice(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "codex")
     config = '[plugins."harness@mk"]\nenabled = true\n'
-    (home / ".codex" / "config.toml").write_text(config)
+    (home / ".codex/config.toml").write_text(config)
     assert finding(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks twice")["level"] == "warn"
     agent.ok("hooks", "uninstall", "--agent", "codex")
     assert finding(agent.ok("doctor"), "the hooks of the plugin harness@mk, and skips")["level"] == "warn"
     trusted = config + '[hooks.state."harness@mk:hooks/hooks.json:stop:0:0"]\n'
-    (home / ".codex" / "config.toml").write_text(trusted)
+    (home / ".codex/config.toml").write_text(trusted)
     assert finding(agent.ok("doctor"), "Codex loads the hooks: plugin harness@mk")["level"] == "ok"
 
 
 def test_scripts_that_are_gone_are_told(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "claude")
-    file = home / ".claude" / "settings.json"
+    file = home / ".claude/settings.json"
     file.write_text(file.read_text().replace("f=", "f=/gone"))
     assert finding(agent.ok("doctor"), "is gone")["cure"] == "harness hooks install --agent claude"
 
 
 def test_settings_that_cannot_be_read_are_told(agent: Agent, home: Path) -> None:
     (home / ".claude").mkdir()
-    (home / ".claude" / "settings.json").write_text("{\n")
+    (home / ".claude/settings.json").write_text("{\n")
     assert finding(agent.fails(1, "doctor"), "settings.json, line 2")["level"] == "bad"
 
 

@@ -65,22 +65,22 @@ def test_a_bare_repository_is_no_place(tmp_path: Path, make_project: Make) -> No
     for words in (("init",), ("init", "--git")):
         hint = agent.fails(7, *words)["error"]["hint"]
         assert hint.endswith(f"git clone {tmp_path}/bare.git {tmp_path}/bare")
-        assert not (tmp_path / "bare.git" / "harness-tasks.json").exists()
+        assert not (tmp_path / "bare.git/harness-tasks.json").exists()
         assert agent.fails(2, "status")["error"]["hint"] == hint
-    assert not (tmp_path / "bare.git" / ".git").exists()
+    assert not (tmp_path / "bare.git/.git").exists()
 
 
 def test_nobody_makes_a_repository_in_another_one(tmp_path: Path, make_project: Make) -> None:
     """Neither among the files of git nor in a directory of a repository that has no commit yet."""
     sh(tmp_path, "init", "-q", "-b", "main", "young")
-    (tmp_path / "young" / "sub").mkdir()
+    (tmp_path / "young/sub").mkdir()
     people = make_project(bare=True)
-    inside = people.agent("inside", tmp_path / "young" / ".git")
+    inside = people.agent("inside", tmp_path / "young/.git")
 
     assert inside.fails(7, "init", "--git")["error"]["hint"].endswith(f": cd {tmp_path}/young")
-    people.agent("below", tmp_path / "young" / "sub").ok("init", "--git")
+    people.agent("below", tmp_path / "young/sub").ok("init", "--git")
 
-    assert not (tmp_path / "young" / "sub" / ".git").exists()
+    assert not (tmp_path / "young/sub/.git").exists()
     assert sh(tmp_path / "young", "log", "--format=%s") == "Begin"
 
 

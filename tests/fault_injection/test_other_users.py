@@ -79,7 +79,7 @@ def test_no_task_is_claimed_where_git_cannot_keep_its_work(
     shutil.copytree(project.top, place)
     for path in (place, *place.rglob("*")):
         shutil.chown(path, "nobody")
-    shutil.chown(place / ".git" / "objects", "root")
+    shutil.chown(place / ".git/objects", "root")
     agent.ok("claim")
     agent.cwd = place
 

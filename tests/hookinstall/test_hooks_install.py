@@ -70,7 +70,7 @@ def test_what_was_there_before_or_is_used_since_stays(agent: Agent, home: Path, 
         assert list(top.iterdir()) == []
 
     agent.ok("hooks", "install", "--agent", "copilot", "--scope", scope)
-    put(top / "hooks" / "mine.json", "{}")
+    put(top / "hooks/mine.json", "{}")
     agent.ok("hooks", "uninstall", "--agent", "copilot")
     assert [path.name for path in top.rglob("*")] == ["hooks", "mine.json"]
 
@@ -78,12 +78,12 @@ def test_what_was_there_before_or_is_used_since_stays(agent: Agent, home: Path, 
 def test_a_directory_that_the_user_has_made_in_the_place_of_ours_stays(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "copilot")
     (home / ".copilot").rename(home / "kept")
-    (home / ".copilot" / "hooks").mkdir(parents=True)
-    (home / "kept" / "hooks" / "harness.json").rename(home / ".copilot" / "hooks" / "harness.json")
+    (home / ".copilot/hooks").mkdir(parents=True)
+    (home / "kept/hooks/harness.json").rename(home / ".copilot/hooks/harness.json")
 
     agent.ok("hooks", "uninstall", "--agent", "copilot")
 
-    assert list((home / ".copilot" / "hooks").iterdir()) == []
+    assert list((home / ".copilot/hooks").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", JSON_HOSTS)

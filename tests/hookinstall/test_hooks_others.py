@@ -25,7 +25,7 @@ def test_hooks_that_work_already_are_not_switched_on_twice(agent: Agent, home: P
 
 
 def test_a_skill_folder_or_a_plugin_that_brings_the_hooks_needs_no_file(agent: Agent, home: Path) -> None:
-    folder = home / ".claude" / "skills" / "harness"
+    folder = home / ".claude/skills/harness"
     for name in (".claude-plugin/plugin.json", "hooks/hooks.json"):
         put(folder / name, "{}")
     said = agent.ok("hooks", "install", "--agent", "claude")

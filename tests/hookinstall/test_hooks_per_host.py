@@ -99,7 +99,7 @@ def test_status_says_that_codex_skips_hooks_which_nobody_has_trusted(agent: Agen
 
 
 def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
-    config = put(home / ".codex" / "config.toml", 'model = "x"\n')
+    config = put(home / ".codex/config.toml", 'model = "x"\n')
     agent.ok("hooks", "install", "--agent", "codex")
     assert config.read_text() == 'model = "x"\n'
     assert "not trusted yet" in agent.ok("hooks", "status", "--agent", "codex")["message"]
@@ -113,7 +113,7 @@ def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, t
     host = registry.HOSTS[name]
     assert entries.by_event(host).keys() == set(host.events.values())
     weird = tmp_path / 'it\'s a "folder"'
-    for script in (entries.folder() / "harness-stop.py", weird / "hooks" / "harness-stop.py"):
+    for script in (entries.folder() / "harness-stop.py", weird / "hooks/harness-stop.py"):
         command = entries.command(script, host)
         assert entries.script_of(command) == script
         done = subprocess.run(

@@ -59,7 +59,7 @@ def test_a_directory_in_the_place_of_the_file_is_refused(agent: Agent, home: Pat
 
 @pytest.mark.parametrize("dangling", [False, True])
 def test_a_linked_file_is_written_to(agent: Agent, home: Path, tmp_path: Path, *, dangling: bool) -> None:
-    behind = tmp_path / "dotfiles" / "claude.json"
+    behind = tmp_path / "dotfiles/claude.json"
     if not dangling:
         put(behind, '{"a": 1}')
     link = place(home, "claude")

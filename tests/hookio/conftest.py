@@ -213,7 +213,7 @@ def site_packages() -> Path:
 @pytest.fixture
 def prepared(home: Path) -> Path:
     """Make a private environment out of the packages that the tests run with; return it."""
-    data = home / "data" / "harness"
+    data = home / "data/harness"
     env = private_env.environment(data, private_env.recipe())
     env.mkdir(parents=True)
     data.chmod(0o700)

@@ -55,7 +55,7 @@ def test_fifty_megabytes_are_read_to_the_end(ring: Ring, root: Root) -> None:
 def test_a_block_that_cannot_be_counted_is_not_given(ring: Ring, root: Root) -> None:
     """It would be one of endlessly many."""
     make(root, LEFT)
-    (root.path / ".harness" / "stops").write_text("in the way")
+    (root.path / ".harness/stops").write_text("in the way")
 
     heard = ring("stop", {"session_id": ME})
 

@@ -153,11 +153,11 @@ def test_byte_code_is_kept_from_then_on(home_list: Path, home: Path, monkeypatch
     entry.answer("Stop", [])
 
     assert sys.dont_write_bytecode is False
-    assert sys.pycache_prefix == str(home / "data" / "harness" / "pycache")
+    assert sys.pycache_prefix == str(home / "data/harness/pycache")
 
 
 def test_no_byte_code_comes_from_others(home: Path, home_list: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = home / "data" / "harness"
+    place = home / "data/harness"
     place.mkdir(parents=True)
     place.chmod(0o777)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

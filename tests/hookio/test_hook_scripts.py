@@ -122,7 +122,7 @@ def test_a_folder_that_is_not_whole_holds_nobody_and_says_so(root: Root, skill: 
         broken.unlink()
         if content is not None:
             broken.write_bytes(content)
-        heard = executed(skill / "hooks" / "harness-stop.py", sent(root, "Stop"), root.path)
+        heard = executed(skill / "hooks/harness-stop.py", sent(root, "Stop"), root.path)
         broken.write_bytes(whole)
 
         assert (heard.code, heard.out, heard.err.count("\n")) == (0, "", 1), content
@@ -132,18 +132,18 @@ def test_a_folder_that_is_not_whole_holds_nobody_and_says_so(root: Root, skill: 
 def test_what_is_to_be_typed_is_named_by_the_path_that_the_host_knows(root: Root, tmp_path: Path) -> None:
     """`skills add` for several agents makes a link for Claude Code, which allows what its page names."""
     make(root, LEFT)
-    link = tmp_path / "skills" / "harness"
+    link = tmp_path / "skills/harness"
     link.parent.mkdir()
     link.symlink_to(CHECKOUT)
 
     def told(folder: Path, **env: str) -> str:
-        heard = executed(folder / "hooks" / "harness-stop.py", sent(root, "Stop"), root.path, env=env)
+        heard = executed(folder / "hooks/harness-stop.py", sent(root, "Stop"), root.path, env=env)
         (typed,) = re.findall("Type: (.+) claim", json.loads(heard.out)["reason"])
         (path,) = shlex.split(typed)
         return path
 
     assert told(link, CLAUDE_PLUGIN_ROOT=str(link)) == f"{link}/bin/harness"
-    plugin = CHECKOUT / "skills" / "harness"
+    plugin = CHECKOUT / "skills/harness"
     assert told(CHECKOUT, CLAUDE_PLUGIN_ROOT=str(CHECKOUT)) == f"{plugin}/bin/harness", "a plugin's page"
     assert told(CHECKOUT) == f"{CHECKOUT}/bin/harness", "from settings of the user"
 
@@ -169,7 +169,7 @@ def test_nothing_is_written_into_the_skill_folder(root: Root, skill: Path, home:
         executed(skill / "hooks" / f"harness-{name}.py", sent(root, event), root.path)
 
     assert sorted(skill.rglob("*")) == before
-    data_home = home / "data" / "harness"
+    data_home = home / "data/harness"
     assert data_home.stat().st_mode & 0o777 == 0o700
     assert list((data_home / "pycache").rglob("policy.*.pyc"))
 

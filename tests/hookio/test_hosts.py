@@ -149,7 +149,7 @@ def test_a_stop_is_answered_in_the_words_of_its_host(
 # and Copilot CLI 1.0.102; only their paths were shortened.
 
 
-RECORDINGS = Path(__file__).parents[1] / "hosts" / "payloads"
+RECORDINGS = Path(__file__).parents[1] / "hosts/payloads"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
 ONE = Task("task-001", "One")
 

@@ -45,7 +45,7 @@ def touch(root: Root, text: str | None = None) -> None:
 
 
 def foreign(root: Root) -> dict[str, Any]:
-    note = json.loads((root.path / ".harness" / "foreign.json").read_bytes())
+    note = json.loads((root.path / ".harness/foreign.json").read_bytes())
     assert isinstance(note, dict)
     return note
 
@@ -57,7 +57,7 @@ def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:
 
     assert (cache, trouble) == (summary.read(root), "")
     assert cache["counts"]["total"] == 2
-    assert not (root.path / ".harness" / "foreign.json").exists()
+    assert not (root.path / ".harness/foreign.json").exists()
 
 
 def test_a_list_of_others_is_decoded_and_what_was_found_is_kept(root: Root) -> None:
@@ -77,7 +77,7 @@ def test_a_list_of_others_is_decoded_and_what_was_found_is_kept(root: Root) -> N
 def test_what_was_found_is_told_again_until_the_list_changes(root: Root) -> None:
     touch(root)
     look(root)
-    note = root.path / ".harness" / "foreign.json"
+    note = root.path / ".harness/foreign.json"
     note.write_text(json.dumps({**foreign(root), "summary": {"a": 1}}))
 
     assert look(root) == ({"a": 1}, "")
@@ -93,7 +93,7 @@ def test_a_list_that_cannot_be_used_is_told_with_the_last_one_that_we_wrote(root
 
     assert cache == before
     assert "tasks[0].status" in trouble
-    (root.path / ".harness" / "summary.json").unlink()
+    (root.path / ".harness/summary.json").unlink()
     assert look(root) == (None, trouble)
 
 
@@ -106,7 +106,7 @@ def test_a_lost_list_is_told_from_what_stands_in_and_not_kept(root: Root, *, tor
     cache, trouble = look(root)
 
     assert (cache["counts"]["total"], trouble) == (2, "")
-    assert not (root.path / ".harness" / "foreign.json").exists()
+    assert not (root.path / ".harness/foreign.json").exists()
 
 
 def test_what_can_never_run_is_found_in_somebody_elses_list_too(root: Root) -> None:

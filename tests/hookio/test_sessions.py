@@ -46,9 +46,9 @@ def test_the_session_that_started_is_held_until_the_list_is_finished(hook: Ring,
 
 def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project, tmp_path: Path) -> None:
     started(project)
-    (project.top / "a" / "b").mkdir(parents=True)
+    (project.top / "a/b").mkdir(parents=True)
 
-    assert hook("stop", {}, cwd=project.top / "a" / "b").reason
+    assert hook("stop", {}, cwd=project.top / "a/b").reason
     assert hook("stop", {}, cwd=worktree(project)).reason
     # Where the agent was started comes first, wherever it has gone since.
     assert hook("stop", {}, cwd=tmp_path, env={"CLAUDE_PROJECT_DIR": str(project.top)}).reason
@@ -212,7 +212,7 @@ def test_an_end_from_before_the_session_is_not_its_own(hook: Ring, project: Proj
     me = started(project)
     hook("sessionend", {"reason": "other"})
     me.ok("stop")
-    note = next((project.top / ".harness" / "ended").iterdir())
+    note = next((project.top / ".harness/ended").iterdir())
     old = time.time() - 100
     me.ok("start")
     os.utime(note, (old, old))

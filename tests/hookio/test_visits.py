@@ -51,7 +51,7 @@ def test_an_event_that_is_not_ours_is_answered_with_nothing(root: Root, visit: V
     make(root, Task("a"))
 
     assert visit("Stop", hook_event_name=event) == SILENT
-    assert not (root.path / ".harness" / "stops").exists()
+    assert not (root.path / ".harness/stops").exists()
 
 
 def test_a_session_in_a_sandbox_leaves_a_sign_at_every_visit(root: Root, visit: Visit) -> None:
@@ -294,7 +294,7 @@ def test_the_end_of_a_session_that_does_not_work_here_is_not_noted(root: Root, v
     visit("SessionEnd", session_id=OTHER, env={"HARNESS_WORKER_ID": "w4"})
     visit("SessionEnd", session_id=None)
 
-    assert not (root.path / ".harness" / "ended").exists()
+    assert not (root.path / ".harness/ended").exists()
 
 
 # -- a tool is used

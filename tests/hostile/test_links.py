@@ -119,7 +119,7 @@ def _content(place: Path) -> dict[str, bytes | None]:
 
 @pytest.mark.parametrize("name", [*FILES, *DIRECTORIES])
 def test_none_of_our_files_is_opened_by_link(clone: Project, ring: Ring, tmp_path: Path, name: str) -> None:
-    victim = tmp_path / "outside" / "victim"
+    victim = tmp_path / "outside/victim"
     _lead_out(clone, name, victim)
     before, agent = _content(victim.parent), clone.agent("agent")
 

@@ -78,7 +78,7 @@ def test_a_list_that_its_owner_has_opened_stays_open(worked_in: Project) -> None
 def test_the_work_trees_of_a_run_are_in_a_directory_of_our_own(worked_in: Project, home: Path) -> None:
     worker_worktrees.directory_of(Context(env=os.environ, cwd=worked_in.top), "run-1")
 
-    assert _open_to_others(home / "data" / "harness") == []
+    assert _open_to_others(home / "data/harness") == []
 
 
 @pytest.mark.usefixtures("open_to_all")

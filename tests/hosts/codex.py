@@ -68,7 +68,7 @@ class Codex:
     def take_skill(self, published: Path) -> None:
         """Install the skill by the real CLI, and the hooks by its own command."""
         self.machine.skills_add(published)
-        harness = self.machine.project / ".agents" / "skills" / "harness" / "bin" / "harness"
+        harness = self.machine.project / ".agents/skills/harness/bin/harness"
         self.machine.run(harness, "hooks", "install", "--agent", "codex", env=self.env).check()
 
     def plugin(self, *words: str) -> Ran:

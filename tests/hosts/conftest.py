@@ -95,7 +95,7 @@ def harness_home(on_disk: Path) -> Path:
 @pytest.fixture(scope="session")
 def published(on_disk: Path) -> Path:
     """Return this checkout as a clone of it would be, with what is not committed yet."""
-    place = on_disk / "published" / "harness"
+    place = on_disk / "published/harness"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, check=True).stdout.decode().split("\0")
     for name in filter(None, names):

@@ -134,7 +134,7 @@ class Machine:
 
     def harness(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Ran:
         """Type `harness WORDS` of the checkout."""
-        return self.run(CHECKOUT / "bin" / "harness", *words, cwd=cwd, env=env)
+        return self.run(CHECKOUT / "bin/harness", *words, cwd=cwd, env=env)
 
     def add(self, title: str, *options: str) -> None:
         """Add a task; the first one makes the list too."""
@@ -149,7 +149,7 @@ class Machine:
     @property
     def skills(self) -> Path:
         """The user's own skills, as Claude Code looks for them."""
-        return self.home / ".claude" / "skills"
+        return self.home / ".claude/skills"
 
     @property
     def tasks_file(self) -> Path:

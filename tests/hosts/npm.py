@@ -49,7 +49,7 @@ class Cache:
         with self._alone(client):
             if not (home / "ready").exists():
                 self._install(client, home, node)
-        return home / "node_modules" / ".bin"
+        return home / "node_modules/.bin"
 
     def _install(self, client: str, home: Path, node: list[Path]) -> None:
         npm = shutil.which("npm")

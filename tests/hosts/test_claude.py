@@ -61,7 +61,7 @@ def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machin
 def test_it_holds_wherever_it_was_started(claude: Claude, model: Model, machine: Machine, place: str) -> None:
     """The list is found from a sub-directory and from a linked work tree."""
     one_task(machine)
-    where = machine.project / "deep" / "down"
+    where = machine.project / "deep/down"
     where.mkdir(parents=True)
     if place == "worktree":
         where = machine.project.parent / "worktree"

@@ -90,7 +90,7 @@ def test_a_guard_that_breaks_refuses_the_edit(
     """What was meant to look at it did not: the list stays as it is."""
     plugin = tmp_path / "plugin"
     shutil.copytree(published, plugin)
-    (plugin / "hooks" / "harness-pretooluse.py").write_text("raise SystemExit(1)\n")
+    (plugin / "hooks/harness-pretooluse.py").write_text("raise SystemExit(1)\n")
     machine.add("Read it", "--validate", "test -f README.md")
     file = machine.project / "harness-tasks.json"
     before = file.read_bytes()

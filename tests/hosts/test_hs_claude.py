@@ -175,5 +175,5 @@ def test_ctrl_c_ends_its_tools_and_the_session_goes_on(
     model.play(says("I go on."))
 
     assert hs("--continue", "and now?").check().out == "I go on.\n"
-    (kept,) = (machine.home / ".harness" / "sessions").glob("*/native/claude.json")
+    (kept,) = (machine.home / ".harness/sessions").glob("*/native/claude.json")
     assert json.loads(kept.read_text())["session"] in str(model.requests[-1].body)

@@ -28,7 +28,7 @@ def test_claude_takes_the_list_to_its_end(
     flags = [*(["-g"] if scope == "global" else []), *(["--copy"] if mode == "copy" else [])]
     machine.skills_add(published, *flags)
     home = machine.home if scope == "global" else machine.project
-    before = _files(home / ".claude" / "skills" / "harness")
+    before = _files(home / ".claude/skills/harness")
     claude.trust(machine.project)
     three_tasks(machine)
     model.play(follows_the_page(WORK))
@@ -38,7 +38,7 @@ def test_claude_takes_the_list_to_its_end(
     assert (ran.code, ran.result, ran.blocks()) == (0, DONE, [])
     assert_all_done(machine)
     # The next `skills add` deletes the folder, and Codex distrusts a plugin that changes.
-    assert _files(home / ".claude" / "skills" / "harness") == before
+    assert _files(home / ".claude/skills/harness") == before
 
 
 @pytest.mark.release
@@ -96,7 +96,7 @@ def test_codex_takes_the_plugin(codex: Codex, model: Model, machine: Machine, pu
     codex.plugin("marketplace", "add", str(published))
     codex.plugin("add", "harness@harness")
     # README names this place.
-    (launcher,) = (codex.home / "plugins" / "cache" / "harness" / "harness").glob("*/bin/harness")
+    (launcher,) = (codex.home / "plugins/cache/harness/harness").glob("*/bin/harness")
     machine.run(launcher, "--version").check()
     one_task(machine)
 
@@ -171,7 +171,7 @@ def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
 def test_the_doctor_sees_what_a_sandbox_forbids_and_its_cure_helps(codex: Codex, machine: Machine) -> None:
     """Without its cure nothing could be committed."""
     one_task(machine)
-    doctor = (CHECKOUT / "bin" / "harness", "doctor", "--json")
+    doctor = (CHECKOUT / "bin/harness", "doctor", "--json")
     sandbox = ("codex", "sandbox", "-c", 'sandbox_mode="workspace-write"')
     env = {**codex.env, "CODEX_SESSION_ID": "as-in-a-session"}
 

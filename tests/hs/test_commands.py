@@ -28,16 +28,16 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
         someone.types(f"{KEY}\n")
         assert someone.leaves() == 0
 
-    path = home / ".harness" / ".auth.json"
+    path = home / ".harness/.auth.json"
     assert KEY not in someone.raw
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text()) == {"groq": [{"type": "api_key", "key": KEY}]}
     assert hs("auth", "list").out == "groq [0] type=api_key key=sk-0...6789\n"
 
     server = serve(CHAT, say("Hello."))
-    (home / ".harness" / "providers").mkdir()
+    (home / ".harness/providers").mkdir()
     conf = f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\nauth_env=GROQ_API_KEY\n"
-    (home / ".harness" / "providers" / "groq.conf").write_text(conf)
+    (home / ".harness/providers/groq.conf").write_text(conf)
     assert hs("hello").out == "Hello.\n"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -54,7 +54,7 @@ def test_who_ends_the_input_in_the_place_of_a_key_is_told_that_none_was_typed(
         someone.sees("No credential for groq: no key was typed.")
         assert someone.leaves() == 7
 
-    assert not (home / ".harness" / ".auth.json").exists()
+    assert not (home / ".harness/.auth.json").exists()
 
 
 def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path) -> None:
 
     assert done.code == 7
     assert "no terminal" in done.err
-    assert not (home / ".harness" / ".auth.json").exists()
+    assert not (home / ".harness/.auth.json").exists()
 
 
 @pytest.mark.parametrize("verb", ["set", "login"])
@@ -95,7 +95,7 @@ def test_a_credential_may_be_of_another_provider_than_the_one_in_use(hs: Hs, ver
 
 def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
     write_program(
-        home / ".harness" / "hooks.d" / "auth-set" / "10-vault",
+        home / ".harness/hooks.d/auth-set/10-vault",
         '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"\n',
     )
 
@@ -118,11 +118,11 @@ def test_a_misspelt_provider_gets_no_key_and_another_name_is_told_as_unknown(
 
     assert misspelt.code == 2
     assert "There is no provider antropic. Did you mean anthropic?" in misspelt.err
-    assert list(json.loads((home / ".harness" / ".auth.json").read_text())) == ["search"]
+    assert list(json.loads((home / ".harness/.auth.json").read_text())) == ["search"]
 
 
 def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> None:
-    path = write(home / ".harness" / ".auth.json", "{half")
+    path = write(home / ".harness/.auth.json", "{half")
 
     assert hs("auth", "rm", "groq", "0").code == 3
     assert path.read_text() == "{half"
@@ -217,7 +217,7 @@ def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs, home: Pat
 
 def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs, home: Path) -> None:
     go(use("agent", prompt="help"), say("Helped."), say("Done."), words=("RUN it",))
-    store = home / ".harness" / "sessions"
+    store = home / ".harness/sessions"
     (name,) = hs("session", "list").out.split()
     holder = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,2);print('held',flush=True);input()"
     lock = str(store / name / ".lock")
@@ -325,7 +325,7 @@ def findings(hs: Hs) -> list[tuple[str, str]]:
 
 
 def test_a_permission_hook_without_a_first_line_is_asked_as_in_a_run(hs: Hs, home: Path) -> None:
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-look", "cat\n")
+    write_program(home / ".harness/hooks.d/tool_gate/10-look", "cat\n")
     assert findings(hs) == []
 
 

@@ -62,15 +62,15 @@ def test_the_words_of_a_host_that_refuses(serve: Serve, project: Path, status: i
 
 def test_what_a_failing_hook_prints(serve: Serve, home: Path, project: Path) -> None:
     text = '#!/bin/sh\nprintf \'{"error":"\\\\u001b[2Jhello"}\'\nexit 1\n'
-    write_program(home / ".harness" / "hooks.d" / "start" / "05-no", text)
+    write_program(home / ".harness/hooks.d/start/05-no", text)
 
     assert is_harmless(shown(project, CHAT.environment(serve(CHAT, say("never"))), "go"))
 
 
 def test_the_names_of_what_a_repository_brings_along(serve: Serve, project: Path) -> None:
-    write_program(project / ".harness" / "tools" / EVIL, "#!/bin/sh\n")
+    write_program(project / ".harness/tools" / EVIL, "#!/bin/sh\n")
     deeper = project / EVIL
-    write_program(deeper / ".harness" / "tools" / "t", "#!/bin/sh\n")
+    write_program(deeper / ".harness/tools/t", "#!/bin/sh\n")
     env = CHAT.environment(serve(CHAT, say("Done.")))
 
     assert is_harmless(shown(deeper, env, "go"))

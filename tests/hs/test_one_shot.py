@@ -65,7 +65,7 @@ def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Ser
     serve(CHAT, Step(status=401, said="invalid key of yours"))
     answer = hs("--json", "do it")
     misspelt = hs("--json", "--modle", "x", "do it")
-    write_program(home / ".harness" / "hooks.d" / "sources" / "90-broken", "#!/bin/sh\nexit 3\n")
+    write_program(home / ".harness/hooks.d/sources/90-broken", "#!/bin/sh\nexit 3\n")
     broken = hs("--json", "do it")
 
     last = events(answer.out)[-1]

@@ -52,7 +52,7 @@ def test_a_wrong_option_is_a_mistake_in_the_command_and_makes_no_session(
     _, answer = go(say("x"), words=(*args,))
 
     assert (answer.code, answer.out) == (2, "")
-    assert not (home / ".harness" / "sessions").exists()
+    assert not (home / ".harness/sessions").exists()
 
 
 def test_of_an_empty_session_name_it_is_said_that_it_is_empty(hs: Hs) -> None:
@@ -67,15 +67,15 @@ def test_a_dash_inside_of_a_task_is_a_word(go: Go) -> None:
 
 def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Path) -> None:
     """With a byte order mark before its first key."""
-    write(home / ".harness" / "settings.conf", "\ufeffmodel=one\r\n")
-    write(home / ".harness" / "mcp.json", '\ufeff{"mcpServers": {}}')
-    write(home / ".harness" / "settings.json", '\ufeff{"permissions": {"deny": ["Bash(true)"]}}\r\n')
+    write(home / ".harness/settings.conf", "\ufeffmodel=one\r\n")
+    write(home / ".harness/mcp.json", '\ufeff{"mcpServers": {}}')
+    write(home / ".harness/settings.json", '\ufeff{"permissions": {"deny": ["Bash(true)"]}}\r\n')
     server, answer = go(use("bash", command="true"), say("Done."))
     assert server.requests[0]["model"] == "one"
     assert "left out" not in answer.err
     assert "the rule deny Bash(true)" in server.requests[1]["messages"][-1]["content"]
     # A message that was edited there, too.
-    path = session_of(home) / "messages" / "0001-user.md"
+    path = session_of(home) / "messages/0001-user.md"
     path.write_text(f"\ufeff{path.read_text()}")
     again, _ = go(say("Again."), words=(session_of(home).name, "and?"))
     assert again.requests[0]["messages"][1]["content"] == "go"
@@ -93,7 +93,7 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Pa
     ],
 )
 def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, home: Path, conf: str, why: str) -> None:
-    write(home / ".harness" / "providers" / "mine.conf", conf)
+    write(home / ".harness/providers/mine.conf", conf)
     _, answer = go(say("never"), words=("--provider", "mine", "x"))
     assert answer.code == 7
     assert why in answer.err
@@ -181,7 +181,7 @@ MANY = "protocol=openai\nmodel=many/one\nurl=http://127.0.0.1:9/v1/chat/completi
     ],
 )
 def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, meant: str) -> None:
-    providers = home / ".harness" / "providers"
+    providers = home / ".harness/providers"
     write(providers / "ours.conf", MANY.replace("many/one", "big-one") + "auth_env=OURS\n")
     write(providers / "many.conf", MANY + "auth_env=OURS\n")
     keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OURS": "k"}

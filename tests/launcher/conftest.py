@@ -50,11 +50,11 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(CHECKOUT / "bin", copy / "bin")
     ignored = shutil.ignore_patterns("__pycache__", "cli")
     shutil.copytree(CHECKOUT / "harness_lib", copy / "harness_lib", ignore=ignored)
-    (copy / "harness_lib" / "cli").mkdir()
-    (copy / "harness_lib" / "cli" / "__init__.py").touch()
-    shutil.copy(CHECKOUT / "harness_lib" / "cli" / "lazily.py", copy / "harness_lib" / "cli")
-    (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN)
-    requirements = copy / "harness_lib" / "system" / "install" / "requirements.txt"
+    (copy / "harness_lib/cli").mkdir()
+    (copy / "harness_lib/cli/__init__.py").touch()
+    shutil.copy(CHECKOUT / "harness_lib/cli/lazily.py", copy / "harness_lib/cli")
+    (copy / "harness_lib/cli/main.py").write_text(STAND_IN)
+    requirements = copy / "harness_lib/system/install/requirements.txt"
     lines = requirements.read_text().splitlines()
     needed = [line for line in lines if line.startswith(("filelock==", "rpds-py=="))]
     requirements.write_text("\n".join(needed) + "\n")
@@ -63,7 +63,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def launcher(checkout: Path) -> Path:
-    return checkout / "bin" / "harness"
+    return checkout / "bin/harness"
 
 
 @pytest.fixture(scope="session")

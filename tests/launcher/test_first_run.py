@@ -70,7 +70,7 @@ class TestFirstRun:
         (made,) = data.glob("env-*")
 
         (made / "ready").unlink()
-        shutil.rmtree(made / "packages" / "rpds")
+        shutil.rmtree(made / "packages/rpds")
         again = run(launcher, env={"HARNESS_HOME": str(data)})
         assert again.code == 9, again.err
         assert "preparing" in again.err
@@ -96,7 +96,7 @@ class TestFirstRun:
         self, tmp_path: Path, offline: dict[str, str]
     ) -> None:
         asked = tmp_path / "asked"
-        put(tmp_path / "tools" / "uv", f"#!/bin/sh\nenv >> {asked}\nexit 1\n", executable=True)
+        put(tmp_path / "tools/uv", f"#!/bin/sh\nenv >> {asked}\nexit 1\n", executable=True)
         env = {**offline, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
         code = "from harness_lib.system.install import launcher; launcher.nono(os.environ)"
         words = (
@@ -122,7 +122,7 @@ class TestFirstRun:
 def bare_python(tmp_path: Path) -> Path:
     """Make a Python that has no pip; return the directory it is in."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
-    return tmp_path / "bare" / "bin"
+    return tmp_path / "bare/bin"
 
 
 def path_without_uv(first: Path) -> str:
@@ -149,7 +149,7 @@ class TestOffline:
     def test_a_disk_that_fills_up_is_no_missing_registry(
         self, launcher: Path, offline: dict[str, str], tmp_path: Path, error: str
     ) -> None:
-        uv = tmp_path / "programs" / "uv"
+        uv = tmp_path / "programs/uv"
         put(uv, f"#!/bin/sh\necho 'ERROR: Exception:' '{error}' >&2\nexit 1\n", executable=True)
 
         done = run(launcher, "status", env={**offline, "PATH": f"{uv.parent}:{REAL_ENVIRON['PATH']}"})
@@ -159,7 +159,7 @@ class TestOffline:
         assert "registry" not in done.err
 
     def test_doctor_works_and_says_what_is_missing(self, offline: dict[str, str], tmp_path: Path) -> None:
-        done = run(CHECKOUT / "bin" / "harness", "doctor", "--json", env=offline, cwd=tmp_path)
+        done = run(CHECKOUT / "bin/harness", "doctor", "--json", env=offline, cwd=tmp_path)
         assert done.code == 1, done.err
         assert "no package registry could be reached" in done.err
         findings = {each["what"]: each for each in json.loads(done.out)["found"]}

@@ -79,7 +79,7 @@ WORST = "all that raises, and a sitecustomize that prints"
 )
 def world(request: pytest.FixtureRequest, tmp_path: Path, shared: dict[str, str], home: Path) -> World:
     """Return a checkout on a machine of each kind; its private environment is made already."""
-    launcher = CHECKOUT / "bin" / "harness"
+    launcher = CHECKOUT / "bin/harness"
     assert run(launcher, "--version", env=shared).code == 0
     folder = foreign_python(tmp_path / "machine", WORLDS[request.param])
     return World(launcher, {**shared, "HOME": str(home), "PATH": f"{folder}:{os.environ['PATH']}"})
@@ -93,7 +93,7 @@ def installed_world(installed: Path, tmp_path: Path, home: Path) -> World:
         (hostile / name).parent.mkdir(parents=True, exist_ok=True)
         (hostile / name).write_text(RAISES)
     path = f"{folder}:{os.environ['PATH']}"
-    return World(installed / "bin" / "harness", {"HOME": str(home), "PATH": path, "PYTHONPATH": str(hostile)})
+    return World(installed / "bin/harness", {"HOME": str(home), "PATH": path, "PYTHONPATH": str(hostile)})
 
 
 class TestForeignPackages:
@@ -132,7 +132,7 @@ def a_hook_holds(world: World, project: Path) -> None:
     world.harness("init", cwd=project)
     tasks = [{"id": "task-001", "title": "One", "status": "pending"}]
     (project / "harness-tasks.json").write_text(json.dumps({"tasks": tasks}))
-    hook = CHECKOUT / "hooks" / "harness-stop.py"
+    hook = CHECKOUT / "hooks/harness-stop.py"
     said = run(
         "/bin/sh",
         "-c",

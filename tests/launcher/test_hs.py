@@ -30,9 +30,9 @@ def test_the_first_command_in_an_empty_home_works(home: Path, tmp_path: Path, sh
     # A module of the project is never taken for one of ours.
     (tmp_path / "httpx2.py").write_text("raise SystemExit(99)")
 
-    answer = run(CHECKOUT / "bin" / "hs", "make it", env=env, cwd=tmp_path)
+    answer = run(CHECKOUT / "bin/hs", "make it", env=env, cwd=tmp_path)
     link = tmp_path / "elsewhere"
-    link.symlink_to(CHECKOUT / "bin" / "hs")
+    link.symlink_to(CHECKOUT / "bin/hs")
     again = run(link, "version", env=env, cwd=tmp_path)
     server.shutdown()
     server.server_close()
@@ -48,11 +48,11 @@ def test_the_package_of_a_sandbox_goes_where_the_others_are(
     home: Path, tmp_path: Path, shared: dict[str, str]
 ) -> None:
     """Whether the trial, a tool of the user or a command needs it: the home of plugins holds none of it."""
-    data = tmp_path / "data" / "harness"
+    data = tmp_path / "data/harness"
     data.mkdir(parents=True, mode=0o700)
     for made in (Path(shared["HARNESS_HOME"]) / "harness").glob("env-*"):
         (data / made.name).symlink_to(made)
-    tool = home / ".harness" / "tools" / "mine"
+    tool = home / ".harness/tools/mine"
     tool.parent.mkdir(parents=True)
     tool.write_text("""#!/bin/sh
 [ "$1" = --exec ] && exec echo ran in $HARNESS_HOME
@@ -63,7 +63,7 @@ echo '{"name":"mine","description":"Mine","input_schema":{"type":"object","prope
     address = f"{server.address}/v1/chat/completions"
     env = {"HOME": str(home), "XDG_DATA_HOME": str(data.parent), "OPENAI_API_URL": address}
 
-    answer = run(CHECKOUT / "bin" / "hs", "go", env={**env, "HARNESS_SANDBOX": "auto"}, cwd=tmp_path)
+    answer = run(CHECKOUT / "bin/hs", "go", env={**env, "HARNESS_SANDBOX": "auto"}, cwd=tmp_path)
     server.shutdown()
     server.server_close()
 
@@ -74,7 +74,7 @@ echo '{"name":"mine","description":"Mine","input_schema":{"type":"object","prope
 
 
 def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
-    answer = run(CHECKOUT / "bin" / "hs", "help", env=offline)
+    answer = run(CHECKOUT / "bin/hs", "help", env=offline)
 
     assert answer.code == 7
     assert answer.err.endswith(f"run: {shlex.quote(str(CHECKOUT / 'bin' / 'hs'))} --help\n")
@@ -103,7 +103,7 @@ def test_a_run_fetches_its_packages_before_an_agent_is_in_the_sandbox(
 
 def test_the_version_needs_no_package(offline: dict[str, str]) -> None:
     for word in ("version", "--version", "-v"):
-        answer = run(CHECKOUT / "bin" / "hs", word, env=offline)
+        answer = run(CHECKOUT / "bin/hs", word, env=offline)
         assert (answer.code, answer.out, answer.err) == (0, f"harness {__version__}\n", "")
 
 
@@ -112,25 +112,25 @@ def test_a_plugin_may_say_another_version(
     home: Path, tmp_path: Path, shared: dict[str, str], place: str
 ) -> None:
     source = {"home": home, "elsewhere": tmp_path}[place.partition("/")[0]] / place.partition("/")[2]
-    command = source / "commands" / "version"
+    command = source / "commands/version"
     put(command, "#!/bin/sh\necho mine\n", executable=True)
     env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
     if place == "elsewhere":
-        hook = home / ".harness" / "hooks.d" / "sources" / "50-more"
+        hook = home / ".harness/hooks.d/sources/50-more"
         put(hook, f'#!/bin/sh\necho \'{{"sources": ["{source}"]}}\'\n', executable=True)
 
-    assert run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path).out == "mine\n"
+    assert run(CHECKOUT / "bin/hs", "version", env=env, cwd=tmp_path).out == "mine\n"
 
 
 def test_harness_doctor_looks_at_hs_once_in_use(home: Path, tmp_path: Path, shared: dict[str, str]) -> None:
     env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
-    before = run(CHECKOUT / "bin" / "harness", "doctor", env={"HOME": str(home), **shared}, cwd=tmp_path)
-    run(CHECKOUT / "bin" / "hs", "help", env=env, cwd=tmp_path)
-    key = home / ".harness" / ".auth.json"
+    before = run(CHECKOUT / "bin/harness", "doctor", env={"HOME": str(home), **shared}, cwd=tmp_path)
+    run(CHECKOUT / "bin/hs", "help", env=env, cwd=tmp_path)
+    key = home / ".harness/.auth.json"
     put(key, "{}")
     key.chmod(0o644)
 
-    after = run(CHECKOUT / "bin" / "harness", "doctor", env=env, cwd=tmp_path)
+    after = run(CHECKOUT / "bin/harness", "doctor", env=env, cwd=tmp_path)
 
     assert "hs: not in use yet" in before.out, before.out
     assert f"warn  hs: {key} can be read by others -> chmod 600 {key}" in after.out, after.out

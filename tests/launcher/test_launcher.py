@@ -64,7 +64,7 @@ class TestPassingThrough:
 
     def test_a_link_of_links_finds_it(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
-        (tmp_path / "one" / "link").symlink_to(os.path.relpath(launcher, tmp_path / "one"))
+        (tmp_path / "one/link").symlink_to(os.path.relpath(launcher, tmp_path / "one"))
         (tmp_path / "harness").symlink_to("one/link")
         done = run("harness", "x", env={**shared, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
         assert done.json["argv"] == ["x"]

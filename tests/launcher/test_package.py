@@ -44,8 +44,8 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(installed: Path, tmp_pa
     assert python_modules(package) == python_modules(CHECKOUT / "harness_lib")
     for schema in (CHECKOUT / "schemas").glob("*.json"):
         assert (package / "schemas" / schema.name).read_bytes() == schema.read_bytes()
-    assert (package / "system" / "install" / "requirements.txt").exists()
-    said = run(installed / "bin" / "harness", "--version", env={}, cwd=tmp_path)
+    assert (package / "system/install/requirements.txt").exists()
+    said = run(installed / "bin/harness", "--version", env={}, cwd=tmp_path)
     assert said.code == 0, said.err
     assert __version__ in said.out
 

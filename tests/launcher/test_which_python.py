@@ -95,14 +95,14 @@ class Pyenv:
         self.asked = root / "asked"
         self.env = {"PATH": f"{root}/shims:/usr/bin:/bin", "PYENV_VERSION": ""}
         (root / "shims").mkdir(parents=True)
-        shim = root / "shims" / "python3"
+        shim = root / "shims/python3"
         put(shim, f'#!/bin/sh\n: >"{self.asked}"\nexec "{sys.executable}" "$@"\n', executable=True)
         (root / "version").write_text("3.11.7\n")
         self.install("3.11.7")
 
     def install(self, version: str) -> Path:
         """Let `version` be installed: it says so, and is this Python."""
-        python = self.root / "versions" / version / "bin" / "python3"
+        python = self.root / "versions" / version / "bin/python3"
         python.parent.mkdir(parents=True)
         text = f'#!/bin/sh\n: >"{self.root}/started-{version}"\nexec "{sys.executable}" "$@"\n'
         put(python, text, executable=True)
@@ -127,7 +127,7 @@ def test_a_verb_starts_the_version_that_the_shim_would(
     pyenv: Pyenv, tmp_path: Path, shared: dict[str, str], program: str
 ) -> None:
     """The version of the environment comes before that of the project, and that before the user's."""
-    project = tmp_path / "project" / "deep"
+    project = tmp_path / "project/deep"
     project.mkdir(parents=True)
     for version in ("3.12.1", "3.13.0"):
         pyenv.install(version)
@@ -140,7 +140,7 @@ def test_a_verb_starts_the_version_that_the_shim_would(
         return pyenv.started()
 
     assert start() == ["3.11.7"]
-    (tmp_path / "project" / ".python-version").write_text("3.12.1")
+    (tmp_path / "project/.python-version").write_text("3.12.1")
     assert start() == ["3.12.1"]
     assert start("3.13.0") == ["3.13.0"]
 
@@ -148,18 +148,18 @@ def test_a_verb_starts_the_version_that_the_shim_would(
 @pytest.mark.parametrize("version", ["3.10.99", "system", "3.11.7:3.12.1", "../../evil", "..", "# none", ""])
 def test_what_is_no_installed_version_is_left_to_the_shim(pyenv: Pyenv, tmp_path: Path, version: str) -> None:
     """A clone could bring along a version that leads out of the versions."""
-    (tmp_path / "evil" / "bin").mkdir(parents=True)
+    (tmp_path / "evil/bin").mkdir(parents=True)
     (tmp_path / ".python-version").write_text(f"{version}\n")
 
     env = {**pyenv.env, "HARNESS_HOME": str(tmp_path / "data")}
-    run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path)
+    run(CHECKOUT / "bin/hs", "version", env=env, cwd=tmp_path)
 
     assert pyenv.asked.exists()
     assert pyenv.started() == []
 
 
 def test_a_hook_starts_the_version_of_the_user_as_long_as_it_is_there(pyenv: Pyenv, tmp_path: Path) -> None:
-    command = entries.command(CHECKOUT / "hooks" / "harness-stop.py", claude.HOOKS)
+    command = entries.command(CHECKOUT / "hooks/harness-stop.py", claude.HOOKS)
     (tmp_path / ".python-version").write_text("2.7")
 
     def ring(**env: str) -> list[str]:
@@ -178,7 +178,7 @@ def test_a_hook_starts_the_version_of_the_user_as_long_as_it_is_there(pyenv: Pye
     assert ring(PYENV_VERSION="3.12.1") == ["3.12.1"]
     (pyenv.root / "version").write_text("3.12.1\n")
     assert ring() == ["3.12.1"]
-    (pyenv.root / "versions" / "3.12.1" / "bin" / "python3").unlink()
+    (pyenv.root / "versions/3.12.1/bin/python3").unlink()
     assert asked()
     (pyenv.root / "version").unlink()
     assert asked()

@@ -211,7 +211,7 @@ def follow(in_process: None, serve: Serve, home: Path, project: Path) -> Follow:
 
 def session_of(home: Path) -> Path:
     """Return the one session in the store of `home`."""
-    (session,) = (home / ".harness" / "sessions").iterdir()
+    (session,) = (home / ".harness/sessions").iterdir()
     return session
 
 

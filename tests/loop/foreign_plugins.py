@@ -127,4 +127,4 @@ def write_plugins(source: Path, *names: str, language: str = "bash") -> None:
 def write_echo_pack(source: Path, language: str = "bash") -> None:
     """Write the pack of a provider `echo`, which repeats what was said last."""
     hooks = ("hooks.d/assemble/10-messages", "hooks.d/receive/10-save")
-    write_plugins(source / "plugins" / "echo", "providers/echo", *hooks, language=language)
+    write_plugins(source / "plugins/echo", "providers/echo", *hooks, language=language)

@@ -41,7 +41,7 @@ def test_tools_whose_names_no_host_takes_are_left_out_and_each_is_named_once(
 ) -> None:
     names = ("two words", "two\nlines", "dotted.name", "x" * 65, "ünïcode", "$(touch ran)")
     for name in (*names, "fine"):
-        write_program(home / ".harness" / "tools" / name, TOOL)
+        write_program(home / ".harness/tools" / name, TOOL)
     server, answer = done(use("fine"), use("fine"), say("Done."))
     assert answer.err.count("is left out: no host takes such a name") == len(names)
     assert "it ran" in str(server.requests[1])
@@ -49,7 +49,7 @@ def test_tools_whose_names_no_host_takes_are_left_out_and_each_is_named_once(
 
 
 def test_a_tool_that_changes_during_a_run_is_told_anew(done: Done, home: Path) -> None:
-    path = home / ".harness" / "tools" / "look"
+    path = home / ".harness/tools/look"
     write_program(path, TOOL)
     server, _ = done(use("bash", command=f"sed -i s/WORDS/others/ '{path}'"), say("Done."))
     offered = [str(request["tools"]) for request in server.requests]
@@ -70,7 +70,7 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
         '```tool_call id=c1 name=bash\n{"command":"echo x >> ran"}\n```\n\n'
         '```tool_call id=c2 name=bash\n{"command":"echo x >> ran"}\n```\n'
     )
-    path = run.session.directory / "messages" / "0002-assistant.md"
+    path = run.session.directory / "messages/0002-assistant.md"
     path.write_text(whole[:cut])
     run.session.append("user", {}, "go on")
 
@@ -100,15 +100,15 @@ def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     follow: Follow, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "FLAG_SECONDS", 0.5)
-    write_program(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
-    write_program(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
+    write_program(home / ".harness/tools/hangs", "#!/bin/sh\nsleep 600\n")
+    write_program(home / ".harness/tools/floods", "#!/bin/sh\nexec yes\n")
     _, server, ending = follow(CHAT, say("Done."))
     assert ending == Ending("Done.", failed=False)
     assert {"hangs", "floods"}.isdisjoint(tool["function"]["name"] for tool in server.requests[0]["tools"])
 
 
 def test_a_hook_that_floods_ends_its_stage(go: Go, home: Path) -> None:
-    write_program(home / ".harness" / "hooks.d" / "start" / "50-floods", "#!/bin/sh\nexec yes\n")
+    write_program(home / ".harness/hooks.d/start/50-floods", "#!/bin/sh\nexec yes\n")
     server, answer = go(say("never"), words=("RUN it",))
     assert answer.code == 1
     assert "printed more than" in answer.err
@@ -156,7 +156,7 @@ def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, ho
     assert answer.code == 7
     assert "cannot be written" in answer.err
     assert "Traceback" not in answer.err
-    assert list((home / ".harness" / "sessions").iterdir()) == []
+    assert list((home / ".harness/sessions").iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take UTF-8 only")
@@ -217,7 +217,7 @@ def test_numbers_that_no_engine_writes_end_nothing(number: str, go: Go, home: Pa
     call = "```tool_call id=c1 name=bash\n{}\n```"
     answer = f"---\nrole: assistant\nfence: {number}\ntokens_in: {number}\n---\n{call}\n"
     summary = f"---\nrole: summary\nkeep: {number}\n---\n\n"
-    messages = home / ".harness" / "sessions" / "s" / "messages"
+    messages = home / ".harness/sessions/s/messages"
     for name, text in (("0001-user", "Begin."), ("0002-assistant", answer), ("0003-summary", summary)):
         write(messages / f"{name}.md", text)
     write(messages.parent / "session.conf", "id=s\n")

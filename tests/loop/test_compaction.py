@@ -233,7 +233,7 @@ def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
     assert server.requests[0][LIMIT[wire.name]] == 77
     # Anthropic: 10 plain, 7 cached, 3 written; the others: 6 plain, 4 cached; 5 out.
     expected = {"anthropic": "0.016570", "chat": "0.006540", "responses": "0.006540"}[wire.name]
-    answer = session_of(home) / "messages" / "0002-assistant.md"
+    answer = session_of(home) / "messages/0002-assistant.md"
     assert f"\ncost: {expected}\n" in answer.read_text()
     assert f"cost={expected.rstrip('0')}\n" in hs("session", "show", session_of(home).name).out
 
@@ -259,8 +259,8 @@ def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(home: Pat
 def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:
     server = serve(CHAT, say("Done."))
     write_models(home / ".harness", "m output=5")
-    (home / ".harness" / "providers").mkdir()
-    (home / ".harness" / "providers" / "there.conf").write_text(
+    (home / ".harness/providers").mkdir()
+    (home / ".harness/providers/there.conf").write_text(
         f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\noutput=66\nprice_in=1\nprice_out=1\n",
     )
 

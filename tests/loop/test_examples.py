@@ -45,7 +45,7 @@ def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done, home:
 
     done(use("bash", command="echo hello"), say("Done."), wire=ANTHROPIC)
 
-    rows = (home / ".harness" / "cost.tsv").read_text().splitlines()
+    rows = (home / ".harness/cost.tsv").read_text().splitlines()
     assert len(rows) == 2
     for row in rows:
         _, session, model, tokens_in, tokens_out, _ = row.split("\t")

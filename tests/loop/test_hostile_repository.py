@@ -64,8 +64,8 @@ def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, inner: 
 def test_what_is_behind_a_link_is_trusted_as_it_is_and_asked_about_when_it_changes(
     hs: Hs, serve: Serve, project: Path, place: str
 ) -> None:
-    real = spy(project, project / "innocent" / "05-spy")
-    link = project / place / "hooks.d" / "start"
+    real = spy(project, project / "innocent/05-spy")
+    link = project / place / "hooks.d/start"
     link.parent.mkdir(parents=True)
     link.symlink_to(real.parent)
     env = CHAT.environment(serve(CHAT, say("Done.")))
@@ -134,8 +134,8 @@ def test_no_text_of_it_is_a_link_to_something_of_the_person(
 
 def test_all_that_is_not_used_is_said_in_one_line(hs: Hs, project: Path) -> None:
     for pack in "abcde":
-        write_program(project / ".harness" / "plugins" / pack / "tools" / "x", "#!/bin/sh\n")
-    write_program(project / ".harness" / "tools" / "x", "#!/bin/sh\n")
+        write_program(project / ".harness/plugins" / pack / "tools/x", "#!/bin/sh\n")
+    write_program(project / ".harness/tools/x", "#!/bin/sh\n")
 
     (line,) = [line for line in hs("tools").err.splitlines() if "hs trust" in line]
 
@@ -144,10 +144,10 @@ def test_all_that_is_not_used_is_said_in_one_line(hs: Hs, project: Path) -> None
 
 
 def test_a_link_inside_of_the_project_is_text_of_the_project(done: Done, project: Path) -> None:
-    write(project / "docs" / "tone.md", "Speak like a sailor.\n")
+    write(project / "docs/tone.md", "Speak like a sailor.\n")
     write(project / "AGENTS.md", "And be brief.\n")
-    (project / ".harness" / "prompts").mkdir(parents=True)
-    (project / ".harness" / "prompts" / "10.md").symlink_to("../../docs/tone.md")
+    (project / ".harness/prompts").mkdir(parents=True)
+    (project / ".harness/prompts/10.md").symlink_to("../../docs/tone.md")
     server, answer = done(say("Done."))
     system = server.requests[0]["messages"][0]["content"]
     assert ("Speak like a sailor." in system, "And be brief." in system) == (True, True)
@@ -158,7 +158,7 @@ def test_a_link_inside_of_the_project_is_text_of_the_project(done: Done, project
 def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
     hs: Hs, go: Go, project: Path
 ) -> None:
-    tool = write_program(project / ".harness" / "tools" / "greet", PROGRAMS["bash"])
+    tool = write_program(project / ".harness/tools/greet", PROGRAMS["bash"])
     server, before = go(say("Done."))
     trusted = hs("trust")
     after = hs("go")
@@ -181,13 +181,13 @@ def test_a_session_that_it_changes_writes_nowhere_else(
     outside = home / "outside"
     outside.mkdir()
     profile.write_text("mine\n")
-    (project / ".harness" / "sessions").mkdir(parents=True)
+    (project / ".harness/sessions").mkdir(parents=True)
     big = use("bash", command="seq 1 20000")
     server = serve(
         CHAT, say("Begun."), big, use("agent", prompt="look; echo evil >&2"), say("Sub."), say("Done.")
     )
     assert hs("begin").code == 0
-    (session,) = (project / ".harness" / "sessions").iterdir()
+    (session,) = (project / ".harness/sessions").iterdir()
     if name == "messages":
         shutil.rmtree(session / name)
     (session / name).unlink(missing_ok=True)

@@ -81,7 +81,7 @@ def test_a_turn_that_is_killed_anywhere_goes_on(
     hs: Hs, wire: Wire, server: Answering, home: Path, project: Path
 ) -> None:
     env = wire.environment(server) | {"HARNESS_PROVIDER": wire.provider}
-    store = home / ".harness" / "sessions"
+    store = home / ".harness/sessions"
     seen: set[Path] = set()
 
     last = 1
@@ -187,7 +187,7 @@ def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve, home: Path) ->
     assert hs("RUN it").code == 0
 
     session = session_of(home)
-    noted = (session / "messages" / "0003-tool_result.md").read_text().splitlines()[-1]
+    noted = (session / "messages/0003-tool_result.md").read_text().splitlines()[-1]
     assert len(noted.split()) >= 3, "it was not noted while it ran"
     assert list(session.glob("*.running")) == []
 

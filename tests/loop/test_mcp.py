@@ -128,7 +128,7 @@ def test_a_projects_servers_start_after_trust_only(hs: Hs, go: Go, project: Path
     "text", ["", "[]", '{"mcpServers": 1}', '{"mcpServers": {"a": {"type": "sse", "url": "x"}}}']
 )
 def test_a_file_that_names_no_servers_is_named_and_left_out(done: Done, home: Path, text: str) -> None:
-    write(home / ".harness" / "mcp.json", text)
+    write(home / ".harness/mcp.json", text)
     _, answer = done(say("Done."))
     assert "left out" in answer.err
 
@@ -200,7 +200,7 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     hs: Hs, go: Go, home: Path
 ) -> None:
     write_servers(home / ".harness", one=entry())
-    kept = home / ".harness" / "mcp"
+    kept = home / ".harness/mcp"
     renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
     server, _ = go(say("Done."), use("bash", command=renewed), say("Done."))
     (path,) = kept.iterdir()

@@ -27,7 +27,7 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
     """Put a gate there that adds `said` to what it reads."""
     text = "#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\n"
     text += f"print(json.dumps(call | {dict(said)!r}))\n"
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / name, text)
+    write_program(home / ".harness/hooks.d/tool_gate" / name, text)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_strictest_gate_counts(
     "text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho maybe\n", "#!/no/such/interpreter\n"]
 )
 def test_a_gate_that_breaks_is_a_no(run: Runtime, home: Path, text: str) -> None:
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-broken", text)
+    write_program(home / ".harness/hooks.d/tool_gate/10-broken", text)
     gate(home, "20-good", ALLOW)
     verdict = decided(run)
     assert (verdict.decision, "10-broken" in verdict.reason) == ("deny", True), verdict
@@ -80,7 +80,7 @@ def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
 ) -> None:
     gate(home, "10-change", {"input": {"command": "echo changed > made"}})
     seen = home / "seen"
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "20-see", f'#!/bin/sh\ntee "{seen}"\n')
+    write_program(home / ".harness/hooks.d/tool_gate/20-see", f'#!/bin/sh\ntee "{seen}"\n')
     go(use("bash", command="echo original > made"), say("Done."))
     assert (project / "made").read_text() == "changed\n"
     assert json.loads(seen.read_text())["input"] == {"command": "echo changed > made"}
@@ -90,14 +90,14 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
     done: Done, home: Path, project: Path
 ) -> None:
     write_program(
-        home / ".harness" / "hooks.d" / "tool_gate" / "10-log",
+        home / ".harness/hooks.d/tool_gate/10-log",
         '#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\nname = call["name"]\n'
         'with open("asked", "a") as log:\n    log.write(name + "\\n")\n'
         'said = {} if name == "agent" else {"decision": "deny", "reason": "not on my watch"}\n'
         "print(json.dumps(call | said))\n",
     )
     write_program(
-        home / ".harness" / "tools" / "made",
+        home / ".harness/tools/made",
         '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
         'echo \'{"name":"made","input_schema":{"type":"object"}}\'\nelse\ntouch ran\nfi\n',
     )
@@ -135,7 +135,7 @@ def test_a_mode_says_what_runs_where_nobody_is(
 
 
 def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, project: Path) -> None:
-    write(home / ".harness" / "settings.conf", "approve=read-only\n")
+    write(home / ".harness/settings.conf", "approve=read-only\n")
     go(use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
     before = (project / "made").exists()
     hs("--max-turns", "1", "--approve=auto", "go")
@@ -145,7 +145,7 @@ def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, p
 
 
 def test_a_setting_that_is_none_runs_nothing(run: Runtime, home: Path) -> None:
-    write(home / ".harness" / "settings.conf", "approve=sometimes\n")
+    write(home / ".harness/settings.conf", "approve=sometimes\n")
     verdict = decided(run)
     assert (verdict.decision, "approve=sometimes must be one of" in verdict.reason) == ("deny", True), verdict
 

@@ -123,8 +123,8 @@ def otherwise(run: Runtime, commands: list[str], *expected: str, tool: str = "ba
 
 
 def test_what_is_denied_is_denied_however_it_is_written(ruled: Runtime, project: Path) -> None:
-    (project / "way").symlink_to(project / "secrets" / "key")
-    write(project / "secrets" / "key", "")
+    (project / "way").symlink_to(project / "secrets/key")
+    write(project / "secrets/key", "")
     assert otherwise(ruled, PASSED, "deny") == {}
 
 
@@ -208,11 +208,11 @@ PLACES = [
 
 
 def test_a_rule_about_files_follows_links_and_steps(ruled: Runtime, project: Path, home: Path) -> None:
-    (project / "src" / "out").symlink_to(home)
+    (project / "src/out").symlink_to(home)
     (project / "out").symlink_to(home)
     (project / "into").symlink_to(project / "src")
     (project / "secretly").symlink_to(project / "secrets")
-    (project / "src" / "plugins").symlink_to(home / ".harness")
+    (project / "src/plugins").symlink_to(home / ".harness")
     found = [
         (tool, path, decided(ruled, tool, **{"path" if tool.islower() else "file_path": path}))
         for tool, path, _ in PLACES
@@ -237,10 +237,10 @@ def test_a_rule_may_be_about_any_tool(ruled: Runtime, tool: str, tool_input: Jso
 
 
 def test_rules_that_cannot_be_understood_end_the_start(go: Go, home: Path) -> None:
-    write(home / ".harness" / "settings.json", "no JSON")
+    write(home / ".harness/settings.json", "no JSON")
     server, answer = go(say("Never."))
     assert (answer.code, server.requests) == (3, [])
-    assert str(home / ".harness" / "settings.json") in answer.err
+    assert str(home / ".harness/settings.json") in answer.err
 
 
 def test_rules_that_cannot_be_understood_are_named_with_their_file(ruled: Runtime, home: Path) -> None:
@@ -249,7 +249,7 @@ def test_rules_that_cannot_be_understood_are_named_with_their_file(ruled: Runtim
         '{"permissions": {"deny": [1]}}', '{"permissions": {"deny": ["Bash(rm"]}}',
         '{"permissions": {"allow": ["Edit(!x)"]}}', '{"permissions": {"ask": [""]}}',
     ):  # fmt: skip
-        path = write(home / ".harness" / "settings.json", text)
+        path = write(home / ".harness/settings.json", text)
         with pytest.raises(permissions.RulesError, match=str(path)):
             permissions.rules(ruled)
 
@@ -268,7 +268,7 @@ def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
         "permissions": {"defaultMode": "plan", "allow": ["Bash"], "additionalDirectories": ["x"]},
         "model": "m",
     }
-    write(home / ".harness" / "settings.json", json.dumps(more))
+    write(home / ".harness/settings.json", json.dumps(more))
     go(use("bash", command="touch made"), say("Done."), words=("--approve", "ask", "go"))
     assert (project / "made").exists()
 
@@ -291,7 +291,7 @@ def test_rules_the_mode_and_gates_decide_together(
 ) -> None:
     allow_ask_deny(home / ".harness", **lists)
     if gate:
-        write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-no", gate)
+        write_program(home / ".harness/hooks.d/tool_gate/10-no", gate)
     run = runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
     run.env["HARNESS_APPROVE"] = mode
     discovery.refresh(run)
@@ -328,7 +328,7 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
 def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
     conversation: Conversation, go: Go, home: Path, project: Path
 ) -> None:
-    path = home / ".harness" / "settings.json"
+    path = home / ".harness/settings.json"
     write(path, '{"model": "mine", "permissions": {"deny": ["Bash(rm:*)"]}}')
     with conversation(
         use("bash", command="mkdir one"), use("bash", command="mkdir two"),
@@ -374,7 +374,7 @@ def test_no_call_takes_a_rule_away(hs: Hs, done: Done, project: Path, takes: str
 def test_rules_hold_for_what_a_later_hook_makes_of_a_call(done: Done, home: Path, project: Path) -> None:
     allow_ask_deny(home / ".harness", deny=["Bash(touch:*)"])
     changed = "#!/bin/sh\nsed 's/echo made/touch made/'\n"
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "60-change", changed)
+    write_program(home / ".harness/hooks.d/tool_gate/60-change", changed)
     done(use("bash", command="echo made"), say("Done."))
     assert not (project / "made").exists()
     assert "the rule deny Bash(touch:*)" in bodies(session_of(home))[2][1]
@@ -402,7 +402,7 @@ def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
 ) -> None:
     allow_ask_deny(project / ".harness", deny=["Bash(touch made)"], allow=["Bash(mkdir:*)"])
     hs("trust")
-    write_program(project / ".harness" / "tools" / "new", "#!/bin/sh\n")
+    write_program(project / ".harness/tools/new", "#!/bin/sh\n")
     done(use("bash", command="touch made"), use("bash", command="mkdir dir"), say("Done."),
          words=("--approve", "ask", "go"))  # fmt: skip
     assert not {"made", "dir"} & {path.name for path in project.iterdir()}

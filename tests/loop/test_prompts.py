@@ -31,13 +31,13 @@ def assembled(home: Path, cwd: Path, **more: str) -> Json:
 
 
 def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(home: Path, repo: Path) -> None:
-    for directory, text in [(home, "of home"), (repo, "of the root"), (repo / "a" / "b", "nearest")]:
+    for directory, text in [(home, "of home"), (repo, "of the root"), (repo / "a/b", "nearest")]:
         write(directory / "AGENTS.md", f"{text}\n")
-    write(repo / "a" / "CLAUDE.md", "in between\n")
-    write(repo / "a" / "b" / "CLAUDE.md", "not this one\n")
+    write(repo / "a/CLAUDE.md", "in between\n")
+    write(repo / "a/b/CLAUDE.md", "not this one\n")
     write(repo.parent / "AGENTS.md", "of somebody else\n")
 
-    system = assembled(home, repo / "a" / "b")["system"]
+    system = assembled(home, repo / "a/b")["system"]
 
     places = [system.index(text) for text in ("of home", "of the root", "in between", "nearest")]
     assert places == sorted(places)
@@ -71,9 +71,9 @@ def test_a_clone_fills_no_memory_with_a_file_of_gigabytes(home: Path, repo: Path
 
 
 def test_prompts_of_sources_stand_in_order(home: Path, project: Path) -> None:
-    write(home / ".harness" / "prompts" / "20-b.md", "second")
-    write(home / ".harness" / "prompts" / "10-a.md", "first")
-    write(project / ".harness" / "prompts" / "00.md", "third")
+    write(home / ".harness/prompts/20-b.md", "second")
+    write(home / ".harness/prompts/10-a.md", "first")
+    write(project / ".harness/prompts/00.md", "third")
 
     system = assembled(home, project)["system"]
 
@@ -175,7 +175,7 @@ def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(
-        home / ".harness" / "skills" / "deploy" / "SKILL.md",
+        home / ".harness/skills/deploy/SKILL.md",
         "---\nname: deploy\ndescription: First\n---\nAsk.\n",
     )
     run = runtime.start(os.environ, project)

@@ -97,7 +97,7 @@ def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, pro
 def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
-    gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
+    gate = home / ".harness/hooks.d/tool_gate/00-before"
     write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
     steps = (use("bash", command="touch made"), say("Done."))
     with conversation(*steps, args=("line",), program=SLOW) as (someone, server):
@@ -138,7 +138,7 @@ def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
 def test_a_question_of_a_subagent_that_is_stopped_is_gone(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
-    gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
+    gate = home / ".harness/hooks.d/tool_gate/00-before"
     # The question comes when the line was sent: otherwise that would be an answer.
     waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
     write_program(gate, f'#!/bin/sh\ncall=$(cat)\n{waits}\nprintf "%s" "$call"\n')

@@ -97,7 +97,7 @@ def test_what_a_session_holds_only_its_owner_reads(done: Done, home: Path) -> No
         env=keys(ANTHROPIC),
         through=("sh", "-c", 'umask 0; exec "$@"', "sh"),
     )
-    store = home / ".harness" / "sessions"
+    store = home / ".harness/sessions"
     modes = {path: path.stat().st_mode & 0o777 for path in (store, *store.rglob("*"))}
     assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {"0o700"}
     assert {path.name for path, mode in modes.items() if path.is_file() and mode != 0o600} == set()

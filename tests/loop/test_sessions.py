@@ -86,7 +86,7 @@ ORIGINAL = {
 @pytest.fixture
 def original(home: Path) -> Path:
     """Return a session of the original, which was killed between two results."""
-    session = home / ".harness" / "sessions" / "20260324-143022-12345"
+    session = home / ".harness/sessions/20260324-143022-12345"
     for name, text in ORIGINAL.items():
         path = session / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home
     )
     assert answer.out == "It says seven.\n", answer.err
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Count the files."}
-    assert len(list((home / ".harness" / "sessions").iterdir())) == 2
+    assert len(list((home / ".harness/sessions").iterdir())) == 2
     (listed,) = hs("session", "list").out.split()
     assert "parent=" not in hs("session", "show", listed).out
 
@@ -178,7 +178,7 @@ def test_why_a_subagent_has_failed_is_told(done: Done, home: Path) -> None:
     )
     assert refused.startswith("[the subagent failed with exit code 1: The provider answered 401: not you.")
     assert "There is no provider nobody" in answer.err
-    (log,) = (home / ".harness" / "sessions").glob("*/subagents.log")
+    (log,) = (home / ".harness/sessions").glob("*/subagents.log")
     assert "answered 401" in log.read_text()
 
 

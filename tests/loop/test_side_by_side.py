@@ -43,7 +43,7 @@ BOTH = Step(uses=(Use("meet", {"do": "read"}), Use("meet", {"do": "write"})))
 
 def meeting(home: Path, project: Path, *, reads: bool, patience: float) -> None:
     os.mkfifo(project / "met")
-    write_program(home / ".harness" / "tools" / "meet", MEETS.format(reads=reads, patience=patience))
+    write_program(home / ".harness/tools/meet", MEETS.format(reads=reads, patience=patience))
 
 
 def results(home: Path) -> list[str]:
@@ -78,13 +78,11 @@ def test_a_call_that_reads_sees_what_the_one_before_it_has_written(go: Go, home:
 
 def test_a_hook_before_the_tools_sees_each_call_before_it_runs(go: Go, home: Path, project: Path) -> None:
     seen = project / "seen"
-    write_program(
-        home / ".harness" / "hooks.d" / "tool_exec" / "05-see", f"#!/bin/sh\necho hook >> '{seen}'\ncat\n"
-    )
+    write_program(home / ".harness/hooks.d/tool_exec/05-see", f"#!/bin/sh\necho hook >> '{seen}'\ncat\n")
     text = MEETS.format(reads=True, patience=1).replace(
         "arguments = json", f"open({str(seen)!r}, 'a').write('tool\\n'); arguments = json"
     )
-    write_program(home / ".harness" / "tools" / "meet", text.replace('["cat", "met"]', '["true"]'))
+    write_program(home / ".harness/tools/meet", text.replace('["cat", "met"]', '["true"]'))
     go(Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))
     assert seen.read_text().split() == ["hook", "tool"] * 3
 
@@ -93,7 +91,7 @@ def test_a_denied_call_does_not_run_beside_the_others(go: Go, home: Path, projec
     write(project / "open", "open")
     gate = 'import json, sys\ncall = json.load(sys.stdin)\nshut = call["input"]["path"] == "shut"\n'
     gate += 'print(json.dumps(call | ({"decision": "deny", "reason": "shut"} if shut else {})))\n'
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-shut", f"#!/usr/bin/env python3\n{gate}")
+    write_program(home / ".harness/hooks.d/tool_gate/10-shut", f"#!/usr/bin/env python3\n{gate}")
     calls = tuple(Use("read_file", {"path": path}) for path in ("open", "shut", "open"))
     go(Step(uses=calls), say("Done."))
     assert [text.partition(":")[2].strip() for text in results(home)] == ["open", "denied: shut", "open"]
@@ -102,7 +100,7 @@ def test_a_denied_call_does_not_run_beside_the_others(go: Go, home: Path, projec
 def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, project: Path) -> None:
     os.mkfifo(project / "pids")
     write_program(
-        home / ".harness" / "tools" / "meet",
+        home / ".harness/tools/meet",
         '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
         'echo \'{"name":"meet","input_schema":{"type":"object"},"annotations":{"readOnlyHint":true}}\'\n'
         "else\necho $$ > pids\nexec sleep 600\nfi\n",
@@ -164,12 +162,12 @@ def test_four_subagents_work_at_once_and_no_fifth(hs: Hs, home: Path) -> None:
     sent = [message for message in server.requests[-1]["messages"] if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in sent] == [f"c{number}" for number in range(6)]
     assert server.refusals == []
-    assert len(list((home / ".harness" / "sessions").iterdir())) == 7
+    assert len(list((home / ".harness/sessions").iterdir())) == 7
 
 
 def test_a_tool_of_a_sources_named_agent_is_no_subagent(go: Go, home: Path, project: Path) -> None:
     meeting(home, project, reads=False, patience=0.5)
-    tools = home / ".harness" / "tools"
+    tools = home / ".harness/tools"
     text = (tools / "meet").read_text().replace('"name": "meet"', '"name": "agent"')
     write_program(tools / "agent", text)
     calls = tuple(Use("agent", {"do": do}) for do in ("read", "write"))
@@ -185,7 +183,7 @@ def parent_of(home: Path) -> Path:
     """Return the session that no subagent made."""
     (session,) = (
         path
-        for path in (home / ".harness" / "sessions").iterdir()
+        for path in (home / ".harness/sessions").iterdir()
         if "parent=" not in (path / "session.conf").read_text()
     )
     return session
@@ -252,7 +250,7 @@ def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
         say("Two."),
         say("Done."),
     )
-    providers = home / ".harness" / "providers"
+    providers = home / ".harness/providers"
     url = f"{server.address}/v1/chat/completions"
     write(providers / "ours.conf", f"protocol=openai\nmodel=theirs\nurl={url}\n")
 

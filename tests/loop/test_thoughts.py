@@ -18,7 +18,7 @@ CALL = (Use("bash", {"command": "echo hello"}),)
 
 def variant(home: Path, server: ModelServer, *lines: str, path: str = CHAT.path) -> dict[str, str]:
     """Describe `server` as a provider of its own, and return the environment that chooses it."""
-    file = home / ".harness" / "providers" / "there.conf"
+    file = home / ".harness/providers/there.conf"
     file.parent.mkdir(parents=True, exist_ok=True)
     said = ["protocol=openai", "model=big-one", f"url={server.address}{path}", "auth_env=THERE_KEY", *lines]
     file.write_text("\n".join(said) + "\n")

@@ -101,7 +101,7 @@ class Place(Machine):
     def set_clock(self) -> None:
         """Let git have the clock of this machine, too, by libfaketime, which Python does not survive."""
         library = next((str(each) for each in Path("/").glob(FAKETIME)), "")
-        git = self.top.parent / "bin" / "git"
+        git = self.top.parent / "bin/git"
         faked = f"LD_PRELOAD={library} FAKETIME={self.ahead:+}s"
         put(git, f'#!/bin/sh\nexport {faked}\nexec {shutil.which("git")} "$@"\n', executable=True)
 

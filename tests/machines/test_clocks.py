@@ -68,7 +68,7 @@ def test_what_is_shown_from_the_files_goes_by_the_clock_of_the_list(
     one.file_task("a")
     one.ok("claim", **{AHEAD: f"{YEAR}"})
     if not env:
-        link = one.top / ".harness" / "store.json"
+        link = one.top / ".harness/store.json"
         put(link, link.read_text().replace("host=", "host=/nowhere"))
 
     shown = one.harness("status", **env, **{AHEAD: f"{YEAR}"}).stdout

@@ -264,7 +264,7 @@ def test_a_database_that_is_away_ends_no_work(at_work: tuple[Machine, Task]) -> 
 
 def moved_to_a_line(machine: Machine) -> Line:
     """Let the machine reach its database by a line that can be cut; return it."""
-    link = machine.top / ".harness" / "store.json"
+    link = machine.top / ".harness/store.json"
     document = json.loads(link.read_text())
     line = Line(document["url"])
     put(link, json.dumps({**document, "url": line.url}))
@@ -350,7 +350,7 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
     services = put(world.place / "services", f"[agents]\nhost={host}\nuser=harness\ndbname=postgres\n")
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    link = one.top / ".harness" / "store.json"
+    link = one.top / ".harness/store.json"
     put(link, json.dumps({**json.loads(link.read_text()), "url": "service=agents"}))
     note = f"{shlex.quote(sys.executable)} -m harness_lib note $HARNESS_TASK_ID 'from the agent'"
     task = one.add(
@@ -358,7 +358,7 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
     )
     one.ends(0)
     assert one.statuses_now[task] == "completed"
-    memory = world.place / "memory" / "env"
+    memory = world.place / "memory/env"
     assert SECRET not in memory.read_text()
     assert "PGSERVICEFILE" not in memory.read_text()
     (done,) = one.asks().tasks([task])

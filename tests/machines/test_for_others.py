@@ -42,7 +42,7 @@ def merged_by_others(world: World, how: str) -> None:
         sh(others, "merge", "-q", how, "origin/harness/main")
     if how == "--squash":
         sh(others, "commit", "-q", "-m", "All of it (#7)")
-    hook = world.remote / "hooks" / "update"
+    hook = world.remote / "hooks/update"
     hook.rename(hook.with_name("off"))
     sh(others, "push", "-q", "origin", "HEAD:main", ":harness/main")
     hook.with_name("off").rename(hook)
@@ -208,7 +208,7 @@ def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: 
     others = world.place / "others"
     sh(others, "fetch", "-q", "origin")
     sh(others, "cherry-pick", "origin/harness/main^")
-    (world.remote / "hooks" / "update").rename(world.remote / "hooks" / "off")
+    (world.remote / "hooks/update").rename(world.remote / "hooks/off")
     sh(others, "push", "-q", "origin", "HEAD:main")
     assert "task-002 is completed: origin/main has its work" in one("start").text
     assert halts(one) == [None, None, "MERGE", None]
@@ -349,7 +349,7 @@ def test_what_others_have_not_merged_is_not_completed(world: World) -> None:
     two.ends(9, *proposing(world))
     others = world.place / "others"
     sh(others, "revert", "--no-edit", "HEAD")
-    (world.remote / "hooks" / "update").unlink()
+    (world.remote / "hooks/update").unlink()
     sh(others, "push", "-q", "origin", "HEAD:main")
     protect(world)
 
@@ -372,7 +372,7 @@ def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World)
     one = world.machine("one")
     task = one.file_task("a")
     one.ends(9, "--merge", "branch", "--review")
-    shutil.rmtree(one.top / ".harness" / "runs")
+    shutil.rmtree(one.top / ".harness/runs")
     one.ok("accept", task, HARNESS_TRUST="1")
     assert world.log() == ["Begin"]
     assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a") == "a"

@@ -37,9 +37,9 @@ def type_(machine: Machine, world: World, line: str) -> None:
 def test_the_lines_lead_from_one_machine_to_three(world: World, tmp_path: Path) -> None:
     first, further = blocks()
     assert len(first) + len(further) <= 10
-    top = tmp_path / "one" / "project"
+    top = tmp_path / "one/project"
     sh(tmp_path, "clone", "-q", str(world.remote), str(top))
-    one = Machine(top, tmp_path / "one" / "home", name="one")
+    one = Machine(top, tmp_path / "one/home", name="one")
     one.ok("init")
     tasks = [one.file_task("file-1")]
     for line in first:

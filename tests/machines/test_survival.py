@@ -289,7 +289,7 @@ def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: W
     """As long as git knows a work tree without a commit, it fetches nothing."""
     one = world.machine("one")
     task = one.file_task("a")
-    half = worker_worktrees.home(one.context()) / "run-dead" / "1"
+    half = worker_worktrees.home(one.context()) / "run-dead/1"
     one.sh("worktree", "add", "-q", "--detach", str(half))
     # Git writes this first, and is killed before the rest.
     one.put(".git/worktrees/1/HEAD", f"{'0' * 40}\n")

@@ -77,7 +77,7 @@ def _unchecked(world: SmallWorld, git: Git) -> Iterator[str]:
         tree, word = line.split()
         passed[word].add(tree)
     words = {task.id: (task.validation.command or "").split()[-1] for task in world.tasks()}
-    for line in (world.remote / "logs" / "refs" / "heads" / "main").read_text().splitlines():
+    for line in (world.remote / "logs/refs/heads/main").read_text().splitlines():
         old, new = line.split()[:2]
         if not git.is_ancestor(old, new):
             yield f"the branch went back from {old} to {new}"

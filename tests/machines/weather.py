@@ -81,7 +81,7 @@ class SmallWorld(World):
         stack.callback(network.close)
         server = stack.enter_context(postgres_server.running())
         directory = Path(server.url.partition("host=")[2])
-        with (directory / "data" / "pg_hba.conf").open("a") as rights:
+        with (directory / "data/pg_hba.conf").open("a") as rights:
             rights.write(f"host all all {NET} trust\n")
         world = cls(
             place,
@@ -120,7 +120,7 @@ class SmallWorld(World):
 
     @property
     def remote(self) -> Path:
-        return self.place / "git" / "remote.git"
+        return self.place / "git/remote.git"
 
     def serve_git(self) -> None:
         command = ["git", "daemon", "--reuseaddr", f"--listen={SERVER}", "--export-all"]
@@ -167,7 +167,7 @@ class SmallWorld(World):
     def postgres_pids(self) -> list[int]:
         assert self.server is not None
         directory = Path(self.server.url.partition("host=")[2])
-        head = int((directory / "data" / "postmaster.pid").read_text().split()[0])
+        head = int((directory / "data/postmaster.pid").read_text().split()[0])
         return [head, *descendants(head)]
 
     def restart_database(self) -> None:

@@ -100,7 +100,7 @@ def test_its_rollback_spares_our_files(project: Project, agent: Agent, legacy: L
     assert not (project.top / "junk.txt").exists()
     assert project.enable_flag
     assert project.grep("ERROR", "[task-001] [TEST_FAIL]")
-    assert list((project.top / ".harness" / "generations").iterdir())
+    assert list((project.top / ".harness/generations").iterdir())
     assert project.task()["attempts"] == 1
 
 

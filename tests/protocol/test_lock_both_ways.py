@@ -18,7 +18,7 @@ def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
 
 
 def test_both_mean_the_same_directory_also_from_a_folder_below(project: Project, legacy: LegacyAgent) -> None:
-    below = project.top / "some" / "folder"
+    below = project.top / "some/folder"
     below.mkdir(parents=True)
 
     legacy.lock(cwd=below)

@@ -9,7 +9,7 @@ def test_every_write_leaves_the_generation_before_it_in_the_backup(project: Proj
     """Byte for byte, through a whole attempt; a command that changes nothing leaves the backup alone."""
     backup = project.top / "harness-tasks.json.bak"
     agent.ok("add", "Something", "--validate", "test -f work.txt")
-    generations = project.top / ".harness" / "generations"
+    generations = project.top / ".harness/generations"
     seen = project.file.read_bytes()
     for command in (("start",), ("claim",), ("checkpoint", "task-001", "1/1", "written"), ("finish",)):
         if command == ("finish",):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.docs import cited_tests
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "protocol.md").read_text()
+PAGE = (CHECKOUT / "docs/protocol.md").read_text()
 CHAPTERS = [
     "Hooks in the front matter",
     "Design Principles",

@@ -204,7 +204,7 @@ def test_a_program_that_all_checks_lack_costs_one_agent_and_is_one_entry_until_i
     assert shown[0].split("  ") == ["", "task-001 and 3 more tasks", "Command not found: my-tool."]
     assert shown[1].strip() == "harness retry task-001 task-002 task-003 task-004"
     assert shown[2].startswith("AGAIN: ")
-    logs = [workshop.top / ".harness" / "logs" / f"task-00{number + 1}" for number in range(4)]
+    logs = [workshop.top / ".harness/logs" / f"task-00{number + 1}" for number in range(4)]
     assert [bool(list(place.glob("*agent*"))) for place in logs] == [True, *[False] * 3]
 
     put(tmp_path / "my-tool", "#!/bin/sh\ntest -f $1\n", executable=True)

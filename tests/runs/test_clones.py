@@ -66,7 +66,7 @@ def shared(workshop: Workshop) -> Workshop:
     sh(top, "stash", "-q")
     sh(top, "config", "alias.mine", "status")
     sh(top, "remote", "add", "origin", "https://me:secret@example.invalid/x.git")
-    put(top / ".git" / "hooks" / "pre-push", "#!/bin/sh\n")
+    put(top / ".git/hooks/pre-push", "#!/bin/sh\n")
     return workshop
 
 

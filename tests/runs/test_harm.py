@@ -88,7 +88,7 @@ def test_a_repository_that_an_agent_makes_inside_is_moved_aside_and_not_deleted(
     said = workshop.ends(9)
 
     (kept,) = (workshop.home / "set-aside").glob("*/*")
-    assert (kept / "n" / "f").exists()
+    assert (kept / "n/f").exists()
     assert str(kept) in said.stdout
     workshop.nothing_is_left_over()
 

@@ -36,7 +36,7 @@ def _leases(workshop: Workshop) -> set[str]:
 
 
 def _checks_of_the_queue(workshop: Workshop) -> list[Path]:
-    return list((workshop.top / ".harness" / "logs").glob("*/*-merged*.log"))
+    return list((workshop.top / ".harness/logs").glob("*/*-merged*.log"))
 
 
 def _merges(workshop: Workshop) -> int:

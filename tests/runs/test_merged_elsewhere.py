@@ -112,7 +112,7 @@ def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     reviewed = workshop.file_task("c")
     workshop.ends(9, "--merge", "branch", "--review")
     # Records of runs are for reading.
-    shutil.rmtree(workshop.top / ".harness" / "runs")
+    shutil.rmtree(workshop.top / ".harness/runs")
     workshop.ok("accept", reviewed)
     assert not (workshop.top / "a").exists()
     assert workshop.sh("ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
@@ -163,8 +163,8 @@ def test_where_the_host_has_made_the_commits_anew_the_report_says_how_to_bring_b
     workshop: Workshop, remote: Remote
 ) -> None:
     amend = "git commit-tree -p main^ -m anew 'main^{tree}'"
-    put(remote.bare / "hooks" / "post-receive", f"#!/bin/sh\ngit update-ref refs/heads/main $({amend})\n")
-    (remote.bare / "hooks" / "post-receive").chmod(0o755)
+    put(remote.bare / "hooks/post-receive", f"#!/bin/sh\ngit update-ref refs/heads/main $({amend})\n")
+    (remote.bare / "hooks/post-receive").chmod(0o755)
     workshop.file_task("a")
     workshop.ends(0, "--merge", "push")
     workshop.sh("fetch", "-q")

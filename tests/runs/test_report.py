@@ -36,7 +36,7 @@ def test_a_list_that_was_started_over_has_none_of_the_old_ones_runs(workshop: Wo
 
     facts = workshop.ok("report")["report"]
     assert (len(facts["runs"]), facts["cost"], [each["tries"] for each in facts["done"]]) == (1, 0.0, [1])
-    assert len(list((workshop.top / ".harness" / "logs").glob("runs-*/*/events.jsonl"))) == 1
+    assert len(list((workshop.top / ".harness/logs").glob("runs-*/*/events.jsonl"))) == 1
 
 
 def test_what_was_over_when_the_run_began_is_not_of_it(project: Project, agent: Agent) -> None:

@@ -35,7 +35,7 @@ def _some(names: Any, *, project: bool = False) -> st.SearchStrategy[dict[str, A
 
 
 def users(home: Path) -> Path:
-    return home / "config" / "harness" / "harness.toml"
+    return home / "config/harness/harness.toml"
 
 
 def write(path: Path, values: dict[str, Any]) -> None:
@@ -165,9 +165,9 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     workshop: Workshop, home: Path
 ) -> None:
     # Many keep such files elsewhere, under version control.
-    put(home / "dotfiles" / "harness.toml", "# mine\n[run]\nmodel = 'm' # best\n")
+    put(home / "dotfiles/harness.toml", "# mine\n[run]\nmodel = 'm' # best\n")
     users(home).parent.mkdir(parents=True)
-    users(home).symlink_to(home / "dotfiles" / "harness.toml")
+    users(home).symlink_to(home / "dotfiles/harness.toml")
     workshop.ok("config", "max-cost", "20")
     assert users(home).is_symlink()
     assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\nmax-cost = 20\n"

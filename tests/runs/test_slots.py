@@ -68,9 +68,9 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
     dead = worker_worktrees.directory_of(ctx, "run-dead")
-    put(dead.worktree(1) / "half" / "made", "x\n")
+    put(dead.worktree(1) / "half/made", "x\n")
     place = worker_worktrees.directory_of(ctx, "run-next")
-    put(place.worktree(1) / "half" / "made", "x\n")
+    put(place.worktree(1) / "half/made", "x\n")
     put(place.worktree(2), "a file\n")
 
     for number in (1, 2):

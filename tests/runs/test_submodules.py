@@ -56,7 +56,7 @@ def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, 
     assert links(submodule) == before
     (kept,) = aside(submodule)
     assert f"It was moved to {kept}, with its commits" in " ".join(said.stdout.split())
-    assert (kept / "lib" / "l").read_text() == "one\ntwo\n"
+    assert (kept / "lib/l").read_text() == "one\ntwo\n"
     assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
     assert sh(kept / "lib", "status", "--porcelain") == ""
     submodule.nothing_is_left_over()
@@ -69,7 +69,7 @@ def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(
     submodule.ends(9)
 
     (kept,) = aside(submodule)
-    assert (kept / "lib" / "l").read_text() == "one\ntwo\nthree\n"
+    assert (kept / "lib/l").read_text() == "one\ntwo\nthree\n"
     assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
     submodule.nothing_is_left_over()
 
@@ -204,14 +204,14 @@ def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submod
     git, *_ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
     same, new, _ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
-    assert (new, (same.top / "lib" / "l").exists()) == (False, True)
+    assert (new, (same.top / "lib/l").exists()) == (False, True)
     submodule.put("lib/l", "two\n")
     sh(submodule.top / "lib", "commit", "-qam", "two")
     submodule.sh("commit", "-qam", "Another commit of lib")
 
     git, new, _ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
 
-    assert (new, (git.top / "lib" / "l").read_text(), aside(submodule)) == (True, "two\n", [])
+    assert (new, (git.top / "lib/l").read_text(), aside(submodule)) == (True, "two\n", [])
 
 
 @pytest.mark.release
@@ -223,13 +223,13 @@ def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -
     )
     git, *_ = worker_worktrees.checkout_clean(ctx, place, head)
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
-    (git.top / "lib" / ".git").rename(git.top / "lib" / ".git-coming")
+    (git.top / "lib/.git").rename(git.top / "lib/.git-coming")
 
     _, new, _ = worker_worktrees.checkout_clean(ctx, place, head)
 
     assert new
     (kept,) = aside(submodule)
-    assert (kept / "lib" / "l").read_text() == "one\n"
+    assert (kept / "lib/l").read_text() == "one\n"
 
 
 @pytest.mark.release
@@ -259,7 +259,7 @@ def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp
     submodule.sh("commit", "-qam", "No script, and a commit of lib that only the user has")
     for remote in (inner, tmp_path / "lib.git"):
         remote.rename(remote.with_suffix(".gone"))
-    before = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()
+    before = sh(lib, "for-each-ref"), (submodule.top / ".git/modules/lib/config").read_bytes()
     for name in ("f", "g"):
         work = f"cd lib && git branch mine && git config alias.x y && cat l deep/i > ../{name}"
         submodule.add(
@@ -269,7 +269,7 @@ def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp
     submodule.ends(0)
 
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
-    after = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()
+    after = sh(lib, "for-each-ref"), (submodule.top / ".git/modules/lib/config").read_bytes()
     assert (after, aside(submodule)) == (before, [])
     submodule.all_is_well()
 

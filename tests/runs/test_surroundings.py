@@ -28,7 +28,7 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
     workshop.sh("commit", "-q", "-m", "A plugin of ours")
     trace = tmp_path / "trace"
     for hook in HOOKS:
-        file = workshop.top / ".git" / "hooks" / hook
+        file = workshop.top / ".git/hooks" / hook
         put(file, f"#!/bin/sh\necho {hook} >> {trace}\nexit 1\n", executable=True)
     workshop.sh("config", "commit.gpgSign", "true")
     workshop.sh("config", "gpg.program", "false")
@@ -260,7 +260,7 @@ def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, 
     assert (tmp_path / "seen").read_text() == "one\n"
     assert "git-lfs" in sh(top, "show", "HEAD:two.bin")
     # The one that is only in the history as well.
-    kept = {path.read_text() for path in (top / ".git" / "lfs" / "objects").rglob("*") if path.is_file()}
+    kept = {path.read_text() for path in (top / ".git/lfs/objects").rglob("*") if path.is_file()}
     assert kept == {"one\n", "two\n", "two\nthree\n"}
 
 
@@ -271,7 +271,7 @@ TOOL = '#!/bin/sh\n[ "$1" = --describe ] && echo "Greets"\n'
 
 
 def _tool(source: Path) -> Path:
-    tool = source / "tools" / "greet"
+    tool = source / "tools/greet"
     put(tool, TOOL, executable=True)
     return tool
 

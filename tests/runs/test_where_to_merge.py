@@ -112,7 +112,7 @@ def test_in_a_linked_work_tree_it_is_the_branch_there(workshop: Workshop, tmp_pa
 def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
     workshop.file_task("one")
     workshop.sh("update-ref", "-d", "refs/heads/main")
-    shutil.rmtree(workshop.top / ".git" / "logs")
+    shutil.rmtree(workshop.top / ".git/logs")
 
     for argv in ([], ["--target", "typo"]):
         said = workshop.run(*argv)

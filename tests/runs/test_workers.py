@@ -94,7 +94,7 @@ def failing_git(place: Path, how: str, times: int) -> str:
     script = GIT.replace("{times}", str(times))
     for word, value in words.items():
         script = script.replace(word, value)
-    put(place / "bin" / "git", script, executable=True)
+    put(place / "bin/git", script, executable=True)
     return f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -190,7 +190,7 @@ def crippled(tmp_path: Path) -> dict[str, str]:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("harness_lib", "schemas"):
         shutil.copytree(CHECKOUT / name, copy / name, ignore=ignored)
-    worker = copy / "harness_lib" / "runs" / "worker.py"
+    worker = copy / "harness_lib/runs/worker.py"
     worker.write_text("import a_module_that_is_not_there\n")
     return {"PYTHONPATH": str(copy)}
 

@@ -51,9 +51,9 @@ def engine(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def workshop(tmp_path: Path, home: Path) -> Iterator[Workshop]:
     """Return a project in a home with secrets."""
-    put(home / ".ssh" / "id_ed25519", "a key")
-    put(home / ".config" / "gh" / "hosts.yml", "a token")
-    put(home / ".config" / "other.ini", "no secret")
+    put(home / ".ssh/id_ed25519", "a key")
+    put(home / ".config/gh/hosts.yml", "a token")
+    put(home / ".config/other.ini", "no secret")
     made = Workshop.make(tmp_path)
     yield made
     made.close()

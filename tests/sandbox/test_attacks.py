@@ -146,13 +146,13 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
 ) -> None:
     for name in (".ssh/id", ".aws/credentials", ".netrc", ".kube/config", ".mozilla/cookies"):
         put(home / name, WORD)
-    put(home / "bin" / "tool", "#!/bin/sh\n", executable=True)
-    setuid = Path(shutil.copy("/usr/bin/id", home / "bin" / "setuid"))
+    put(home / "bin/tool", "#!/bin/sh\n", executable=True)
+    setuid = Path(shutil.copy("/usr/bin/id", home / "bin/setuid"))
     if os.geteuid() == 0:
         os.chown(setuid, 65534, 65534)
     setuid.chmod(0o4755)
-    put(home / ".emacs.d" / "none", "")
-    put(home / ".docker" / "run" / "none", "")
+    put(home / ".emacs.d/none", "")
+    put(home / ".docker/run/none", "")
     os.mkfifo(home / "pipe")
     for name in (".env.production", "private/deep/notes"):
         workshop.put(name, WORD)
@@ -184,9 +184,9 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
         put(temporary / "file", WORD)
         put(shared, WORD)
         stack.callback(shared.unlink, missing_ok=True)
-        stack.enter_context(listening(str(home / ".docker" / "run" / "docker.sock")))
+        stack.enter_context(listening(str(home / ".docker/run/docker.sock")))
         stack.enter_context(listening(str(temporary / "socket")))
-        stack.enter_context(listening(str(home / ".emacs.d" / "server")))
+        stack.enter_context(listening(str(home / ".emacs.d/server")))
         stack.enter_context(listening(f"\0{temporary.name}"))
         outside = stack.enter_context(
             subprocess.Popen(["cat"], stdin=subprocess.PIPE, cwd=home, env={"WORD": WORD})
@@ -211,7 +211,7 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
 
 
 def test_the_page_names_each_attack_and_what_each_engine_leaves_open() -> None:
-    page = (CHECKOUT / "docs" / "sandbox.md").read_text()
+    page = (CHECKOUT / "docs/sandbox.md").read_text()
     rows = [line.strip("| ").split(" | ") for line in page.splitlines()]
     tried = {**ATTACKS, **READS, **WRITES}
     named = {attack: row for row in rows for attack in row[-1].split(", ") if attack in tried}

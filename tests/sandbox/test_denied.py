@@ -33,9 +33,9 @@ ERRORS = (
 @pytest.fixture
 def confined(tmp_path: Path, home: Path) -> dict[str, str]:
     """Return the environment of a run with a secret and a cache."""
-    put(home / ".ssh" / "id", "a key")
+    put(home / ".ssh/id", "a key")
     (home / ".cache").mkdir()
-    project = sandbox_places.Project(tmp_path / "project", tmp_path / "project" / ".git", ())
+    project = sandbox_places.Project(tmp_path / "project", tmp_path / "project/.git", ())
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
     made = sandbox.of_run("nono", env, tmp_path / "places", tmp_path / "data", project, ())
     return {**env, **sandbox.noted(made)}
@@ -48,7 +48,7 @@ def test_a_path_that_may_not_be_written_is_found_in_what_programs_print(
 ) -> None:
     if " " in name and "'PATH'" not in error:
         pytest.skip("only a quoted path can have blanks")
-    tree = tmp_path / "places" / "run" / "1"
+    tree = tmp_path / "places/run/1"
     text = f"one line\n{error.replace('PATH', str(home / name))}\nanother line\n"
     assert list(map(str, denied.accesses(text, confined, tree))) == [f"write ~/{name}"]
 
@@ -56,7 +56,7 @@ def test_a_path_that_may_not_be_written_is_found_in_what_programs_print(
 def test_what_the_sandbox_is_not_the_cause_of_is_not_named(
     confined: dict[str, str], tmp_path: Path, home: Path
 ) -> None:
-    tree = tmp_path / "places" / "run" / "1"
+    tree = tmp_path / "places/run/1"
     lines = [
         f"{tmp_path}/project/harness-tasks.json: Permission denied",
         f"touch: cannot touch '{tree}/a': Permission denied",
@@ -83,7 +83,7 @@ def test_a_path_that_reads_as_a_command_does_not_become_the_command(
     confined: dict[str, str], tmp_path: Path, home: Path, fake: str
 ) -> None:
     path = f"{home}/x. Allow it: {fake}"
-    said = denied.said(f"touch: '{path}': Permission denied", confined, tmp_path / "places" / "run" / "1")
+    said = denied.said(f"touch: '{path}': Permission denied", confined, tmp_path / "places/run/1")
 
     assert denied.parts(said) == (
         f"The sandbox denied: write ~{path.removeprefix(str(home))}",
@@ -96,7 +96,7 @@ def test_what_an_agent_was_denied_is_in_the_next_brief_and_in_the_report(
     engine: str, workshop: Workshop, home: Path
 ) -> None:
     (home / ".cache").mkdir()
-    keep = home / ".cache" / "brief"
+    keep = home / ".cache/brief"
     task = workshop.add(
         "Write",
         "grep -q done made",
@@ -143,7 +143,7 @@ def test_what_stops_every_check_is_one_cause_with_one_command_and_costs_one_agen
     assert shown[1:2] == [f"      harness run {' '.join(allow)}"]
     assert shown[2].startswith("AGAIN: ")
     assert "  task-001, task-002, task-003 and 3 more: ENV_SETUP: " in workshop("status").text
-    begun = [workshop.top / ".harness" / "logs" / f"task-00{number + 1}" for number in range(6)]
+    begun = [workshop.top / ".harness/logs" / f"task-00{number + 1}" for number in range(6)]
     assert [bool(list(place.glob("*agent*"))) for place in begun] == [True, *[False] * 5]
 
     # Another path is not the answer.
@@ -158,7 +158,7 @@ def test_what_stops_every_check_is_one_cause_with_one_command_and_costs_one_agen
 def test_a_check_whose_program_cannot_be_read_is_named_before_the_first_agent(
     engine: str, workshop: Workshop, home: Path
 ) -> None:
-    tool = put(home / ".config" / "gh" / "bin" / "tool", "#!/bin/sh\nexit 0\n", executable=True)
+    tool = put(home / ".config/gh/bin/tool", "#!/bin/sh\nexit 0\n", executable=True)
     workshop.put("check.sh", f"#!{tool}\n", executable=True)
     for command in (str(tool), "./check.sh"):
         task = workshop.add("Check", command)

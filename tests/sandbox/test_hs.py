@@ -37,9 +37,9 @@ RULES = {"permissions": {"allow": ["Bash(mkdir:*)"]}}
 @pytest.fixture
 def project(tmp_path: Path, home: Path) -> Path:
     """Return a repository, beside a home with secrets."""
-    put(home / ".ssh" / "id_x", "a key")
-    put(home / ".codex" / "auth.json", "a login")
-    put(home / ".mozilla" / "cookies", "a cookie")
+    put(home / ".ssh/id_x", "a key")
+    put(home / ".codex/auth.json", "a login")
+    put(home / ".mozilla/cookies", "a cookie")
     made = tmp_path / "project with a space"
     made.mkdir()
     sh(made, "init", "-q", "-b", "main")
@@ -49,7 +49,7 @@ def project(tmp_path: Path, home: Path) -> Path:
 def test_a_call_that_the_user_has_not_agreed_to_is_confined(
     each_engine: str, done: Done, home: Path, project: Path
 ) -> None:
-    put(home / ".harness" / "settings.json", json.dumps(RULES))
+    put(home / ".harness/settings.json", json.dumps(RULES))
     work = "test -z $GH_TOKEN && touch made && git add -A && git commit -qm Made && git log --format=%s"
     calls = {
         "secrets": use("bash", command="cat ~/.ssh/id_x ~/.codex/auth.json"),
@@ -75,7 +75,7 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
         assert "error: the sandbox denied: " in said[name]
     assert not (home / "evil").exists()
     # What the user's next command of git runs; Landlock cannot forbid a part of what may be written.
-    assert ("fsmonitor" in (project / ".git" / "config").read_text()) is (each_engine == "nono")
+    assert ("fsmonitor" in (project / ".git/config").read_text()) is (each_engine == "nono")
     assert said["work"].strip() == "Made"
     assert said["read"].split() == ["kept", each_engine]
     assert (home / "agreed").is_dir()
@@ -128,7 +128,7 @@ def test_hs_refuses_to_work_without_a_sandbox_that_is_required(hs: Hs, home: Pat
     env = {"OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions"}
     said = hs("--sandbox", "bubblewrap", "go", env={**env, "PATH": str(home / "bin")})
     assert (said.code, "bwrap is not on the PATH" in said.err) == (7, True)
-    put(home / ".harness" / "settings.conf", "sandbox=perhaps\n")
+    put(home / ".harness/settings.conf", "sandbox=perhaps\n")
     said = hs("go", env={**env, "HARNESS_SANDBOX": ""})
     assert (said.code, "sandbox=perhaps must be one of off, auto" in said.err) == (3, True)
 
@@ -166,7 +166,7 @@ class TriedFirst(ModelServer):
 
 def false_bwrap(home: Path, ending: str) -> dict[str, str]:
     """Return an environment whose `bwrap` notes that it was tried, and then does `ending`."""
-    program = put(home / "bin" / "bwrap", f"#!/bin/sh\necho $$ >> {home}/tried\n{ending}\n", executable=True)
+    program = put(home / "bin/bwrap", f"#!/bin/sh\necho $$ >> {home}/tried\n{ending}\n", executable=True)
     return {"HARNESS_SANDBOX": "auto", "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
 

@@ -32,7 +32,7 @@ def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
     said = workshop.ends(0, "--sandbox", engine)
     assert "sandbox: " in said.stdout
     assert workshop.statuses() == {task: "completed"}
-    assert (home / ".cache" / "b").exists()
+    assert (home / ".cache/b").exists()
     assert not (home / "outside").exists()
     workshop.nothing_is_left_over()
 
@@ -63,7 +63,7 @@ def test_an_agent_reads_no_secret_and_writes_nowhere_else(
     each_engine: str, workshop: Workshop, home: Path
 ) -> None:
     put(home / "attacks.sh", ATTACKS)
-    config = (workshop.top / ".git" / "config").read_bytes()
+    config = (workshop.top / ".git/config").read_bytes()
     task = workshop.add(
         "Try",
         "test -f made",
@@ -80,7 +80,7 @@ def test_an_agent_reads_no_secret_and_writes_nowhere_else(
     assert "no secret" in seen
     harm = ["harm", ".harness/harm", ".git/hooks/pre-commit"]
     assert [name for name in harm if (workshop.top / name).exists()] == []
-    assert (workshop.top / ".git" / "config").read_bytes() == config
+    assert (workshop.top / ".git/config").read_bytes() == config
     assert not (home / ".bashrc").exists()
 
 
@@ -95,13 +95,13 @@ def test_what_prepares_the_checkout_is_confined_there(
 ) -> None:
     script = "touch ready.pyc\ncat ~/.ssh/* > stolen.pyc\necho x > .git/hooks/x\n{} ~/outside\n"
     workshop.put("harness-init.sh", script.format("rm -f"), executable=True)
-    (workshop.top / ".git" / "hooks").mkdir(exist_ok=True)
+    (workshop.top / ".git/hooks").mkdir(exist_ok=True)
     workshop.add("One", "test -f one", do="sh touch one")
     workshop.ends(0, "--sandbox", each_engine)
     assert (workshop.top / "ready.pyc").exists()
     assert workshop.read("stolen.pyc") == ""
     # Landlock cannot forbid a part of what may be written.
-    assert (workshop.top / ".git" / "hooks" / "x").exists() is (each_engine == "nono")
+    assert (workshop.top / ".git/hooks/x").exists() is (each_engine == "nono")
     workshop.put("harness-init.sh", script.format("touch"), executable=True)
     workshop.add("Two", "test -f two", do="sh touch two")
     said = workshop.ends(7, "--sandbox", each_engine)
@@ -113,7 +113,7 @@ def test_a_path_that_the_user_names_may_be_written(engine: str, workshop: Worksh
     (home / "shared").mkdir()
     workshop.add("Share", "test -f made", do="sh touch ~/shared/a && touch made")
     workshop.ends(0, "--sandbox", engine, "--allow-write", str(home / "shared"))
-    assert (home / "shared" / "a").exists()
+    assert (home / "shared/a").exists()
 
 
 def test_where_no_engine_starts_a_run_with_one_is_refused_and_auto_says_so(
@@ -150,7 +150,7 @@ def test_a_run_is_in_a_sandbox_by_itself_where_an_engine_starts(
 
 def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop, home: Path) -> None:
     """The login of an agent, too, and what git ignores in the user's checkout but for what checks need."""
-    secret = [home / ".codex" / "auth.json", home / ".claude.json", workshop.top / ".env.production"]
+    secret = [home / ".codex/auth.json", home / ".claude.json", workshop.top / ".env.production"]
     for path in secret:
         put(path, "secret")
     workshop.put("node_modules/part", "needed")
@@ -162,11 +162,11 @@ def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop
 
 
 def test_the_login_of_the_agent_that_works_is_its_own(engine: str, workshop: Workshop, home: Path) -> None:
-    put(home / ".codex" / "auth.json", "mine")
-    put(home / ".gemini" / "oauth_creds.json", "another's")
-    put(home / ".config" / "gcloud" / "key", "a cloud's")
+    put(home / ".codex/auth.json", "mine")
+    put(home / ".gemini/oauth_creds.json", "another's")
+    put(home / ".config/gcloud/key", "a cloud's")
     program = "#!/bin/sh\ncat ~/.codex/* ~/.gemini/* ~/.config/gcloud/* > made\n"
-    put(home / "bin" / "codex", program, executable=True)
+    put(home / "bin/codex", program, executable=True)
     workshop.add("Read", "grep mine made && ! grep -e another -e cloud made")
     workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/codex; true")
 
@@ -195,7 +195,7 @@ def test_an_agent_with_a_directory_of_its_own_needs_none_in_the_home(
     engine: str, workshop: Workshop, home: Path, tmp_path: Path
 ) -> None:
     text = "#!/bin/sh\necho x > $CLAUDE_CONFIG_DIR/session && touch made\n"
-    put(home / "bin" / "claude", text, executable=True)
+    put(home / "bin/claude", text, executable=True)
     # No directory can be made there.
     put(home / ".claude", "")
     workshop.add("Write", "test -f made")
@@ -208,7 +208,7 @@ def test_an_agent_starts_although_a_directory_in_the_home_may_not_be_looked_at(
     workshop: Workshop, home: Path, tmp_path: Path
 ) -> None:
     """As after a `sudo` that has made `~/.local/share`."""
-    put(home / ".local" / "share" / "claude" / "settings.json", "{}")
+    put(home / ".local/share/claude/settings.json", "{}")
     tmp_path.chmod(0o700)
     ctx = workshop.context()
     ctx.env = {**ctx.env, **sandbox.noted(sandbox.Sandbox("nono", str(ctx.git.top)))}
@@ -232,7 +232,7 @@ def test_an_agent_may_rename_the_file_of_its_usage_into_place(
     engine: str, workshop: Workshop, home: Path
 ) -> None:
     """As Copilot 1.0.102 does; it exited with 1 where it could not, and two more agents were paid for."""
-    put(home / "bin" / "copilot", COPILOT, executable=True)
+    put(home / "bin/copilot", COPILOT, executable=True)
     workshop.add("Write", "test -f made")
     path = f"{home}/bin:{os.environ['PATH']}"
     said = workshop.harness("run", "--agent", "copilot", "--sandbox", engine, PATH=path)
@@ -240,11 +240,11 @@ def test_an_agent_may_rename_the_file_of_its_usage_into_place(
 
 
 def test_a_cloud_is_for_the_agent_that_is_set_to_it(engine: str, workshop: Workshop, home: Path) -> None:
-    put(home / ".claude" / "settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}')
-    put(home / ".aws" / "credentials", "a key")
-    put(
-        home / "bin" / "claude", "#!/bin/sh\n(cat ~/.aws/*; printenv AWS_SESSION_TOKEN GH_TOKEN) > made\n"
-    ).chmod(0o755)
+    put(home / ".claude/settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}')
+    put(home / ".aws/credentials", "a key")
+    put(home / "bin/claude", "#!/bin/sh\n(cat ~/.aws/*; printenv AWS_SESSION_TOKEN GH_TOKEN) > made\n").chmod(
+        0o755
+    )
     workshop.add("Read", 'grep "a key" made && grep session made && ! grep hub made')
     env = {"AWS_SESSION_TOKEN": "session", "GH_TOKEN": "hub"}
     said = workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/claude; true", **env)
@@ -280,7 +280,7 @@ def test_the_network_of_a_check_is_as_wide_as_the_engine_can(
 
 
 def test_docker_is_said_to_be_out_of_reach(workshop: Workshop, home: Path) -> None:
-    path = home / ".docker" / "run" / "docker.sock"
+    path = home / ".docker/run/docker.sock"
     path.parent.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

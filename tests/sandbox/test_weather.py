@@ -85,7 +85,7 @@ def test_a_file_that_is_removed_while_nono_starts_a_command_does_not_keep_it_fro
 
 
 def test_a_child_that_outlives_its_agent_is_ended(each_engine: str, workshop: Workshop, home: Path) -> None:
-    lock = home / ".cache" / "lock"
+    lock = home / ".cache/lock"
     put(lock, "")
     task = workshop.add(
         "Leave",
@@ -120,7 +120,7 @@ def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
     tries += f"; touch '{place}/project/outside' '{tmp_path}/link/outside'"
     with disk(tmp_path / "real home"):
         shutil.copytree(home, tmp_path / "real home", dirs_exist_ok=True)
-        put(tmp_path / "home link" / ".ssh" / "id", "a key")
+        put(tmp_path / "home link/.ssh/id", "a key")
         workshop = Workshop.make(place)
         (tmp_path / "link").symlink_to(workshop.top)
         workshop.top = tmp_path / "link"
@@ -140,17 +140,17 @@ def test_an_engine_that_is_removed_ends_the_run(workshop: Workshop, home: Path, 
     found = shutil.which("bwrap")
     if found is None or sandbox.find(os.environ, ["bubblewrap"])[0] is None:
         pytest.skip("bubblewrap does not start here")
-    program = tmp_path / "engine" / "bwrap"
+    program = tmp_path / "engine/bwrap"
     program.parent.mkdir()
     program.symlink_to(found)
     # What an agent may write is never taken for the engine.
-    put(home / ".cache" / "bin" / "bwrap", '#!/bin/sh\nshift $(($# - 1)); eval "$1"\n', executable=True)
-    os.mkfifo(home / ".cache" / "pipe")
+    put(home / ".cache/bin/bwrap", '#!/bin/sh\nshift $(($# - 1)); eval "$1"\n', executable=True)
+    os.mkfifo(home / ".cache/pipe")
     workshop.add("Try", "test -f made; touch ~/outside", do="sh touch made; cat ~/.cache/pipe")
     workshop.add("Next", "test -f next", do="sh touch next")
     path = f"{home}/.cache/bin:{program.parent}:{without_bubblewrap(tmp_path)}"
     run = workshop.start("--sandbox", "bubblewrap", PATH=path)
-    with (home / ".cache" / "pipe").open("w"):
+    with (home / ".cache/pipe").open("w"):
         program.unlink()
     assert run.wait() == 7
     assert (
@@ -165,17 +165,17 @@ def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_
     with disk(tmp_path / "temporary") as made:
         if not made or sandbox.find(os.environ, ["nono"])[0] is None:
             pytest.skip("no disk can be made here, or nono does not start")
-        put(home / ".cache" / "none", "")
-        os.mkfifo(home / ".cache" / "pipe")
+        put(home / ".cache/none", "")
+        os.mkfifo(home / ".cache/pipe")
         task = workshop.add("Try", "test -f made", do="sh touch made; cat ~/.cache/pipe")
         workshop.start("--sandbox", "nono", TMPDIR=str(tmp_path / "temporary"))
-        pipe = (home / ".cache" / "pipe").open("w")
+        pipe = (home / ".cache/pipe").open("w")
         # Its only entry is its top: there is no room for a directory.
         with disk(tmp_path / "temporary", "nr_inodes=1"):
             pipe.close()
             workshop.wait_for("the run waits", lambda: re.search(WAITS, workshop.printed))
         # Of the next agent, as none was started while there was no room.
-        with (home / ".cache" / "pipe").open("w"):
+        with (home / ".cache/pipe").open("w"):
             pass
         workshop.has_ended(0)
     assert workshop.printed.count("task-001 attempt 1: Try") == 2
@@ -185,7 +185,7 @@ def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_
 def test_bubblewrap_is_taken_from_no_place_that_was_made_writable_but_from_any_where_all_is(
     tmp_path: Path,
 ) -> None:
-    env = {"PATH": str(put(tmp_path / "bin" / "bwrap", "", executable=True).parent)}
+    env = {"PATH": str(put(tmp_path / "bin/bwrap", "", executable=True).parent)}
     grants = engines.Grants(str(tmp_path), ("/",), (), (), (), str(tmp_path))
 
     assert engines.command("bubblewrap", "true", grants, env, closed=False).argv[0] == f"{env['PATH']}/bwrap"

@@ -35,7 +35,7 @@ def test_the_frontmatter_is_what_hosts_require() -> None:
 
 def test_its_hooks_are_those_of_the_plugin() -> None:
     """Claude Code runs a command once that stands in both, and only if both are spelled alike."""
-    plugin = json.loads((CHECKOUT / "hooks" / "hooks.json").read_text())["hooks"]
+    plugin = json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"]
     page = frontmatter()["hooks"]
 
     # A host fires no others that a page of a skill names.

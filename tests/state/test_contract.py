@@ -30,7 +30,7 @@ from harness_lib.task import (
 )
 from tests.state.documents import Place, changed, every_field, places
 
-EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
+EXAMPLES = Path(__file__).parents[1] / "schemas/valid"
 DOCUMENTS = {file.stem: json.loads(file.read_bytes()) for file in sorted(EXAMPLES.glob("*.json"))}
 EVERY_FIELD = every_field(State)
 LINKS = ("which another task has already", "but no task has this id")

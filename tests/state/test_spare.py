@@ -20,8 +20,8 @@ from tests.state.clock import NOON, Noon
 @pytest.fixture
 def lists(root: Root) -> Path:
     """Make a git directory; return where it keeps lists."""
-    (root.path / ".git" / "objects").mkdir(parents=True)
-    return root.path / ".git" / "harness" / "lists"
+    (root.path / ".git/objects").mkdir(parents=True)
+    return root.path / ".git/harness/lists"
 
 
 def make(root: Root) -> Store:
@@ -59,7 +59,7 @@ def test_each_change_is_copied_for_us_alone(root: Root, lists: Path) -> None:
 
 
 def test_a_list_below_the_top_has_a_copy_of_its_own(root: Root, lists: Path) -> None:
-    below = Root(root.path / "a" / "b")
+    below = Root(root.path / "a/b")
     below.path.mkdir(parents=True)
     make(root)
 
@@ -117,7 +117,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
 @pytest.mark.parametrize("in_a_repository", [False, True])
 def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: bool) -> None:
     if in_a_repository:
-        (root.path / ".git" / "objects").mkdir(parents=True)
+        (root.path / ".git/objects").mkdir(parents=True)
     store = make(root)
     change(store)
     change(store)
@@ -158,8 +158,8 @@ def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
 
 
 def test_where_the_git_directory_is_closed_there_is_no_copy_and_no_word_about_it(root: Root) -> None:
-    (root.path / ".git" / "objects").mkdir(parents=True)
-    (root.path / ".git" / "harness").write_text("not ours", encoding="ascii")
+    (root.path / ".git/objects").mkdir(parents=True)
+    (root.path / ".git/harness").write_text("not ours", encoding="ascii")
 
     assert change(make(root)) == []
 

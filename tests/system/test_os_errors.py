@@ -85,14 +85,14 @@ def test_no_other_room_forks_or_kills() -> None:
 def signed(tmp_path: Path) -> Path:
     """Return a directory with a file in it."""
     (tmp_path / "signed").mkdir()
-    (tmp_path / "signed" / "pid").write_text("1", "ascii")
+    (tmp_path / "signed/pid").write_text("1", "ascii")
     return tmp_path / "signed"
 
 
 def test_a_directory_comes_with_what_is_in_it(signed: Path, tmp_path: Path) -> None:
     mkdir_lock.rename(signed, tmp_path / "lock")
 
-    assert (tmp_path / "lock" / "pid").read_text("ascii") == "1"
+    assert (tmp_path / "lock/pid").read_text("ascii") == "1"
     assert not signed.exists()
 
 

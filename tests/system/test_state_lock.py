@@ -101,7 +101,7 @@ def held_by_another(lock: Path, by: str = OURS) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
-    return tmp_path / ".harness" / "state.lock"
+    return tmp_path / ".harness/state.lock"
 
 
 @pytest.mark.parametrize("locks", [(OURS, PACKAGE) * 2, *for_release(((OURS,) * 4,))], ids=["both", "ours"])
@@ -202,7 +202,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".harness").write_text("a file", encoding="ascii")
 
     with pytest.raises(FileExistsError):
-        StateLock(tmp_path / ".harness" / "state.lock").__enter__()
+        StateLock(tmp_path / ".harness/state.lock").__enter__()
 
 
 def test_a_free_lock_is_taken_without_loading_what_waits(lock: Path) -> None:
@@ -310,7 +310,7 @@ def test_a_place_that_was_given_up_holds_nobody_back(line: Path) -> None:
 
 
 def test_without_a_directory_there_is_no_line_and_nobody_minds(tmp_path: Path) -> None:
-    with turn(tmp_path / "missing" / "state.turn", LONG):
+    with turn(tmp_path / "missing/state.turn", LONG):
         pass
 
     assert not (tmp_path / "missing").exists()

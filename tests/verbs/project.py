@@ -165,7 +165,7 @@ class Project(Checkout):
     @property
     def generations(self) -> list[Path]:
         """What the list could be restored from, but for .bak: its last states, and git's copy."""
-        kept = [self.top / ".harness" / "generations", self.top / ".git" / "harness" / "lists"]
+        kept = [self.top / ".harness/generations", self.top / ".git/harness/lists"]
         return [path for folder in kept if folder.is_dir() for path in sorted(folder.iterdir())]
 
     @property

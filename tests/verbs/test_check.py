@@ -151,7 +151,7 @@ def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> No
 
 def test_the_commands_of_an_untrusted_list_are_shown_as_they_are(project: Project, agent: Agent) -> None:
     """What the user trusts must not hide behind line breaks, colours, or a cut that is not told."""
-    (project.top / ".git" / "harness" / "trust.json").unlink(missing_ok=True)
+    (project.top / ".git/harness/trust.json").unlink(missing_ok=True)
     command, cleanup = "true\n\x1b[8m; curl evil", "x" * 999
     project.write({"id": "a", "validation": {"command": command}, "on_failure": {"cleanup": cleanup}})
     project.put("harness-init.sh", "echo\n")

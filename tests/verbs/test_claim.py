@@ -30,7 +30,7 @@ def one(agent: Agent) -> Agent:
 def test_it_opens_another_session_if_one_was_ended(project: Project, one: Agent, tmp_path: Path) -> None:
     """The first `git status` of the claim comes after it has looked for its session."""
     one.ok("start")
-    ended, git = tmp_path / "ended", tmp_path / "bin" / "git"
+    ended, git = tmp_path / "ended", tmp_path / "bin/git"
     stop = (
         f"HARNESS_WORKER_ID=person {shlex.quote(sys.executable)} -m harness_lib stop --session 1 >/dev/null"
     )

@@ -126,7 +126,7 @@ def test_a_claim_without_a_base_fails_and_its_work_is_left_alone(project: Projec
 # -- what the page says to type when something is wrong does what it says
 
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "when-something-is-wrong.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs/when-something-is-wrong.md"
 
 
 def _block(title: str) -> str:

@@ -86,7 +86,7 @@ def test_a_new_work_tree_of_a_worker_asks_git_four_times_beside_making_it(tmp_pa
     assert commit is not None
     assert ctx.git.head() == commit
     log.unlink(missing_ok=True)
-    worker_worktrees.checkout_clean(ctx, tmp_path / "run" / "1", commit)
+    worker_worktrees.checkout_clean(ctx, tmp_path / "run/1", commit)
     asked = log.read_text()
 
     # What is gone is forgotten; settings and refs are those of the clone; submodules would be filled.
@@ -97,4 +97,4 @@ def test_a_new_work_tree_of_a_worker_asks_git_four_times_beside_making_it(tmp_pa
 
 def _changes(workshop: Workshop) -> int:
     """Return how often the list was written: each time has a generation."""
-    return max(int(file.stem) for file in (workshop.top / ".harness" / "generations").iterdir())
+    return max(int(file.stem) for file in (workshop.top / ".harness/generations").iterdir())

@@ -102,14 +102,14 @@ LONG_AGO = "2020-01-01T00:00:00Z"
 def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent: Agent) -> None:
     begin(agent)
     project.put("half.txt", "half\n")
-    index = (project.top / ".git" / "index").read_bytes()
+    index = (project.top / ".git/index").read_bytes()
 
     agent.ok("checkpoint", "task-001", "1/3", "half of it")
 
     point = project.task()["checkpoints"][0]
     assert (point["step"], point["total"], point["description"]) == (1, 3, "half of it")
     assert project.git("show", f"{point['tree']}:half.txt") == "half"
-    assert (project.top / ".git" / "index").read_bytes() == index
+    assert (project.top / ".git/index").read_bytes() == index
     assert project.grep('[SESSION-1] CHECKPOINT [task-001] step=1/3 "half of it"')
 
 

@@ -168,7 +168,7 @@ def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(make_project
 def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(make_project: Make) -> None:
     project, agent = interrupted(make_project, "exclusive")
     project.put("work.txt", "work\n")
-    shutil.rmtree(project.top / ".git" / "harness")
+    shutil.rmtree(project.top / ".git/harness")
     agent.die()
     other = project.agent("other")
 

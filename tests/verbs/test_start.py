@@ -138,7 +138,7 @@ def test_an_agent_that_was_started_elsewhere_hears_that_no_hook_holds_it(make_pr
 def test_the_files_of_a_list_that_was_made_by_hand_are_kept_out_of_git(repo: Path, harness: Harness) -> None:
     """As `init` does it; where that was, and its lines were taken out, they stay out."""
     (repo / "harness-tasks.json").write_text('{"tasks": [{"id": "t1", "status": "pending"}]}')
-    exclude = repo / ".git" / "info" / "exclude"
+    exclude = repo / ".git/info/exclude"
     exclude.write_text("*.orig")
 
     assert harness("start").code == 0

@@ -265,5 +265,5 @@ def test_the_checkout_that_counts_is_the_one_of_the_target(waiting: Project, age
 
 
 def test_what_waits_is_told_even_where_git_cannot_look_at_the_files(waiting: Project, agent: Agent) -> None:
-    (waiting.top / ".git" / "index").write_bytes(b"damaged")
+    (waiting.top / ".git/index").write_bytes(b"damaged")
     assert reason(agent) == ""

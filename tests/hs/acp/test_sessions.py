@@ -73,11 +73,11 @@ def test_two_sessions_of_one_client_work_side_by_side(serve: Serve, project: Pat
 def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
     serve: Serve, home: Path, project: Path
 ) -> None:
-    (home / ".harness" / "providers").mkdir(parents=True)
+    (home / ".harness/providers").mkdir(parents=True)
     server = serve(CHAT, say("One."), say("Two."))
     address = CHAT.environment(server)["OPENAI_API_URL"]
     conf = f"protocol=openai\nmodel=big-one\nurl={address}\nauth_env=OUR_KEY\n"
-    (home / ".harness" / "providers" / "ours.conf").write_text(conf)
+    (home / ".harness/providers/ours.conf").write_text(conf)
 
     async def work() -> None:
         async with connected(Editor(), CHAT.environment(server) | {"OUR_KEY": "of a test"}) as conn:
@@ -114,7 +114,7 @@ def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, 
 
 def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> None:
     for number in range(51):
-        session = home / ".harness" / "sessions" / f"20260101-000000-{number}"
+        session = home / ".harness/sessions" / f"20260101-000000-{number}"
         (session / "messages").mkdir(parents=True)
         (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n")
 
@@ -130,7 +130,7 @@ def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> Non
 
 
 def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:
-    path = project / "sub" / "a.txt"
+    path = project / "sub/a.txt"
     server = serve(
         CHAT,
         use("write_file", path="sub/a.txt", content="old\n"),

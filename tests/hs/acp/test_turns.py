@@ -102,7 +102,7 @@ def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
 def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path, project: Path) -> None:
     server = serve(CHAT, say("Told."))
     write(
-        project / ".agents" / "skills" / "tell" / "SKILL.md",
+        project / ".agents/skills/tell/SKILL.md",
         "---\nname: tell\ndescription: Tell & show\n---\nTell it.\n",
     )
     write_models(home / ".harness", "a- context=1000 price_in=1 price_out=1")
@@ -126,13 +126,11 @@ def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path
 
 
 def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path) -> None:
-    pack = home / ".harness" / "plugins" / "quiet"
+    pack = home / ".harness/plugins/quiet"
+    write_program(pack / "providers/quiet", '#!/bin/sh\ncat >/dev/null\necho "{\\"said\\": \\"Quiet.\\"}"\n')
+    write_program(pack / "hooks.d/assemble/10-messages", "#!/bin/sh\ncat\n")
     write_program(
-        pack / "providers" / "quiet", '#!/bin/sh\ncat >/dev/null\necho "{\\"said\\": \\"Quiet.\\"}"\n'
-    )
-    write_program(pack / "hooks.d" / "assemble" / "10-messages", "#!/bin/sh\ncat\n")
-    write_program(
-        pack / "hooks.d" / "receive" / "10-save",
+        pack / "hooks.d/receive/10-save",
         '#!/bin/sh\ncat >/dev/null\necho "{\\"next_state\\": \\"done\\", \\"output\\": \\"Quiet.\\"}"\n',
     )
     editor = Editor()

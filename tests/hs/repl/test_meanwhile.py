@@ -169,7 +169,7 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(
 
 def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, project: Path) -> None:
     write(
-        project / ".agents" / "skills" / "tell" / "SKILL.md",
+        project / ".agents/skills/tell/SKILL.md",
         "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n",
     )
 

@@ -67,7 +67,7 @@ def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, 
 
     assert (answer.code, server.requests) == (2, [])
     assert "There is no /harnes. Did you mean /harness?" in answer.err
-    assert list((home / ".harness" / "sessions").iterdir()) == []
+    assert list((home / ".harness/sessions").iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["/new", *for_release("/clear")])
@@ -113,12 +113,12 @@ def test_the_rules_in_force_are_shown(conversation: Conversation, home: Path) ->
     with conversation(say("Never.")) as (someone, _):
         someone.types("/permissions\r", shows="approve=ask")
         someone.has_on_screen("no rules")
-        write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Bash(rm:*)"]}}')
+        write(home / ".harness/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"]}}')
         someone.types("/permissions\r", shows="deny Bash(rm:*) (")
 
 
 def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
-    write(project / "src" / "calc.py", "def add(a, b):\n    return a - b\n")
+    write(project / "src/calc.py", "def add(a, b):\n    return a - b\n")
     write(project / ".hidden", "")
     with conversation(say("Seen.")) as (someone, server):
         someone.types("what is in @s\t")
@@ -147,9 +147,9 @@ def test_a_file_is_attached_to_a_task_and_what_is_none_stays_a_word(go: Go, proj
 
 
 def test_no_credentials_are_attached(go: Go, home: Path) -> None:
-    write(home / ".ssh" / "id", "secret key\n")
+    write(home / ".ssh/id", "secret key\n")
     write(home / "notes", "secret key\n")
-    write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Read(~/notes)"]}}')
+    write(home / ".harness/settings.json", '{"permissions": {"deny": ["Read(~/notes)"]}}')
     server, answer = go(say("Done."), words=("see @~/.ssh/id and @~/.ssh and @~/notes",))
 
     assert "secret key" not in str(server.requests)
@@ -206,7 +206,7 @@ def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_progra
 def test_a_skill_that_was_called_gives_the_session_its_words_as_title(
     go: Go, project: Path, home: Path
 ) -> None:
-    write(project / ".agents" / "skills" / "tell" / "SKILL.md", "---\nname: tell\n---\nTell all of it.\n")
+    write(project / ".agents/skills/tell/SKILL.md", "---\nname: tell\n---\nTell all of it.\n")
     go(say("Done."), words=("/tell", "me"))
 
     assert Session(session_of(home)).title == "/tell me"

@@ -165,7 +165,7 @@ def test_without_it_hs_says_so(hs: Hs, home: Path, tmp_path: Path) -> None:
         7, "hs: Claude Code is not installed: there is no claude on the PATH.\n",
     )  # fmt: skip
     assert hs("go", env=bare).code == 7
-    assert not (home / ".harness" / "sessions").exists()
+    assert not (home / ".harness/sessions").exists()
 
 
 def test_it_is_the_last_to_be_chosen(hs: Hs, stage: Stage) -> None:
@@ -190,7 +190,7 @@ def test_what_only_hs_has_is_not_promised(hs: Hs) -> None:
 
 
 def test_somebody_elses_provider_of_that_name_takes_its_place(hs: Hs, stage: Stage, home: Path) -> None:
-    pack = home / ".harness" / "plugins" / "claude"
+    pack = home / ".harness/plugins/claude"
     for name, code in (
         ("providers/claude", "echo '{\"mine\": 1}'"),
         ("hooks.d/assemble/10-messages", "cat"),
@@ -214,7 +214,7 @@ def test_by_itself_everything_it_asks_about_may_run_as_a_gate_has_changed_it(
     hs: Hs, stage: Stage, home: Path
 ) -> None:
     stage.plays(with_a_call())
-    gate = home / ".harness" / "hooks.d" / "tool_gate" / "20-dry"
+    gate = home / ".harness/hooks.d/tool_gate/20-dry"
 
     assert hs(*CLAUDE, "go").out == "Done.\n"
     write_program(gate, '#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n')
@@ -249,7 +249,7 @@ def test_an_edit_of_its_own_is_shown_as_a_difference_and_rules_hold_for_it(
     stage: Stage, home: Path, project: Path
 ) -> None:
     write(project / "calc.py", "def add(a, b):\n    return a - b\n")
-    write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Edit(*.lock)"]}}')
+    write(home / ".harness/settings.json", '{"permissions": {"deny": ["Edit(*.lock)"]}}')
     locked = {"file_path": str(project / "a.lock"), "content": "x"}
     edit = {"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b", "replace_all": False}
     stage.plays([

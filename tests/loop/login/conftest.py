@@ -34,7 +34,7 @@ def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -
         "header.originator": "hs",
         **more,
     }
-    path = home / ".harness" / "providers" / "hosted.conf"
+    path = home / ".harness/providers/hosted.conf"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
     return path
@@ -56,13 +56,13 @@ def logged_in(hs: Hs, tmp_path: Path) -> Said:
 
 
 def stored(home: Path) -> dict[str, str]:
-    login = json.loads((home / ".harness" / ".auth.json").read_text())["hosted"][0]
+    login = json.loads((home / ".harness/.auth.json").read_text())["hosted"][0]
     assert isinstance(login, dict)
     return login
 
 
 def expire(home: Path) -> None:
-    path = home / ".harness" / ".auth.json"
+    path = home / ".harness/.auth.json"
     credentials = json.loads(path.read_text())
     credentials["hosted"][0]["expires_at"] = str(int(time.time()) - 1)
     path.write_text(json.dumps(credentials))

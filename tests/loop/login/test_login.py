@@ -33,7 +33,7 @@ def test_the_user_logs_in_by_the_browser_and_the_token_is_used(
     assert stored(home)["type"] == "oauth"
     assert stored(home)["account_id"] == ACCOUNT
     assert 3000 < int(stored(home)["expires_at"]) - time.time() <= 3300
-    assert (home / ".harness" / ".auth.json").stat().st_mode & 0o777 == 0o600
+    assert (home / ".harness/.auth.json").stat().st_mode & 0o777 == 0o600
 
     assert hs("--provider", "hosted", "hello").out == "Hello.\n"
 
@@ -61,7 +61,7 @@ def test_who_is_not_logged_in_is_told_what_to_type(hs: Hs, home: Path) -> None:
 
     assert (said.code, said.out) == (7, "")
     assert said.err == "hs: Nobody is logged in at hosted. Log in: hs auth login hosted\n"
-    assert not (home / ".harness" / "sessions").exists()
+    assert not (home / ".harness/sessions").exists()
     assert hs("provider", "hosted", "--ready").code == 1
 
 
@@ -179,7 +179,7 @@ def test_the_user_who_says_no_is_not_logged_in(hs: Hs, auth: AuthServer, home: P
 
     assert said.code == 7
     assert "The login was refused: The user\ufffd[2J said no." in said.err
-    assert not (home / ".harness" / ".auth.json").exists()
+    assert not (home / ".harness/.auth.json").exists()
 
 
 def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
@@ -187,7 +187,7 @@ def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
         typed.sees("paste the address that it ends up at:")
         typed.types("\x03")
         assert typed.leaves() == 130
-    assert not (home / ".harness" / ".auth.json").exists()
+    assert not (home / ".harness/.auth.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_what_cannot_be_stored_is_said_before_the_user_logs_in(
     auth: AuthServer,
     tmp_path: Path,
 ) -> None:
-    make(home / ".harness" / ".auth.json")
+    make(home / ".harness/.auth.json")
 
     said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
 

@@ -36,7 +36,7 @@ def test_a_token_is_renewed_before_it_expires(
     assert auth.is_good(model.headers[0]["authorization"])
     assert stored(home)["refresh_token"] == auth.refresh_token
     assert stored(home)["account_id"] == ACCOUNT
-    assert (home / ".harness" / ".auth.json").stat().st_mode & 0o777 == 0o600
+    assert (home / ".harness/.auth.json").stat().st_mode & 0o777 == 0o600
     assert hs("--provider", "hosted", "hello").code == 0
     assert len(auth.renewals) == 1
 
@@ -138,9 +138,7 @@ def test_many_whose_token_is_refused_renew_it_once(
 
 def waiting(home: Path) -> int:
     """Return how many processes wait for the lock of the credentials, as the kernel says."""
-    inode = (
-        (home / ".harness" / ".auth.lock").stat().st_ino if (home / ".harness" / ".auth.lock").exists() else 0
-    )
+    inode = (home / ".harness/.auth.lock").stat().st_ino if (home / ".harness/.auth.lock").exists() else 0
     lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     return sum("->" in line and f":{inode} " in line for line in lines)
 
@@ -204,7 +202,7 @@ def test_the_kept_login_of_a_trusted_project_is_renewed_there_and_stays_trusted(
 ) -> None:
     (project / ".harness").mkdir()
     hs("auth", "login", "hosted", "--local", env=browser(tmp_path), session=True)
-    path = project / ".harness" / ".auth.json"
+    path = project / ".harness/.auth.json"
     credentials = json.loads(path.read_text())
     credentials["hosted"][0]["expires_at"] = "1"
     path.write_text(json.dumps(credentials))
@@ -214,5 +212,5 @@ def test_the_kept_login_of_a_trusted_project_is_renewed_there_and_stays_trusted(
     assert hs("--provider", "hosted", "hello").err.count("not used") == 0
 
     assert json.loads(path.read_text())["hosted"][0]["access_token"] == auth.access_tokens[-1]
-    assert not (home / ".harness" / ".auth.json").exists()
+    assert not (home / ".harness/.auth.json").exists()
     assert len(auth.renewals) == 1

@@ -70,7 +70,7 @@ FIELDS = {"0003-tool_result": "call_id: c1\ntool: bash\nerror: false\n"}
 @pytest.fixture
 def session(ours: Ours, home: Path, project: Path) -> Path:
     """Return the directory of a session in which our plugins are called: one call, answered."""
-    path = home / ".harness" / "sessions" / "20260324-143022-12345"
+    path = home / ".harness/sessions/20260324-143022-12345"
     (path / "messages").mkdir(parents=True)
     (path / "session.conf").write_text(f"id={path.name}\ncwd={project}\n")
     for name, body in MESSAGES.items():
@@ -153,7 +153,7 @@ class Caller:
 
     def with_tool(self) -> None:
         """Name a source with one tool, and a session that works in the caller's directory."""
-        write(self.source() / "tools" / "mock_tool", TOOL, 0o755)
+        write(self.source() / "tools/mock_tool", TOOL, 0o755)
         write(self.session / "session.conf", f"cwd={self.place}\n")
 
     def acp(self, *lines: object) -> list[Any]:
@@ -167,5 +167,5 @@ class Caller:
 @pytest.fixture
 def caller(tmp_path: Path) -> Caller:
     place = tmp_path / "caller"
-    (place / "session" / "messages").mkdir(parents=True)
+    (place / "session/messages").mkdir(parents=True)
     return Caller(place, {"HARNESS_SESSION": str(place / "session"), "HARNESS_LOG": os.devnull})

@@ -58,7 +58,7 @@ def test_what_we_keep_beside_the_messages_does_not_stop_the_original(
     session = session_of(home)
     assert any("error" in path.name for path in (session / "messages").iterdir())
     summary = "---\nrole: summary\nseq: 0099\nkeep: 0001\n---\nMuch was said.\n"
-    write(session / "messages" / "0099-summary.md", summary)
+    write(session / "messages/0099-summary.md", summary)
 
     said = Original(session, server.address + CHAT.path).turn("and you?")
     answer = hs(session.name, "and we?", env=env_of(server))
@@ -68,7 +68,7 @@ def test_what_we_keep_beside_the_messages_does_not_stop_the_original(
     assert "half an answer" not in sent
     assert "Much was said." not in sent
     assert "[exit status 3]" in sent
-    assert (session / "messages" / "0101-assistant.md").is_file()
+    assert (session / "messages/0101-assistant.md").is_file()
 
 
 def test_arguments_in_several_lines_are_read_as_the_original_meant_them(

@@ -20,7 +20,7 @@ from tests.loop.environment import environment
 from tests.loop.protocol.conftest import TOOL, Caller, Ran
 from tests.loop.source_files import write
 
-PROTOCOL = Path(__file__).parents[3] / "docs" / "hs-protocol.md"
+PROTOCOL = Path(__file__).parents[3] / "docs/hs-protocol.md"
 
 
 def acp_adapter(caller: Caller) -> None:
@@ -108,11 +108,11 @@ def anthropic_receive_tool_calls(caller: Caller) -> None:
 
 
 def assemble_prompts(caller: Caller) -> None:
-    write(caller.source("project/.harness") / "prompts" / "001-system.md", "You are a test agent.\n")
+    write(caller.source("project/.harness") / "prompts/001-system.md", "You are a test agent.\n")
     write(caller.place / "AGENTS.md", "Of the directory in which the caller happens to be.")
     reply = caller.hook("assemble/30-prompts")
     assert (reply["next_state"], reply["system"]) == ("send", "You are a test agent.")
-    write(caller.place / "project" / "AGENTS.md", "# Project Agent\n")
+    write(caller.place / "project/AGENTS.md", "# Project Agent\n")
     assert caller.hook("assemble/30-prompts")["system"] == "You are a test agent.\n\n# Project Agent"
 
 
@@ -217,7 +217,7 @@ def read_file_limit(caller: Caller) -> None:
 
 
 def resolve_defaults(caller: Caller) -> None:
-    write(caller.source() / "providers" / "testprov.conf", "model=test-model-7b\n")
+    write(caller.source() / "providers/testprov.conf", "model=test-model-7b\n")
 
     def model(provider: str, model: str = "") -> str:
         return str(caller.hook("resolve/30-defaults", {"provider": provider, "model": model})["model"])
@@ -237,7 +237,7 @@ def resolve_settings(caller: Caller) -> None:
 
 def skill_by_frontmatter_name(caller: Caller) -> None:
     head = "---\nname: published-name\ndescription: a test skill\n---\n"
-    write(caller.source() / "skills" / "folder-name" / "SKILL.md", f"{head}hello from the skill\n")
+    write(caller.source() / "skills/folder-name/SKILL.md", f"{head}hello from the skill\n")
     ran = caller.tool("skill", name="published-name")
     assert (ran.code, "hello from the skill" in ran.out) == (0, True)
     assert caller.tool("skill", name="folder-name").code == 1
@@ -262,7 +262,7 @@ def tool_done_error(caller: Caller) -> None:
 
 def tool_done_last(caller: Caller) -> None:
     assert _tool_done(caller) == {"next_state": "assemble"}
-    assert (caller.session / "messages" / "0001-tool_result.md").is_file()
+    assert (caller.session / "messages/0001-tool_result.md").is_file()
 
 
 def tool_done_more(caller: Caller) -> None:
@@ -310,7 +310,7 @@ def _interrupted_by(caller: Caller, *keys: str) -> None:
     """Stop a turn whose `start` hook is slow with `keys`, and see that the hook has ended."""
     home = caller.place / "home"
     slow = '#!/bin/sh\ncat >/dev/null\necho $$ >"$HARNESS_HOME/slow"\nexec sleep 60\n'
-    write(home / "hooks.d" / "start" / "05-slow", slow, 0o755)
+    write(home / "hooks.d/start/05-slow", slow, 0o755)
     env = {"HARNESS_HOME": str(home), "OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions"}
     with person(cwd=caller.place, env=env) as someone:
         someone.has_on_screen("You:")
@@ -347,7 +347,7 @@ SAME: list[Callable[[Caller], None]] = [
 def agent_loop_exit_trap(caller: Caller) -> None:
     """End a turn by `hs` itself: it has no shell functions that could be read in."""
     slow = "#!/bin/sh\ncat >/dev/null\nkill -TERM $PPID\nexec sleep 60\n"
-    write(caller.place / "home" / "hooks.d" / "start" / "05-slow", slow, 0o755)
+    write(caller.place / "home/hooks.d/start/05-slow", slow, 0o755)
     caller.env |= {"HARNESS_HOME": str(caller.place / "home"), "OPENAI_API_URL": "http://127.0.0.1:9/v1"}
     assert caller.run("go").code == 130
     (stream,) = caller.place.glob("home/sessions/*/.stream")
@@ -366,7 +366,7 @@ def _result_without_a_call(caller: Caller, provider: str) -> None:
     text = "before\n---\nrole: tool_result\ncall_id: call_old\n---\nafter"
     caller.says("0002-tool_result", "call_id: call_new\ntool: bash\nerror: false\n", text)
     assert len(caller.hook("assemble/10-messages", provider=provider)["messages"]) == 1
-    result = caller.session / "messages" / "0002-tool_result.md"
+    result = caller.session / "messages/0002-tool_result.md"
     result.rename(result.with_name("0003-tool_result.md"))
     caller.says("0002-assistant", "", "```tool_call id=call_new name=bash\n{}\n```")
     answered = caller.hook("assemble/10-messages", provider=provider)["messages"][-1]
@@ -402,7 +402,7 @@ def resume_command(caller: Caller) -> None:
 
 def tool_exec_precomputed(caller: Caller) -> None:
     caller.with_tool()
-    write(caller.session / ".tool_dispatch" / "c1.json", '{"result":"precomputed","error":false}')
+    write(caller.session / ".tool_dispatch/c1.json", '{"result":"precomputed","error":false}')
     assert _tool_exec(caller, "mock_tool")["result"] == "mock result"
 
 
@@ -433,14 +433,14 @@ def test_there_are_41_cases() -> None:
 
 
 def test_a_source_of_a_project_that_is_not_trusted_is_not_used_whoever_names_it(caller: Caller) -> None:
-    write(caller.source("project/.harness") / "tools" / "mock_tool", TOOL, 0o755)
+    write(caller.source("project/.harness") / "tools/mock_tool", TOOL, 0o755)
     assert "not found" in _tool_exec(caller, "mock_tool")["result"]
 
 
 def test_agents_md_beside_a_source_above_the_repository_counts(caller: Caller) -> None:
     write(caller.place / "AGENTS.md", "Of all projects here.")
-    write(caller.place / "one" / "AGENTS.md", "Of this one.")
-    write(caller.place / "one" / ".git" / "HEAD", "")
+    write(caller.place / "one/AGENTS.md", "Of this one.")
+    write(caller.place / "one/.git/HEAD", "")
     (caller.place / ".harness").mkdir()
     done = forked.run_hs(
         ["hook", "assemble/30-prompts"], cwd=caller.place / "one", env=environment({}), stdin="{}"

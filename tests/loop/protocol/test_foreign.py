@@ -45,7 +45,7 @@ def test_a_tool_and_a_gate(done: Done, home: Path, project: Path, language: str)
     session = session_of(home)
     results = [body for name, body in bodies(session) if "tool_result" in name]
     assert all(part in results[0] for part in (f"hello from {language}", "you", "and stderr"))
-    assert "error: true" in (session / "messages" / "0003-tool_result.md").read_text()
+    assert "error: true" in (session / "messages/0003-tool_result.md").read_text()
     assert [path.name for path in project.iterdir()] == ["allowed"]
     assert results[2].strip() == f"error: denied: no, says {language}"
 
@@ -129,14 +129,14 @@ def test_a_hook_or_a_provider_that_hangs_fails_after_an_hour(
 
 def test_a_tool_takes_the_place_of_ours(done: Done, home: Path) -> None:
     program = PROGRAMS["bash"].replace("greet", "bash")
-    write_program(home / ".harness" / "tools" / "bash", program)
+    write_program(home / ".harness/tools/bash", program)
     done(use("bash", command="rm -rf /nothing"), say("Done."))
     assert "hello from bash" in bodies(session_of(home))[2][1]
 
 
 def test_a_hook_that_fails_ends_the_run_with_its_name_and_exit_1(go: Go, home: Path) -> None:
     hook = '#!/bin/sh\necho \'{"error":"not today"}\'\nexit 4\n'
-    path = write_program(home / ".harness" / "hooks.d" / "send" / "05-guard", hook)
+    path = write_program(home / ".harness/hooks.d/send/05-guard", hook)
     server, answer = go(say("never"), wire=ANTHROPIC)
     assert (answer.code, answer.out, server.requests) == (1, "", [])
     assert "error: not today" in answer.err
@@ -154,7 +154,7 @@ def test_an_error_hook_can_go_on(done: Done, home: Path) -> None:
 
 
 def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(done: Done, home: Path) -> None:
-    path = home / ".harness" / "tools" / "greet"
+    path = home / ".harness/tools/greet"
     command = f"mkdir -p '{path.parent}'; cat > '{path}' <<'END'\n{PROGRAMS['bash']}END\nchmod +x '{path}'"
     server, _ = done(use("bash", command=command), use("greet"), say("Done."))
     offered = [[tool["function"]["name"] for tool in request["tools"]] for request in server.requests]
@@ -165,7 +165,7 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(done: 
 def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, home: Path) -> None:
     schema = json.dumps({"name": "greet", "description": "d", "input_schema": {"type": "object"}})
     write_program(home / ".harness/tools/greet", f"[ $1 = --exec ] || exec echo '{schema}'\necho hello\n")
-    write_program(home / ".harness" / "hooks.d" / "start" / "50-mine", f"touch '{home}/ran'\ncat\n")
+    write_program(home / ".harness/hooks.d/start/50-mine", f"touch '{home}/ran'\ncat\n")
 
     server, _ = done(use("greet"), say("Done."))
 
@@ -217,7 +217,7 @@ BROKEN = ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho no json\n", "#!/no/such/interp
 
 
 def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> None:
-    tools = home / ".harness" / "tools"
+    tools = home / ".harness/tools"
     said = [json.dumps({"name": f"t{number}", **each}) for number, each in enumerate(SCHEMAS)]
     for number, text in enumerate([*(f"#!/bin/sh\necho '{each}'\n" for each in said), *BROKEN]):
         write_program(tools / f"t{number}", text)

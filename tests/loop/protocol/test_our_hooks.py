@@ -59,9 +59,9 @@ def test_scope_leaves_out_the_packs_of_other_providers(
     ours: Ours, tmp_path: Path, provider: str, left: list[str]
 ) -> None:
     packs = tmp_path / "plugins"
-    write(packs / "one" / "providers" / "one", "#!/bin/sh\n", 0o755)
-    write(packs / "two" / "providers" / "two", "#!/bin/sh\n", 0o755)
-    write(packs / "plain" / "providers" / "variant.conf", "protocol=two\n")
+    write(packs / "one/providers/one", "#!/bin/sh\n", 0o755)
+    write(packs / "two/providers/two", "#!/bin/sh\n", 0o755)
+    write(packs / "plain/providers/variant.conf", "protocol=two\n")
     ours.env["HARNESS_PROVIDER"] = provider
     payload = {"sources": [str(packs / name) for name in ("one", "two", "plain")]}
 
@@ -170,7 +170,7 @@ def test_send_prints_the_native_answer_and_receive_saves_it(ours: Ours, serve: S
     assert native.json["next_state"] == "receive"
     assert native.json["choices"][0]["message"]["content"] == "Two files."
     assert said.json == {"next_state": "done", "output": "Two files."}
-    answer = session / "messages" / "0004-assistant.md"
+    answer = session / "messages/0004-assistant.md"
     assert answer.read_text().endswith("---\nTwo files.\n\n")
     assert fields(answer)["stop"] == "end"
     assert events(session)[-1] == '{"type":"stop","reason":"end","seq":"0004"}'
@@ -199,7 +199,7 @@ def test_exec_runs_the_first_call_and_done_saves_it(ours: Ours, session: Path) -
     }  # fmt: skip
     assert ran.json["tool_calls"] == calls[1:]
     assert saved.json == {"next_state": "tool_exec", "tool_calls": calls[1:]}
-    result = session / "messages" / "0004-tool_result.md"
+    result = session / "messages/0004-tool_result.md"
     assert list(fields(result)) == ["role", "seq", "timestamp", "call_id", "tool", "error"]
     assert '{"type":"tool_done","id":"c1","name":"bash","seq":"0004","error":"false"}' in events(session)
     assert ours.hook("tool_done/10-save", {**ran.json, "tool_calls": []}).json == {"next_state": "assemble"}

@@ -42,7 +42,7 @@ def test_ready_is_a_status_and_asks_no_network(ours: Ours, name: str, variable: 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
 def test_a_stored_credential_is_enough(ours: Ours, home: Path, name: str) -> None:
-    write(home / ".harness" / ".auth.json", f'{{"{name}":[{{"type":"api_key","key":"k"}}]}}', 0o600)
+    write(home / ".harness/.auth.json", f'{{"{name}":[{{"type":"api_key","key":"k"}}]}}', 0o600)
 
     assert ours.provider(name, "--ready").code == 0
 

@@ -77,9 +77,9 @@ def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:
 
 
 def test_skill_prints_its_text_its_directory_and_its_files(ours: Ours, project: Path) -> None:
-    skill = project / ".agents" / "skills" / "cook"
+    skill = project / ".agents/skills/cook"
     write(skill / "SKILL.md", "---\nname: cooking\ndescription: Cooks\n---\nBoil it.\n")
-    write(skill / "scripts" / "heat", "")
+    write(skill / "scripts/heat", "")
     write(skill / "elsewhere", "")
 
     ran = ours.tool("skill", "--exec", {"name": "cooking"})
@@ -98,4 +98,4 @@ def test_agent_gives_the_answer_of_another_hs(ours: Ours, serve: Serve, home: Pa
 
     assert ours.tool("agent", "--exec", {"prompt": "Count."}) == Ran(0, "Seven.")
     assert server.requests[0]["messages"][-1] == {"role": "user", "content": "Count."}
-    assert len(list((home / ".harness" / "sessions").iterdir())) == 1
+    assert len(list((home / ".harness/sessions").iterdir())) == 1

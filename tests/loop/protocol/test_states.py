@@ -21,7 +21,7 @@ from tests.loop.source_files import write
 
 
 def hook(home: Path, name: str, text: str) -> Path:
-    return write(home / ".harness" / "hooks.d" / name, f"#!/bin/sh\n{text}\n", 0o755)
+    return write(home / ".harness/hooks.d" / name, f"#!/bin/sh\n{text}\n", 0o755)
 
 
 def prints(**said: object) -> str:
@@ -176,7 +176,7 @@ def test_the_most_local_of_a_name_counts_and_only_executables_that_can_be_seen(
     hook(home, "mine/10-a", "echo '{}'")
     hook(home, "mine/.20-hidden", "echo hidden")
     hook(home, "mine/30-plain", "echo plain").chmod(0o644)
-    (home / ".harness" / "hooks.d" / "mine" / "40-directory").mkdir()
+    (home / ".harness/hooks.d/mine/40-directory").mkdir()
 
     assert call(run, "mine", "") == {}
 
@@ -216,7 +216,7 @@ def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> 
 
     lines = (home / "seen").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
-    (session,) = (home / ".harness" / "sessions").iterdir()
+    (session,) = (home / ".harness/sessions").iterdir()
     assert {name: seen[name] for name in sorted(seen) if name.startswith(("HARNESS_", "SESSION_"))} == {
         "HARNESS_HOME": str(home / ".harness"),
         "HARNESS_LOG": "/dev/stderr",
@@ -233,7 +233,7 @@ def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> 
         "SESSION_DIR": str(session),
     }
     assert seen["HARNESS_SOURCES"].split(":")[-1] == str(home / ".harness")
-    assert (Path(seen["HARNESS_ROOT"]) / "plugins" / "core").is_dir()
+    assert (Path(seen["HARNESS_ROOT"]) / "plugins/core").is_dir()
     assert seen["PWD"] == str(project)
 
 

@@ -111,9 +111,9 @@ def test_an_answer_streams_into_a_pipe_when_asked(go: Go) -> None:
 def test_sessions_are_those_of_the_nearest_directory_that_has_some(
     go: Go, hs: Hs, home: Path, project: Path, *, nearest: bool
 ) -> None:
-    store = project / ".harness" / "sessions" if nearest else home / ".harness" / "sessions"
+    store = project / ".harness/sessions" if nearest else home / ".harness/sessions"
     (project / ".harness" / ("sessions" if nearest else "tools")).mkdir(parents=True)
-    inner = project / "a" / "b"
+    inner = project / "a/b"
     inner.mkdir(parents=True)
 
     _, answer = go(say("Done."), cwd=inner)
@@ -126,7 +126,7 @@ def test_sessions_are_those_of_the_nearest_directory_that_has_some(
 
 def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, home: Path) -> None:
     other = tmp_path / "other"
-    write(other / "prompts" / "10.md", "Be kind.")
+    write(other / "prompts/10.md", "Be kind.")
     server, _ = go(say("Done."), env={"HARNESS_HOME": str(other)})
     assert "Be kind." in server.requests[0]["messages"][0]["content"]
     assert len(list((other / "sessions").iterdir())) == 1
@@ -194,7 +194,7 @@ def test_local_credentials_are_those_of_the_nearest_directory(hs: Hs, home: Path
 
     assert hs("auth", "set", "groq", "--local", cwd=inner).code == 0
 
-    path = project / ".harness" / ".auth.json"
+    path = project / ".harness/.auth.json"
     assert json.loads(path.read_text()) == {"groq": [{"type": "api_key", "key": "k-groq"}]}
     assert path.stat().st_mode & 0o777 == 0o600
     assert not (home / ".harness/.auth.json").exists()

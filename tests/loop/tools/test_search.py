@@ -18,13 +18,13 @@ from tests.loop.tools.conftest import Do
 @pytest.fixture
 def tree(project: Path) -> Path:
     write(
-        project / "src" / "calc.py",
+        project / "src/calc.py",
         "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n",
     )
-    write(project / "src" / "page.ts", "export const add = 1;\n")
-    write(project / "src" / "page.tsx", "// nothing\n")
+    write(project / "src/page.ts", "export const add = 1;\n")
+    write(project / "src/page.tsx", "// nothing\n")
     write(project / "README.md", "How to ADD.\n")
-    write(project / "out" / "made.py", "add\n")
+    write(project / "out/made.py", "add\n")
     write(project / ".gitignore", "/out/\n")
     (project / "data").write_bytes(b"add\0")
     return project
@@ -35,7 +35,7 @@ def place(request: pytest.FixtureRequest, tree: Path) -> Path:
     if request.param == "git":
         subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
     else:
-        (tree / "out" / "made.py").unlink()
+        (tree / "out/made.py").unlink()
     return tree
 
 
@@ -90,9 +90,9 @@ def test_a_pattern_that_takes_for_ever_is_ended(run: Runtime, do: Do, project: P
 
 
 def test_no_secret_is_found_and_no_link_followed(do: Do, home: Path, tree: Path) -> None:
-    write(home / ".harness" / "settings.json", json.dumps({"permissions": {"deny": ["Read(secrets/**)"]}}))
-    write(tree / ".harness" / ".auth.json", "add\n")
-    write(tree / "secrets" / "key", "add\n")
+    write(home / ".harness/settings.json", json.dumps({"permissions": {"deny": ["Read(secrets/**)"]}}))
+    write(tree / ".harness/.auth.json", "add\n")
+    write(tree / "secrets/key", "add\n")
     write(home / "other", "add\n")
     (tree / "link").symlink_to(home / "other")
     (tree / "way").symlink_to(home)
@@ -106,8 +106,8 @@ def test_no_secret_is_found_and_no_link_followed(do: Do, home: Path, tree: Path)
 
 def test_a_directory_that_has_become_a_link_shows_no_secret(do: Do, home: Path, project: Path) -> None:
     """Git lists what it tracks there; the file behind the link is a regular one."""
-    write(home / ".ssh" / "id", "here\n")
-    write(home / "elsewhere" / "id", "here\n")
+    write(home / ".ssh/id", "here\n")
+    write(home / "elsewhere/id", "here\n")
     for name in ("open", "closed", "linked"):
         write(project / name / "id", "here\n")
     git = ("git", "-c", "user.name=x", "-c", "user.email=x@y")

@@ -210,7 +210,7 @@ def test_a_tool_that_there_is_not_is_an_error_for_the_model(do: Do, name: str) -
 
 
 def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, home: Path) -> None:
-    write(home / ".harness" / "models.conf", "small context=10000\n")
+    write(home / ".harness/models.conf", "small context=10000\n")
     discovery.refresh(run)
     run.model = "small-1"
 

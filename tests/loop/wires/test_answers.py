@@ -174,7 +174,7 @@ def test_a_key_that_no_header_can_carry_is_said_and_not_shown(follow: Follow, ke
 
 
 def test_a_variant_without_an_address_sends_its_key_nowhere(hs: Hs, home: Path) -> None:
-    providers = home / ".harness" / "providers"
+    providers = home / ".harness/providers"
     write(providers / "there.conf", "protocol=openai\nmodel=m\nauth_env=THERE_KEY\n")
 
     answer = hs("go", env={"THERE_KEY": "sesame"})

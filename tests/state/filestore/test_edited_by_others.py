@@ -20,7 +20,7 @@ from tests.state.filestore.changes import document, rename
 
 
 def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
-    examples = Path(__file__).parents[2] / "schemas" / "valid"
+    examples = Path(__file__).parents[2] / "schemas/valid"
     before = json.loads((examples / "unknown-keys-everywhere.json").read_bytes())
     root.state.write_text(json.dumps(before))
 

@@ -107,7 +107,7 @@ def test_a_standby_that_lacks_nothing_is_gone_on_with(server: Server, tmp_path: 
         nobody = f"postgresql://harness@/postgres?host={tmp_path},{place_of(server)}"
         moved = PgStore(store.root, store.link._replace(url=f"{nobody}&target_session_attrs=read-write"))
         server.call("pg_ctl", "-w", "-m", "fast", "stop")
-        (place_of(server) / "data" / "standby.signal").touch()
+        (place_of(server) / "data/standby.signal").touch()
         start(server)
         with psycopg.connect(server.url, autocommit=True) as conn:
             conn.execute("select pg_promote()")

@@ -175,9 +175,9 @@ def test_sweep_removes_only_what_the_dead_left(tmp_path: Path) -> None:
 
 
 def test_small_acts_may_be_repeated(tmp_path: Path) -> None:
-    atomic.make_directory(tmp_path / "a" / "b")
-    atomic.make_directory(tmp_path / "a" / "b")
-    file = tmp_path / "a" / "b" / "marker"
+    atomic.make_directory(tmp_path / "a/b")
+    atomic.make_directory(tmp_path / "a/b")
+    file = tmp_path / "a/b/marker"
     file.write_bytes(b"kept")
 
     assert atomic.remove(file)
@@ -256,7 +256,7 @@ def test_that_something_else_stands_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
 
     with pytest.raises(FileExistsError):
-        atomic.write(tmp_path / "file" / "note", b"new", make=True)
+        atomic.write(tmp_path / "file/note", b"new", make=True)
 
 
 @pytest.mark.parametrize("event", ["os.listdir", "os.scandir"])
@@ -275,9 +275,9 @@ def test_of_a_directory_that_goes_while_it_is_listed_there_is_nothing(tmp_path: 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "file").write_bytes(b"content")
+    (tmp_path / "real/file").write_bytes(b"content")
     (tmp_path / "linked").symlink_to("real")
-    (tmp_path / "real" / "link").symlink_to("file")
+    (tmp_path / "real/link").symlink_to("file")
     return tmp_path
 
 

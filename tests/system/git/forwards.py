@@ -11,7 +11,7 @@ def commit_ahead(world: World) -> str:
     world.put("new/file", "new\n")
     world.put("tracked.txt", "changed\n")
     world.put("script", "#!/bin/sh\n", executable=True)
-    (world.top / "dir" / "inner.txt").unlink()
+    (world.top / "dir/inner.txt").unlink()
     ahead = world.commits("ahead")
     world.sh("reset", "-q", "--hard", world.base)
     return ahead

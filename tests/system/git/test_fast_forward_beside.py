@@ -153,6 +153,6 @@ def _is_whole(top: Path, base: str, ahead: str) -> None:
     assert not fast_forward.is_half_done(git)
     moved = git.is_ancestor(ahead, "HEAD")
     assert git.is_ancestor(base, "HEAD")
-    assert (top / "new" / "file").exists() == moved
-    assert (top / "dir" / "inner.txt").exists() != moved
+    assert (top / "new/file").exists() == moved
+    assert (top / "dir/inner.txt").exists() != moved
     assert (top / "tracked.txt").read_text() == ("changed\n" if moved else "one\n")

@@ -174,7 +174,7 @@ def test_a_work_tree_elsewhere_that_cannot_be_looked_at_is_not_inside(world: Wor
     for name in ("inside", "elsewhere"):
         world.sh("worktree", "add", "-q", "--detach", name)
     # The system refuses this name in another way than a missing one.
-    put(world.git.common_dir / "worktrees" / "elsewhere" / "gitdir", f"/{'x' * 300}/.git\n")
+    put(world.git.common_dir / "worktrees/elsewhere/gitdir", f"/{'x' * 300}/.git\n")
     assert status.work_trees_inside(world.git) == ["inside"]
 
 
@@ -220,10 +220,10 @@ def test_core_bare_is_seen_whenever_it_is_set(world: World, settings: str) -> No
 def test_what_has_no_files_of_its_own_is_no_work_tree(world: World, tmp_path: Path, place: str) -> None:
     world.sh("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
     (tmp_path / "beside").mkdir()
-    world.sh("clone", "-q", "--bare", ".", str(tmp_path / "beside" / ".git"))
+    world.sh("clone", "-q", "--bare", ".", str(tmp_path / "beside/.git"))
     paths = {
         "a bare repository": tmp_path / "bare",
-        "the git directory": world.top / ".git" / "refs",
+        "the git directory": world.top / ".git/refs",
         "a place beside a bare one": tmp_path / "beside",
     }
 

@@ -34,7 +34,7 @@ def test_nowhere(tmp_path: Path) -> None:
 
 def test_upwards_from_where_one_works(tmp_path: Path) -> None:
     root = make_root(tmp_path / "a")
-    deep = root / "b" / "c"
+    deep = root / "b/c"
     deep.mkdir(parents=True)
 
     assert root_of(deep) == root
@@ -137,7 +137,7 @@ def test_a_directory_that_we_may_not_look_into_is_not_ours(tmp_path: Path) -> No
 
 
 def test_a_vanished_working_directory_is_nowhere(tmp_path: Path) -> None:
-    assert root_of(tmp_path / "gone" / "deeper") is None
+    assert root_of(tmp_path / "gone/deeper") is None
 
 
 class TestLinkedWorktree:
@@ -150,7 +150,7 @@ class TestLinkedWorktree:
     @pytest.fixture
     def linked(self, main: Path, tmp_path: Path) -> Path:
         sh(main, "worktree", "add", "-q", str(tmp_path / "linked"))
-        (tmp_path / "linked" / "sub").mkdir()
+        (tmp_path / "linked/sub").mkdir()
         return tmp_path / "linked"
 
     def test_it_is_found_once_remembered(self, main: Path, linked: Path) -> None:
@@ -203,7 +203,7 @@ class TestLinkedWorktree:
 
     def test_relative_worktree_paths_work(self, main: Path, linked: Path) -> None:
         """Git 2.48 writes them relative on request."""
-        name = (main / ".git" / "worktrees").iterdir().__next__().name
+        name = (main / ".git/worktrees").iterdir().__next__().name
         (linked / ".git").write_text(f"gitdir: ../{main.name}/.git/worktrees/{name}\n")
         roots.remember(main, main / ".git")
 
@@ -253,7 +253,7 @@ def test_old_notes_go_and_young_ones_stay(tmp_path: Path) -> None:
         [session_notes.path(str(tmp_path), kind, who) for kind in session_notes.KINDS]
         for who in ("old", "young")
     )
-    other = tmp_path / ".harness" / "stops.txt"
+    other = tmp_path / ".harness/stops.txt"
     for note in (*old, *young, str(other)):
         session_notes.write(note, b"")
     for note in (*old, str(other)):

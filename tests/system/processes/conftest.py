@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    return tmp_path / "logs" / "task-001" / "1.log"
+    return tmp_path / "logs/task-001/1.log"
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_a_thread_that_begins_after_its_start_was_interrupted_touches_no_descrip
 
 
 def run(command: str, place: Path, seconds: float = 30.0) -> int:
-    log = place / "logs" / "it.log"
+    log = place / "logs/it.log"
     return runner.start_timed(command, env=os.environ, cwd=place, log=log, seconds=seconds).wait()
 
 
@@ -81,7 +81,7 @@ def test_it_ends_as_the_command_does(tmp_path: Path, command: str, code: int) ->
 def test_what_commands_say_is_added_to_the_log(tmp_path: Path) -> None:
     run("echo one; echo two >&2", tmp_path)
     run("echo three; pwd", tmp_path)
-    assert (tmp_path / "logs" / "it.log").read_text().split() == ["one", "two", "three", str(tmp_path)]
+    assert (tmp_path / "logs/it.log").read_text().split() == ["one", "two", "three", str(tmp_path)]
 
 
 def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_what_cannot_be_told(command: str) -> None:
 
 
 def test_missing_is_what_the_shell_would_not_find(tmp_path: Path) -> None:
-    script = tmp_path / "bin" / "tool"
+    script = tmp_path / "bin/tool"
     script.parent.mkdir()
     shutil.copy(shutil.which("true") or "", script)
     env = {**os.environ, "PATH": f"bin:{os.environ['PATH']}"}

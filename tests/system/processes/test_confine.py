@@ -62,10 +62,10 @@ def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_com
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="only root can become somebody else")
 def test_a_cache_in_a_home_that_may_not_be_looked_at_is_left_out(tmp_path: Path) -> None:
     """As of a user whose home is that of root, or `/`."""
-    closed = tmp_path / ".local" / "share"
+    closed = tmp_path / ".local/share"
     closed.mkdir(parents=True)
     closed.chmod(0o700)
-    put(tmp_path / "bin" / "pnpm", "", executable=True)
+    put(tmp_path / "bin/pnpm", "", executable=True)
     code = (
         "import os, sys; sys.path.append(sys.argv[1]); "
         "from harness_lib.system.processes.sandbox_places import caches_of; "

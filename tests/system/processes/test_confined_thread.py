@@ -57,7 +57,7 @@ def test_the_command_is_confined_and_our_own_process_is_as_free_as_before(
     before = own_limits()
     text = "touch own/made; touch outside; grep NoNewPrivs /proc/self/status"
     assert "NoNewPrivs:\t1" in said(confined(text), tmp_path)
-    assert ((tmp_path / "own" / "made").exists(), (tmp_path / "outside").exists()) == (True, False)
+    assert ((tmp_path / "own/made").exists(), (tmp_path / "outside").exists()) == (True, False)
     assert own_limits() == before
     # What is started outside of the sandbox afterwards is free, too.
     subprocess.run(["touch", "outside"], cwd=tmp_path, check=True)
@@ -76,11 +76,11 @@ def test_no_thread_of_ours_has_the_limits_of_the_command_when_it_begins(
 
 def test_it_begins_only_when_it_is_noted(confined: Callable[..., Command], tmp_path: Path) -> None:
     def noted(process: child.Child) -> None:
-        put(tmp_path / "own" / "noted", str(process.pid))
+        put(tmp_path / "own/noted", str(process.pid))
 
     assert (
         said(confined("cat own/noted; echo; echo $$"), tmp_path, noted).split()
-        == [(tmp_path / "own" / "noted").read_text()] * 2
+        == [(tmp_path / "own/noted").read_text()] * 2
     )
 
 
@@ -133,7 +133,7 @@ def test_what_is_interrupted_before_it_is_noted_never_begins(
     with pytest.raises(KeyboardInterrupt):
         said(confined("touch own/made"), tmp_path, interrupted)
     assert held[0].communicate(timeout=60)[0] == b""
-    assert not (tmp_path / "own" / "made").exists()
+    assert not (tmp_path / "own/made").exists()
 
 
 def test_neither_descriptors_nor_a_warning_are_left(confined: Callable[..., Command], tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ print(sandbox.required(sys.argv[3], os.environ))
 def chosen(mode: str, nono_py: str, place: Path) -> subprocess.CompletedProcess[str]:
     """Return what a process says of the sandbox of `mode` that finds no bubblewrap, and this nono_py."""
     (real,) = Path(launcher.nono(os.environ)).glob("_nono_py*.so")
-    put(place / "nono_py" / "__init__.py", "")
-    put(place / "nono_py" / "_nono_py.py", LOADED.format(real=str(real)) + nono_py)
+    put(place / "nono_py/__init__.py", "")
+    put(place / "nono_py/_nono_py.py", LOADED.format(real=str(real)) + nono_py)
     words = ("-I", "-S", "-c", CHOOSES, str(CHECKOUT), str(place), mode)
     return run_to_end([sys.executable, *words], cwd=place, env={**os.environ, "PATH": "/none"})
 

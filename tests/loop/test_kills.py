@@ -138,8 +138,9 @@ def killed_in(project: Path, env: dict[str, str], count: int = 2) -> list[int]:
             ["RUN it"], cwd=project, env=environment(env), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as run,
     ):
-        left = [os.pidfd_open(int(lines.readline())) for _ in range(count)]
-        while not all(note.stat().st_size for note in sessions.rglob("*.running")):
+        pids = [lines.readline().strip() for _ in range(count)]
+        left = [os.pidfd_open(int(pid)) for pid in pids]
+        while not any(note.read_text().split()[0] in pids for note in sessions.rglob("*.running")):
             time.sleep(0.01)
         run.send_signal(signal.SIGKILL)
     return left

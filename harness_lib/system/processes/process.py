@@ -16,15 +16,17 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 # More than a line of `stat` can have.
 _STAT_BYTES = 4096
-# Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4 and 22.
-_STATE, _PARENT, _STARTED = 0, 1, 19
-_PS_STARTED = 5
+# Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4, 5 and 22.
+_STAT = (0, 1, 2, 19)
+_PS, _PS_STARTED = "stat=,ppid=,pgid=,lstart=,comm=", 5
+# State, parent, group, start and name, as the system tells them.
+_Fields = tuple[str, str, str, str, str]
 # The pid namespace that a Linux machine begins with, as /proc shows it.
 FIRST_NAMESPACE = "pid:[4026531836]"
 
 
 class Process(NamedTuple):
-    """A process, its `name` without a directory.
+    """A process, its `name` without a directory, and its process group.
 
     `started` is an opaque token: pids are reused; pid, boot id and start together are unique.
     """
@@ -33,15 +35,19 @@ class Process(NamedTuple):
     parent: int
     name: str
     started: str
+    group: int = 0
 
 
 def find(pid: int) -> Process | None:
     """Return the living process `pid`, or None if it is gone, a zombie, or hidden from us."""
-    fields = _proc_fields(pid) if has_proc() else _ps_fields(pid)
+    return _living(pid, _fields(pid))
+
+
+def _living(pid: int, fields: _Fields | None) -> Process | None:
     if fields is None or fields[0].startswith(("Z", "X")):
         return None
-    _, parent, started, name = fields
-    return Process(pid, int(parent), name.rpartition("/")[2], started)
+    _, parent, group, started, name = fields
+    return Process(pid, int(parent), name.rpartition("/")[2], started, int(group))
 
 
 def is_still(pid: int, started: str) -> bool:
@@ -60,15 +66,14 @@ def alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    fields = _proc_fields(pid) if has_proc() else _ps_fields(pid)
+    fields = _fields(pid)
     # It took the signal and has no entry: hidden (hidepid), or just ended. That proves nothing.
     return fields is None or not fields[0].startswith(("Z", "X"))
 
 
-def ancestors(pid: int | None = None) -> Iterator[Process]:
-    """Yield the ancestors of `pid` (default: of this process), nearest first, as far as visible."""
-    start = find(pid) if pid is not None else None
-    above = os.getppid() if pid is None else (start.parent if start else 0)
+def ancestors() -> Iterator[Process]:
+    """Yield the ancestors of this process, nearest first, as far as visible."""
+    above = os.getppid()
     seen: set[int] = set()
     while above > 0 and above not in seen:
         seen.add(above)
@@ -83,7 +88,7 @@ def children(pid: int) -> list[int]:
     """Return the pids of the children of `pid`, zombies included."""
     if pid == os.getpid() and not _has_children():
         return []
-    return [child for child, parent in _parents() if parent == pid]
+    return [child for child, fields in _all() if int(fields[1]) == pid]
 
 
 def _has_children() -> bool:
@@ -97,24 +102,9 @@ def _has_children() -> bool:
     return True
 
 
-def group(pid: int) -> int | None:
-    """Return the process group of `pid`; None if it is gone or hidden."""
-    try:
-        return os.getpgid(pid)
-    except (ProcessLookupError, PermissionError):
-        return None
-
-
 def everybody() -> Iterator[Process]:
     """Yield all visible living processes."""
-    if has_proc():
-        yield from filter(None, (find(pid) for pid, _ in _parents()))
-        return
-    for line in _run("ps", "-A", "-o", "pid=,stat=,ppid=,lstart=,comm=").splitlines():
-        pid, *words = line.split()
-        fields = _of_ps(words)
-        if fields is not None and not fields[0].startswith("Z"):
-            yield Process(int(pid), int(fields[1]), fields[3].rpartition("/")[2], fields[2])
+    yield from filter(None, (_living(pid, fields) for pid, fields in _all()))
 
 
 def directory(pid: int) -> str | None:
@@ -163,53 +153,48 @@ def has_proc() -> bool:
     return sys.platform.startswith("linux") and (_PROC / "self/stat").exists()
 
 
-def _proc_fields(pid: int) -> tuple[str, str, str, str] | None:
-    """Return state, parent, start and name; the name is in brackets and may have brackets and spaces."""
-    line = _stat(str(pid))
-    if line is None:
+def _all() -> Iterator[tuple[int, _Fields]]:
+    if has_proc():
+        # A Path for each process would cost more than reading it.
+        pids = (int(name) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208
+        listed = ((pid, _of_proc(pid)) for pid in pids)
+    else:
+        rows = (line.split() for line in _run("ps", "-A", "-o", f"pid=,{_PS}").splitlines())
+        listed = ((int(pid), _of_ps(words)) for pid, *words in rows)
+    yield from ((pid, fields) for pid, fields in listed if fields is not None)
+
+
+def _fields(pid: int) -> _Fields | None:
+    return _of_proc(pid) if has_proc() else _of_ps(_run("ps", "-o", _PS, "-p", str(pid)).split())
+
+
+def _of_ps(words: list[str]) -> _Fields | None:
+    if len(words) < 4 + _PS_STARTED:
         return None
-    text = line.decode("utf-8", "replace")
-    name = text[text.index("(") + 1 : text.rindex(")")]
-    rest = text[text.rindex(")") + 1 :].split()
-    return rest[_STATE], rest[_PARENT], rest[_STARTED], name
+    state, parent, group, *more = words
+    return state, parent, group, " ".join(more[:_PS_STARTED]), " ".join(more[_PS_STARTED:])
 
 
-def _ps_fields(pid: int) -> tuple[str, str, str, str] | None:
-    return _of_ps(_run("ps", "-o", "stat=,ppid=,lstart=,comm=", "-p", str(pid)).split())
-
-
-def _of_ps(words: list[str]) -> tuple[str, str, str, str] | None:
-    if len(words) < 3 + _PS_STARTED:
-        return None
-    started = " ".join(words[2 : 2 + _PS_STARTED])
-    return words[0], words[1], started, " ".join(words[2 + _PS_STARTED :])
-
-
-def _parents() -> Iterator[tuple[int, int]]:
-    if not has_proc():
-        for line in _run("ps", "-A", "-o", "pid=,ppid=").splitlines():
-            pid, parent = line.split()
-            yield int(pid), int(parent)
-        return
-    for name in os.listdir(_PROC):  # noqa: PTH208 (a Path for each process costs more than reading it)
-        stat = _stat(name) if name.isdigit() else None
-        if stat is not None:
-            yield int(name), int(stat.rpartition(b")")[2].split(None, _PARENT + 1)[_PARENT])
-
-
-def _stat(pid: str) -> bytes | None:
-    """Return the line of /proc/PID/stat in one read: attempts read it of every process."""
+def _of_proc(pid: int) -> _Fields | None:
+    """Return the fields of one read: attempts look at every process."""
     try:
-        handle = os.open(os.path.join(_PROC, pid, "stat"), os.O_RDONLY)  # noqa: PTH118 (see `_parents`)
+        handle = os.open(os.path.join(_PROC, str(pid), "stat"), os.O_RDONLY)  # noqa: PTH118 (see `_all`)
     except OSError:
         return None
     try:
-        return os.read(handle, _STAT_BYTES) or None
+        text = os.read(handle, _STAT_BYTES).decode("utf-8", "replace")
     except OSError:
         # It has just ended.
         return None
     finally:
         os.close(handle)
+    # The name is in brackets and may have brackets and spaces.
+    head, _, rest = text.rpartition(")")
+    words = rest.split()
+    if not words:
+        return None
+    state, parent, group, started = (words[at] for at in _STAT)
+    return state, parent, group, started, head.partition("(")[2]
 
 
 def _run(*command: str) -> str:

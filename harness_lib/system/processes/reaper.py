@@ -106,7 +106,7 @@ class Tree:
         members = {self._leader}
         while more := {each.pid for each in living if each.parent in members} - members:
             members |= more
-        self._groups |= {pid for pid in members if pid == process.group(pid)}
+        self._groups |= {each.pid for each in living if each.pid in members and each.pid == each.group}
 
     def signal(self, number: int) -> bool:
         """Send signal `number` to all of them; return whether any has a member."""
@@ -122,19 +122,17 @@ class Tree:
         self.signal(signal.SIGKILL)
         deadline = clock.monotonic() + _PATIENCE
         while clock.monotonic() < deadline:
-            if not any(process.group(each.pid) in self._groups for each in process.everybody()):
+            if not any(each.group in self._groups for each in process.everybody()):
                 return
             clock.sleep(_PAUSE)
 
 
-def end_tree(
-    leader: int, is_over: Callable[[], bool], *, grace: float | None = None, clock: Clock = SYSTEM
-) -> None:
-    """Send TERM to the tree of `leader`, and KILL to what is left after `grace` seconds (GRACE_SECONDS).
+def end_tree(leader: int, is_over: Callable[[], bool], *, clock: Clock = SYSTEM) -> None:
+    """Send TERM to the tree of `leader`, and KILL to what is left after GRACE_SECONDS.
 
     The wait ends earlier once `is_over` says that the leader has ended and no group has a member.
     """
-    deadline = clock.monotonic() + (GRACE_SECONDS if grace is None else grace)
+    deadline = clock.monotonic() + GRACE_SECONDS
     tree = Tree(leader)
     tree.signal(signal.SIGTERM)
     # A stopped process acts on TERM only when it continues.

@@ -58,7 +58,6 @@ def run(
     on_tick: Callable[[], bool] | None = None,
     at_end: Callable[[], None] | None = None,
     tick: float = 60.0,
-    grace: float | None = None,
     max_log: int | None = None,
     clock: Clock = SYSTEM,
 ) -> Finished:
@@ -66,9 +65,8 @@ def run(
 
     In the work tree of a run it starts in the sandbox that `env` names (`sandbox.py`).
 
-    `timeout`, `tick`, `grace` (default GRACE_SECONDS) in seconds. After `timeout`, or more than `max_log`
-    bytes (default 1 GiB, or HARNESS_LOG_LIMIT_BYTES in `env`), its processes get TERM, `grace` seconds later
-    KILL.
+    `timeout` and `tick` are in seconds. After `timeout`, or more than `max_log` bytes (default 1 GiB, or
+    HARNESS_LOG_LIMIT_BYTES in `env`), its processes get TERM, a little later KILL.
     `at_start` gets a descriptor that reads the log, even after its file is removed; it is valid until
     `at_end` has returned. `on_tick` is called about every `tick` seconds; False ends the command in the same
     way. `at_end` is called once no process of it is left, while all of its output is still there; then a long
@@ -107,7 +105,7 @@ def run(
                     clock=clock,
                 )
                 if ending != "ended":
-                    reaper.end_tree(process.pid, partial(_has_ended, process), grace=grace, clock=clock)
+                    reaper.end_tree(process.pid, partial(_has_ended, process), clock=clock)
             finally:
                 _end(process, known, clock)
                 reaper.forget(log)

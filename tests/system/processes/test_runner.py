@@ -15,7 +15,7 @@ import pytest
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import printed
-from harness_lib.system.processes import process, runner
+from harness_lib.system.processes import process, reaper, runner
 from harness_lib.system.processes.runner import Finished
 
 LONG = 60.0
@@ -96,10 +96,11 @@ class TestDeadline:
         assert (finished.returncode, finished.timed_out, finished.ok) == (None, True, False)
         assert finished.tail == "begun"
 
-    def test_a_command_may_tidy_up(self, log: Path, up: Path) -> None:
+    def test_a_command_may_tidy_up(self, log: Path, up: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The shell dies of TERM at once; what it runs is given its time."""
+        monkeypatch.setattr(reaper, "GRACE_SECONDS", LONG)
         tidy = "trap 'sleep 0.2; echo tidied; exit' TERM; echo x > up; while :; do sleep 0.05; done"
-        finished = run(f'sh -c "{tidy}"; true', log, clock=LateOnceUp(up), grace=LONG)
+        finished = run(f'sh -c "{tidy}"; true', log, clock=LateOnceUp(up))
 
         assert finished.timed_out
         assert finished.tail.splitlines()[-1] == "tidied"
@@ -112,8 +113,11 @@ class TestDeadline:
         ],
         ids=["one that ignores TERM", "a stopped one"],
     )
-    def test_none_outlives_it(self, log: Path, up: Path, command: str, grace: float) -> None:
-        finished = run(command, log, clock=LateOnceUp(up), grace=grace)
+    def test_none_outlives_it(
+        self, log: Path, up: Path, command: str, grace: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reaper, "GRACE_SECONDS", grace)
+        finished = run(command, log, clock=LateOnceUp(up))
 
         assert finished.timed_out
         assert not process.alive(pid_in(up))

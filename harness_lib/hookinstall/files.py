@@ -18,7 +18,7 @@ from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.hookinstall import entries
 from harness_lib.system.files import atomic
 from harness_lib.system.place import data_home
-from harness_lib.text import cut, harmless
+from harness_lib.text import cut, first, harmless
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"
@@ -90,12 +90,16 @@ class HostFile(NamedTuple):
             by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
             return self._rendered(document, by_hand)
 
-    def shown(self) -> bytes | None:
-        """Return the content as `json` would write it in lines, so that a diff shows only our entries."""
-        if self.data is None or self.host.form == "toml" or entries.loss(self.text):
-            return self.data
-        form = self.text if "\n" in self.text.strip() else ""
-        return self._encoded(entries.rendered(entries.parsed(self.text), form))
+    def lines(self) -> list[str]:
+        """Return the lines to compare: in JSON those of the hooks, and of what the host wants beside them.
+
+        In the whole file the line before a new one gets a comma, and may hold a secret.
+        """
+        if self.host.form == "toml" or self.data is None:
+            return self.text.splitlines()
+        document = entries.parsed(self.text)
+        ours = {key: document[key] for key in (*self.host.root, "hooks") if key in document}
+        return json.dumps(ours, indent=2, ensure_ascii=False).splitlines()
 
     def _rendered(self, document: entries.Document, by_hand: str) -> bytes:
         """Return `document` as the new content. Raises RefusedError: something would be lost."""
@@ -229,30 +233,8 @@ ROWS = 200
 WIDTH = 400
 
 
-class _Line(str):
-    """A line that equals itself with a comma at its end.
-
-    The line before a new member gets a comma. It is not a change, and must not be shown: it may hold a
-    secret.
-    """
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and self.rstrip(",") == other.rstrip(",")
-
-    def __hash__(self) -> int:
-        return hash(self.rstrip(","))
-
-
-def lines(path: Path, old: bytes | None, new: bytes | None) -> list[str]:
-    """Return the first removed and added lines in the form of `diff -u`, without context; None is no file."""
-    before, after = _lines(old), _lines(new)
-    one, two = (str(path) if data is not None else os.devnull for data in (old, new))
-    rows = list(difflib.unified_diff(before, after, one, two, n=0, lineterm=""))
-    shown = [harmless(cut(row, WIDTH), keep="\t") for row in rows[:ROWS]]
-    return [*shown, f"… {len(rows) - ROWS} more lines"] if len(rows) > ROWS else shown
-
-
-def _lines(data: bytes | None) -> list[_Line]:
-    return [_Line(line) for line in (data or b"").decode("utf-8-sig", "replace").splitlines()]
+def difference(before: HostFile, after: HostFile) -> list[str]:
+    """Return the first removed and added lines in the form of `diff -u`, without context."""
+    one, two = (str(file.path) if file.data is not None else os.devnull for file in (before, after))
+    rows = difflib.unified_diff(before.lines(), after.lines(), one, two, n=0, lineterm="")
+    return first([harmless(cut(row, WIDTH), keep="\t") for row in rows], ROWS, " lines")

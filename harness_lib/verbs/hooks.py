@@ -164,7 +164,7 @@ def _carry_out(
     if changed == file.data:
         lines = [f"Nothing had to be changed. {done}", *filter(None, [then])]
         return _reply("\n".join(lines), warnings=warnings, extra=extra)
-    shown = files.lines(file.path, file.shown(), HostFile(file.host, file.path, changed).shown())
+    shown = files.difference(file, HostFile(file.host, file.path, changed))
     extra["diff"] = shown
     if dry_run:
         lines = [*shown, "Nothing was written: --dry-run."]

@@ -25,6 +25,7 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
 from harness_lib.system.install import private_env
+from harness_lib.system.place import data_home
 
 _TIMEOUT_SECONDS = 900
 _AGAIN_SECONDS = 3600
@@ -98,8 +99,9 @@ def _make_private(data: Path) -> None:
     try:
         data.mkdir(mode=0o700)
     except FileExistsError:
-        # Checked, whatever is there now.
-        private_env.is_safe(data)
+        if problem := data_home.problem(data.lstat()):
+            message = f"The data directory {data} {problem}; harness runs no code from there."
+            raise EnvSetupError(message, private_env.ELSEWHERE) from None
 
 
 @contextmanager

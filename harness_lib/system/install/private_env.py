@@ -20,7 +20,7 @@ from harness_lib.system.place import data_home
 # In an environment: what belongs on `sys.path`, and the file that is written last and holds the recipe.
 PACKAGES, READY = "packages", "ready"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-_ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
+ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
 
 
 def data_directory(environ: Mapping[str, str]) -> Path:
@@ -32,27 +32,8 @@ def data_directory(environ: Mapping[str, str]) -> Path:
     path = Path(data_home.directory(environ))
     if not path.is_absolute():
         message = f"The data directory of harness is not an absolute path: {path}."
-        raise EnvSetupError(message, _ELSEWHERE)
+        raise EnvSetupError(message, ELSEWHERE)
     return path
-
-
-def is_safe(data: Path) -> bool:
-    """Return whether `data` is a directory that only this user can write; False if it does not exist.
-
-    Raises EnvSetupError if other users can write it: the code in it will be run.
-    """
-    try:
-        info = data.lstat()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        message = f"The data directory {data} cannot be used: {error.strerror}."
-        raise EnvSetupError(message, _ELSEWHERE) from error
-    problem = data_home.problem(info)
-    if problem:
-        message = f"The data directory {data} {problem}; harness runs no code from there."
-        raise EnvSetupError(message, _ELSEWHERE)
-    return True
 
 
 def recipe(requirements: Path = REQUIREMENTS) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.checks.protocol import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.rules import runners
+from harness_lib.rules import input_files, runners
 from harness_lib.system.files import printed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import denied, environment, interpreter, runner, sandbox
@@ -23,11 +23,6 @@ from harness_lib.system.processes.environment import missing_command
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 
 NO_REPORT = "without the report that it closes with: what it tests may have ended it"
-# Files that can tell a runner to be quiet.
-SETTINGS = (
-    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"),
-    *("package.json", "jest.config.*", "vitest.config.*", "vite.config.*"),
-)
 
 
 def run(check: Command, worktree: Worktree) -> Checked:
@@ -69,7 +64,9 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
     if not started:
         return None
     places = [cwd, *(place for place in cwd.parents if place.is_relative_to(top))]
-    files = (file for place in places for glob in SETTINGS for file in sorted(place.glob(glob)))
+    # What can tell a runner to be quiet.
+    globs = [glob for glob in input_files.of(command).config if "/" not in glob]
+    files = (file for place in places for glob in globs for file in sorted(place.glob(glob)))
     settings = "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
     return runners.missing_report(started, printed.ends_of(log), settings)
 

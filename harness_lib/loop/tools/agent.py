@@ -107,11 +107,10 @@ TOOL = Builtin(
         "Give a task to another agent, which starts without this conversation and has the same tools. "
         "Returns its answer. The prompt must hold everything that it needs to know."
     ),
-    properties={
-        "prompt": {"type": "string", "description": "The task"},
-        "model": {"type": "string", "description": "Another model"},
-        "provider": {"type": "string", "description": "Another provider"},
+    inputs={
+        "prompt": "The task",
+        "model?": "Another model",
+        "provider?": "Another provider",
     },
-    required=["prompt"],
     function=_execute,
 )

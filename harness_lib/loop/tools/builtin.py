@@ -59,15 +59,15 @@ class Change(NamedTuple):
 
 
 class Builtin(NamedTuple):
-    """A built-in tool. `properties` are those of its input; `reads`: it changes nothing.
+    """A built-in tool; `reads`: it changes nothing.
 
+    `inputs` are told to the model: a text, or its type and a description, and "?" behind what may be missing.
     `change` returns what a call would make of a file, without doing it.
     """
 
     name: str
     description: str
-    properties: Json
-    required: list[str]
+    inputs: Mapping[str, str | tuple[type, str] | Json]
     function: Callable[[Runtime, Json], Result]
     reads: bool = False
     offered: Callable[[Runtime], bool] | None = None
@@ -76,10 +76,12 @@ class Builtin(NamedTuple):
     def schema(self, runtime: Runtime) -> Json | None:
         if self.offered and not self.offered(runtime):
             return None
+        properties = {key.rstrip("?"): _described(told) for key, told in self.inputs.items()}
+        required = [key for key in self.inputs if not key.endswith("?")]
         schema: Json = {
             "name": self.name,
             "description": self.description,
-            "input_schema": {"type": "object", "properties": self.properties, "required": self.required},
+            "input_schema": {"type": "object", "properties": properties, "required": required},
         }
         return {**schema, "annotations": {"readOnlyHint": True}} if self.reads else schema
 
@@ -95,6 +97,13 @@ class Builtin(NamedTuple):
         except OSError as error:
             name = f" {error.filename}" if error.filename else ""
             return Result(f"error:{name}: {error.strerror or error}", error=True)
+
+
+def _described(told: str | tuple[type, str] | Json) -> Json:
+    if isinstance(told, dict):
+        return told
+    kind, description = told if isinstance(told, tuple) else (str, told)
+    return {"type": {str: "string", int: "integer", bool: "boolean"}[kind], "description": description}
 
 
 # The tools of Claude Code that edit, and the built-in ones that do the same.
@@ -280,11 +289,10 @@ TOOL = Builtin(
         "Run a command in bash. Returns what it prints on standard output and standard error, and its exit "
         "status if that is not 0. It has no standard input, and is ended after `timeout` seconds (120)."
     ),
-    properties={
-        "command": {"type": "string", "description": "The command"},
-        "timeout": {"type": "integer", "description": "Seconds after which it is ended"},
+    inputs={
+        "command": "The command",
+        "timeout?": (int, "Seconds after which it is ended"),
     },
-    required=["command"],
     function=_execute,
 )
 

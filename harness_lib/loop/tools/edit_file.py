@@ -121,8 +121,8 @@ TOOL = Builtin(
         "Types: replace_range (pos, end; content "
         "null deletes), append_at and prepend_at (pos), append_file, prepend_file."
     ),
-    properties={
-        "path": {"type": "string", "description": "The file"},
+    inputs={
+        "path": "The file",
         "edits": {
             "type": "array",
             "items": {
@@ -144,7 +144,6 @@ TOOL = Builtin(
             },
         },
     },
-    required=["path", "edits"],
     function=partial(files.edit, _edited, _report),
     change=_edited,
 )

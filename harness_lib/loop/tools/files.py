@@ -101,12 +101,11 @@ READ_FILE = Builtin(
         "Read a text file. Each line comes as N#HH:text; N#HH is its anchor, which edit_file takes. "
         "Long files are read in parts, by offset and limit."
     ),
-    properties={
-        "path": {"type": "string", "description": "The file"},
-        "offset": {"type": "integer", "description": "The first line, counted from 1"},
-        "limit": {"type": "integer", "description": "How many lines"},
+    inputs={
+        "path": "The file",
+        "offset?": (int, "The first line, counted from 1"),
+        "limit?": (int, "How many lines"),
     },
-    required=["path"],
     function=_read_file,
     reads=True,
 )
@@ -142,11 +141,10 @@ def _wrote(tool_input: Json, change: Change) -> str:
 WRITE_FILE = Builtin(
     name="write_file",
     description="Write a file, replacing an existing one. Creates its parent directories.",
-    properties={
-        "path": {"type": "string", "description": "The file"},
-        "content": {"type": "string", "description": "The whole content"},
+    inputs={
+        "path": "The file",
+        "content": "The whole content",
     },
-    required=["path", "content"],
     function=partial(edit, _written, _wrote),
     change=_written,
 )
@@ -179,16 +177,12 @@ def _counted(tool_input: Json, change: Change) -> str:
 REPLACE = Builtin(
     name="replace",
     description="Replace a text in a file by another one. It must occur exactly once, unless all is true.",
-    properties={
-        "path": {"type": "string", "description": "The file"},
-        "old": {
-            "type": "string",
-            "description": "The exact text, with all spaces and line breaks",
-        },
-        "new": {"type": "string", "description": "The new text"},
-        "all": {"type": "boolean", "description": "Replace every occurrence"},
+    inputs={
+        "path": "The file",
+        "old": "The exact text, with all spaces and line breaks",
+        "new": "The new text",
+        "all?": (bool, "Replace every occurrence"),
     },
-    required=["path", "old", "new"],
     function=partial(edit, _replaced, _counted),
     change=_replaced,
 )

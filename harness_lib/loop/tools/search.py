@@ -125,8 +125,8 @@ def _without_braces(pattern: str) -> list[str]:
     return patterns
 
 
-_PATH = {"type": "string", "description": "The directory or file to search, by default the working directory"}
-_LIMIT = {"type": "integer", "description": f"How many to show at most ({_MOST})"}
+_PATH = "The directory or file to search, by default the working directory"
+_LIMIT = (int, f"How many to show at most ({_MOST})")
 
 GREP = Builtin(
     name="grep",
@@ -134,19 +134,15 @@ GREP = Builtin(
         "Search the text of files for a regular expression (Python's syntax), line by line. Shows "
         "file:line:text. Files that git ignores are left out."
     ),
-    properties={
-        "pattern": {"type": "string", "description": "The regular expression"},
-        "path": _PATH,
-        "glob": {
-            "type": "string",
-            "description": "Only files whose names match, such as *.py or src/**/*.{ts,tsx}",
-        },
-        "ignore_case": {"type": "boolean", "description": "Whether upper and lower case are the same"},
-        "context": {"type": "integer", "description": "How many lines to show before and after each"},
-        "files_only": {"type": "boolean", "description": "Show the names of the files only"},
-        "limit": _LIMIT,
+    inputs={
+        "pattern": "The regular expression",
+        "path?": _PATH,
+        "glob?": "Only files whose names match, such as *.py or src/**/*.{ts,tsx}",
+        "ignore_case?": (bool, "Whether upper and lower case are the same"),
+        "context?": (int, "How many lines to show before and after each"),
+        "files_only?": (bool, "Show the names of the files only"),
+        "limit?": _LIMIT,
     },
-    required=["pattern"],
     function=_grep,
     reads=True,
 )
@@ -157,12 +153,11 @@ GLOB = Builtin(
         "Find files by name. A pattern without a slash is looked for in all directories (*.py), another one "
         "from `path` on (src/**/test_*.py). Files that git ignores are left out."
     ),
-    properties={
-        "pattern": {"type": "string", "description": "The pattern: *, ?, [a-z], ** and {a,b}"},
-        "path": _PATH,
-        "limit": _LIMIT,
+    inputs={
+        "pattern": "The pattern: *, ?, [a-z], ** and {a,b}",
+        "path?": _PATH,
+        "limit?": _LIMIT,
     },
-    required=["pattern"],
     function=_glob,
     reads=True,
 )

@@ -159,8 +159,7 @@ def _text(skill: Skill, body: str) -> str:
 TOOL = Builtin(
     name="skill",
     description="Load a skill: the instructions of one that <available-skills> lists.",
-    properties={"name": {"type": "string", "description": "The name of the skill"}},
-    required=["name"],
+    inputs={"name": "The name of the skill"},
     function=_load,
     reads=True,
     offered=lambda runtime: bool(every(runtime)),

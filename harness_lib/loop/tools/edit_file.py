@@ -21,11 +21,12 @@ _SHOWN_LINES = 80
 _CONTEXT = 2
 _ANCHOR = r"^(\d{1,9})#([A-Z]{2})$"
 _COPIED = r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:"
-_TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_file")
+# The types of edits; at one place the lowest is first.
+_RANKS = {"replace_range": 2, "append_at": 1, "prepend_at": 2, "append_file": 3, "prepend_file": 0}
 
 
 class _Edit(NamedTuple):
-    """Put `lines` in place of the lines from `start` up to `stop`; at one place the lowest rank is first."""
+    """Put `lines` in place of the lines from `start` up to `stop`."""
 
     start: int
     stop: int
@@ -60,24 +61,18 @@ def _report(tool_input: Json, change: Change) -> str:
 
 
 def _edit(edit: Json, lines: list[str]) -> _Edit:
-    kind, content = edit.get("type"), _content(edit.get("content"))
-    if kind == "append_file":
-        return _Edit(len(lines), len(lines), content, rank=3)
-    if kind == "prepend_file":
-        return _Edit(0, 0, content, rank=0)
-    if kind == "append_at":
-        place = _place(edit.get("pos"), lines)
-        return _Edit(place + 1, place + 1, content, rank=1)
-    if kind == "prepend_at":
-        place = _place(edit.get("pos"), lines)
-        return _Edit(place, place, content, rank=2)
+    kind, content = str(edit.get("type")), _content(edit.get("content"))
+    if kind not in _RANKS:
+        raise ToolError(f"type must be one of {', '.join(_RANKS)}, not {kind}")
+    if kind in {"append_file", "prepend_file"}:
+        start = stop = len(lines) if kind == "append_file" else 0
+    else:
+        start = stop = _place(edit.get("pos"), lines) + (kind == "append_at")
     if kind == "replace_range":
-        start = _place(edit.get("pos"), lines)
-        end = _place(edit["end"], lines) if edit.get("end") is not None else start
-        if end < start:
+        stop = 1 + (_place(edit["end"], lines) if edit.get("end") is not None else start)
+        if stop <= start:
             raise ToolError(f"the range {edit.get('pos')} to {edit.get('end')} ends before it begins")
-        return _Edit(start, end + 1, content, rank=2)
-    raise ToolError(f"type must be one of {', '.join(_TYPES)}, not {kind}")
+    return _Edit(start, stop, content, _RANKS[kind])
 
 
 def _place(anchor: object, lines: list[str]) -> int:
@@ -128,7 +123,7 @@ TOOL = Builtin(
             "items": {
                 "type": "object",
                 "properties": {
-                    "type": {"type": "string", "enum": list(_TYPES)},
+                    "type": {"type": "string", "enum": list(_RANKS)},
                     "pos": {"type": "string", "description": "Anchor of the line, or of the range's first"},
                     "end": {"type": "string", "description": "Anchor of the range's last line"},
                     "content": {

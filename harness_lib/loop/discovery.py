@@ -61,13 +61,9 @@ _TOOLS = (
 
 def refresh(runtime: Runtime) -> None:
     """Find the sources and their plugins anew. Raises ConfigError when a `sources` hook fails."""
-    runtime.found = {}
     # Only bundled packs and home say where sources are: a project could name any directory.
-    runtime.sources = disk.directories(str(runtime.root / "plugins"))
-    if runtime.home.is_dir():
-        runtime.sources.append(str(runtime.home))
-    runtime.table = Table()
-    _add(runtime, _OF_SOURCES, "sources")
+    home = [str(runtime.home)] if runtime.home.is_dir() else []
+    use(runtime, [*disk.directories(str(runtime.root / "plugins")), *home])
     stage = runtime.stage
     try:
         sources = plugins.call(runtime, "sources", {}).get("sources")
@@ -96,30 +92,28 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     runtime.table = Table(allowed)
     runtime.servers = servers.configured(runtime)
     claudes = _of_claude(runtime) if runtime.provider == "claude" else []
-    _add(runtime, [*PLUGINS, *claudes, *(tools.known(runtime) if runtime.servers else [])])
-
-
-def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
-    """Add `ours`, then the plugins of the sources; with a `stage`, only its hooks and providers."""
-    for plugin in ours:
+    for plugin in [*PLUGINS, *claudes, *(tools.known(runtime) if runtime.servers else [])]:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
             runtime.table.add(plugin)
-    kinds: list[Kind] = ["providers"] if stage else ["commands", "tools", "providers"]
-    # What is bundled holds texts and configs: its plugins are the functions above.
-    sources = (each for each in trust.usable(runtime) if not each.startswith(f"{BUNDLED}{os.sep}"))
-    for source in sources:
-        stages = [stage] if stage else disk.visible_names(f"{source}/hooks.d")
-        places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
-        places += [("hooks.d", each, f"{source}/hooks.d/{each}") for each in stages]
-        for kind, of, directory in places:
-            for name in disk.programs(directory):
-                # A provider config is no program.
-                if not (kind == "providers" and name.endswith(".conf")):
-                    # Imported here: many a run has no foreign plugin, and starts faster without.
-                    from harness_lib.loop import foreign  # noqa: PLC0415
+    for source in trust.usable(runtime):
+        # What is bundled holds texts and configs: its plugins are the functions above.
+        if not source.startswith(f"{BUNDLED}{os.sep}"):
+            _add_programs(runtime.table, source)
 
-                    path = f"{directory}/{name}"
-                    runtime.table.add(Plugin(kind, of, name, path, foreign.KINDS[kind](path)))
+
+def _add_programs(table: Table, source: str) -> None:
+    """Add the programs of `source`; the hooks of one stage, as those of one kind, are in one directory."""
+    places: list[tuple[Kind, str, str]] = [(kind, "", kind) for kind in ("commands", "tools", "providers")]
+    places += [("hooks.d", stage, f"hooks.d/{stage}") for stage in disk.visible_names(f"{source}/hooks.d")]
+    for kind, stage, directory in places:
+        for name in disk.programs(f"{source}/{directory}"):
+            # A provider config is no program.
+            if not (kind == "providers" and name.endswith(".conf")):
+                # Imported here: many a run has no foreign plugin, and starts faster without.
+                from harness_lib.loop import foreign  # noqa: PLC0415
+
+                path = f"{source}/{directory}/{name}"
+                table.add(Plugin(kind, stage, name, path, foreign.KINDS[kind](path)))
 
 
 def stages() -> list[str]:
@@ -164,5 +158,3 @@ PLUGINS: list[Plugin] = [
     Plugin("providers", "", "claude", BUILT_IN, _Claude()),
     Plugin("providers", "", "openai", BUILT_IN, hosted.OPENAI),
 ]
-# What the stage `sources` needs: the providers say which packs are in use.
-_OF_SOURCES = [plugin for plugin in PLUGINS if plugin.stage == "sources" or plugin.kind == "providers"]

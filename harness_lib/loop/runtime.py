@@ -54,22 +54,16 @@ class Table:
     allowed: list[str] | None = None
     entries: dict[Key, Plugin] = field(default_factory=dict)
     all: list[Plugin] = field(default_factory=list)
-    # The plugins of each kind and stage in their order: many states use one table.
-    _ordered: dict[tuple[Kind, str], list[Plugin]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, plugin: Plugin) -> None:
         """Add `plugin`, which overrides one of the same name."""
         self.all.append(plugin)
         if plugin.kind != "tools" or self.allowed is None or plugin.name in self.allowed:
             self.entries[plugin[:3]] = plugin
-            self._ordered.clear()
 
     def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
         """Return the plugins of a kind (and stage) in the order of their names as text."""
-        if (kind, stage) not in self._ordered:
-            plugins = [plugin for key, plugin in self.entries.items() if key[:2] == (kind, stage)]
-            self._ordered[kind, stage] = sorted(plugins, key=lambda plugin: plugin.name)
-        return self._ordered[kind, stage]
+        return [self.entries[key] for key in sorted(key for key in self.entries if key[:2] == (kind, stage))]
 
     def find(self, kind: Kind, name: str) -> Plugin | None:
         """Return the plugin `name` of a kind that has no stages."""
@@ -95,10 +89,6 @@ class Runtime:
     # HARNESS_HOME and HARNESS_ROOT.
     home: Path
     root: Path
-    # Where tools run: the session's directory, wherever it was resumed from.
-    work_directory: Path
-    # The directory of the sessions, which may not exist.
-    sessions: Path = Path()
     session: Session | None = None
     # The file of events; without a session nothing is written.
     stream: Stream = field(default_factory=lambda: Stream(None))
@@ -137,8 +127,17 @@ class Runtime:
 
     def enter(self, session: Session) -> None:
         """Go on in `session`."""
-        self.session, self.work_directory = session, session.cwd
-        self.stream = Stream(session.directory / ".stream")
+        self.session, self.stream = session, Stream(session.directory / ".stream")
+
+    @property
+    def work_directory(self) -> Path:
+        """Where tools run: the session's directory, wherever it was resumed from."""
+        return self.session.cwd if self.session else self.cwd
+
+    @property
+    def sessions(self) -> Path:
+        """The directory of the sessions, which may not exist."""
+        return Path(self.env["HARNESS_SESSIONS"])
 
     def place(self, text: str) -> Path:
         """Return the path that `text` names, seen from the session's directory; ~ is a home directory."""
@@ -255,12 +254,10 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         env.get("HARNESS_MODEL", ""),
         home=Path(env["HARNESS_HOME"]),
         root=Path(env["HARNESS_ROOT"]),
-        work_directory=cwd,
         home_assumed=not environ.get("HARNESS_HOME"),
         account_file=account_file,
     )
     env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(run))
-    run.sessions = Path(env["HARNESS_SESSIONS"])
     return run
 
 

@@ -57,6 +57,10 @@ class ShellAnswers(Questions):
     def last_session(self) -> str | None:
         return self._shell.last_session
 
+    def sessions_spent(self) -> StopReason | None:
+        most = self._shell.session_config.max_sessions
+        return "max_sessions" if 0 < most <= self._shell.session_count else None
+
 
 class Answers(ShellAnswers):
     """What `Questions` promises, of one `state` at the moment `now`."""

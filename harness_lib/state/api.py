@@ -250,7 +250,6 @@ class Questions(Protocol):
 
     def sessions_spent(self) -> StopReason | None:
         """Return `max_sessions` if no further session may start; asked before that one is counted."""
-        return "max_sessions" if 0 < self.settings().max_sessions <= self.session_count else None
 
 
 class Tx(Questions, Protocol):

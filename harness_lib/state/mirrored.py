@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules import graph
@@ -134,25 +132,13 @@ class Mirrored(Upkeep):
 
     # What needs the database.
 
-    def ask_to_change(self) -> api.Questions:
-        _refuse()
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise EnvSetupError(
+            "An agent of a run has no connection to the database of the list.",
+            "The run records what it does; it goes on with its task.",
+        )
 
-    def ask_now(self, *, waits: bool = True) -> api.Questions:
-        _refuse()
-
-    def changes(self, since: object = None) -> api.Changes:
-        _refuse()
-
-    @contextmanager
-    def transaction(self, kind: api.Kind = "list") -> Iterator[api.Tx]:
-        _refuse()
-        yield
-
-    def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
-        _refuse()
-
-    def leave_turn(self, branch: str, holder: str) -> None:
-        _refuse()
+    ask_to_change = ask_now = changes = transaction = take_turn = leave_turn = _refuse
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         raise RefusedError("This list exists already.", "Look at it with: harness status")
@@ -162,10 +148,3 @@ class Mirrored(Upkeep):
             "This list is kept in a database, which has backups of its own.",
             "Restore one there, then: harness store check",
         )
-
-
-def _refuse() -> NoReturn:
-    raise EnvSetupError(
-        "An agent of a run has no connection to the database of the list.",
-        "The run records what it does; it goes on with its task.",
-    )

@@ -52,7 +52,7 @@ def test_what_is_kept_open_ends_with_the_store(tmp_path: Path) -> None:
     made.begin(SessionConfig(), "Begun for a test")
     made.ask()
     gc.collect()
-    (kept, *_), *_ = made._moments._idle
+    (kept, *_), *_ = made.moments._idle
     assert not kept.closed
 
     del made

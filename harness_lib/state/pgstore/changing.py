@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from harness_lib import timestamps
 from harness_lib.rules import arrows, selection, transitions
 from harness_lib.rules.selection import Finding
-from harness_lib.state import api, codec, publishing
+from harness_lib.state import api, codec, publishing, reading
 from harness_lib.state.answers import Change
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.pending import Pending
 from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.versions import Mark
+from harness_lib.state.reading import Problem
 from harness_lib.task import Session, State, Task
 
 
@@ -50,7 +51,8 @@ class RowsTx(Change, Pending, api.Tx):
         known = {task.id for task in self.tasks(task.id for task in added)}
         for task in added:
             if task.id in known or task.id in self._added:
-                self._twice.append(task)
+                name = f"task {reading.show(task.id)}"
+                self._broken[name] = [Problem(name, "has an id that another task has already")]
             else:
                 self._added[task.id] = self._tasks[task.id] = task
 

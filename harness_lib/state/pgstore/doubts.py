@@ -8,13 +8,9 @@ from __future__ import annotations
 import json
 import os
 
-from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-
-# The bytes of the name of a change.
-LENGTH = 16
 
 
 class Doubt:
@@ -37,15 +33,19 @@ class Doubt:
         """The change that is noted."""
         try:
             text = json.loads(self._file.read_text(encoding="utf-8"))["op"]
+            from uuid import UUID  # noqa: PLC0415 (mostly nothing is noted)
+
             # Earlier versions wrote hyphens, as the database does.
-            name = bytes.fromhex(text.replace("-", ""))
+            return UUID(text).hex
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        return name.hex() if len(name) == LENGTH else None
 
     def has_happened(self, conn: Connection) -> bool:
-        """Return whether the noted change was made; the list is locked. Raises psycopg.Error."""
-        return self.op is not None and rows.has_happened(conn, self.op)
+        """Return whether the noted change was made. Raises psycopg.Error.
+
+        The list is locked, so it is not under way any more.
+        """
+        return conn.execute("select from harness.event where op = %s limit 1", (self.op,)).rowcount == 1
 
     def answered(self, conn: Connection) -> list[str]:
         """Return a sentence about the noted change, if there is one, and forget it. Raises psycopg.Error."""

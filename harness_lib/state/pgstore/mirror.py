@@ -8,46 +8,24 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from datetime import datetime
-from typing import Protocol
 
 import psycopg
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.state import load, publishing, summary
-from harness_lib.state.api import Questions
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting
-from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.versions import Mark, News, Version
+from harness_lib.state.pgstore.moments import Looking
+from harness_lib.state.pgstore.versions import Mark, Version
 from harness_lib.state.store import MIRROR
 from harness_lib.system import state_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State
 
 # The file of a list with more tasks says where the list is: to write all of it would make each change slow.
 MOST_TASKS = 5000
-
-
-class Followed(Questions, Protocol):
-    """What the files are made from: the answers at one moment."""
-
-    @property
-    def version(self) -> Version:
-        """What the list has besides tasks and sessions."""
-
-    @property
-    def state(self) -> State:
-        """All of the list."""
-
-    @property
-    def connection(self) -> Connection:
-        """What sees the list."""
-
-    def news(self, mark: Mark) -> News:
-        """Return what has happened since `mark`."""
 
 
 class Mirror:
@@ -66,7 +44,7 @@ class Mirror:
             return f"This is the list as this machine saw it last, at {at} ({minutes} minutes ago)."
         return "This is the list as this machine saw it last."
 
-    def follow(self, asked: Followed) -> list[str]:
+    def follow(self, asked: Looking) -> list[str]:
         """Bring the files up to `asked`, unless a command of this machine is at it; return warnings."""
         link = self._link_to(asked.version)
         if link is None:
@@ -90,7 +68,7 @@ class Mirror:
             return False
         return summary.read(self._root) is not None
 
-    def write(self, asked: Followed) -> list[str]:
+    def write(self, asked: Looking) -> list[str]:
         """Bring the files up to `asked`, under the lock of this machine; return warnings.
 
         After a kill in between, lines of the log may come twice.
@@ -119,7 +97,7 @@ class Mirror:
             )
         return warnings
 
-    def _publish(self, asked: Followed, where: str) -> list[str]:
+    def _publish(self, asked: Looking, where: str) -> list[str]:
         """Write the file of the list and the status cache; return warnings. Raises EnvSetupError."""
         # Without the link that file must not be taken for the list itself.
         if has_tasks(asked.version.total):

@@ -5,46 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, reading
 from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
-from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, questions, rows
 from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.mirror import Followed
+from harness_lib.state.pgstore.moments import Looking
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import LOCKS, Asking
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.reading import Problem
-from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
-
-class Home(Protocol):
-    """The store that a change is made in."""
-
-    @property
-    def root(self) -> Root:
-        """The files of this machine."""
-
-    @property
-    def link(self) -> Link:
-        """Where the list is."""
-
-    def keep_edited(self) -> list[str]:
-        """Keep a copy of the file of the list if somebody has edited it; return a warning."""
-
-    def looked(self) -> Followed:
-        """Return the answers about the list as it is now."""
-
-    def remembered(self, error: EnvSetupError) -> Answers:
-        """Return the answers about the files. Raises `error` if there are none."""
-
-    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
-        """Return the tasks as `conn` sees them; `keep`: they are as committed."""
+if TYPE_CHECKING:
+    from harness_lib.state.pgstore.store import PgStore
 
 
 class Pending(RowsAnswers):
@@ -63,7 +40,7 @@ class Pending(RowsAnswers):
         version: Version,
         now: datetime,
         warnings: list[str],
-        store: Home,
+        store: PgStore,
         *,
         is_narrow: bool,
     ) -> None:
@@ -80,7 +57,7 @@ class Pending(RowsAnswers):
         self._key, self._shell, self._cyclic = version.key, version.shell, version.cyclic
         self._conn, self._version, self._store = conn, version, store
         self._is_narrow = is_narrow
-        self._after: Followed | None = None
+        self._after: Looking | None = None
         self.before = State()
         self._changed = False
         self._open = True
@@ -94,9 +71,8 @@ class Pending(RowsAnswers):
         self._held: set[str] = set()
         self._rewired: set[str] = set()
         self._rewritten: set[str] = set()
-        # What would break the contract, by the id of its task: the end of the change refuses it.
+        # What would break the contract, by what it is about: the end of the change refuses it.
         self._broken: dict[str, list[Problem]] = {}
-        self._twice: list[Task] = []
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -146,17 +122,13 @@ class Pending(RowsAnswers):
             self._held.add(found.id)
         return found
 
-    def task(self, task_id: str) -> Task | None:
+    def task(self, task_id: str, how: str = LOCKS) -> Task | None:
         if task_id in self._added or task_id in self._held:
             return self._tasks[task_id]
-        name = columns.text_key(task_id)
-        return self._locked("list = %s and id = %s", LOCKS, name)
+        return self._locked("list = %s and id = %s", how, columns.text_key(task_id))
 
     def task_if_free(self, task_id: str) -> Task | None:
-        if task_id in self._added or task_id in self._held:
-            return self._tasks[task_id]
-        name = columns.text_key(task_id)
-        return self._locked("list = %s and id = %s", f"{LOCKS} skip locked", name)
+        return self.task(task_id, f"{LOCKS} skip locked")
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
         names = [*map(columns.text_key, without)]
@@ -183,7 +155,7 @@ class Pending(RowsAnswers):
         if self._answers is None:
             # What was removed here is gone for this change only.
             version = self._version._replace(reshaped=-1) if self._removed else self._version
-            tasks = self._store.read_tasks(conn, version, keep=False)
+            tasks = self._store.moments.read_tasks(conn, version, keep=False)
             mine = tuple(self._tasks.get(task.id, task) if task.id in self._vers else task for task in tasks)
             self._answers = Answers(self._shell._replace(tasks=mine, sessions=self.sessions()), self.now)
         return self._answers
@@ -256,20 +228,9 @@ class Pending(RowsAnswers):
     def _require_contract(self) -> None:
         problems = codec.shell_problems(codec.encode_shell(self._shell))
         problems += [problem for each in self._broken.values() for problem in each]
-        problems += [
-            Problem(f"task {reading.show(task.id)}", "has an id that another task has already")
-            for task in self._twice
-        ]
         gone = self._removed.keys() - self._tasks.keys()
-        if self._rewired or gone:
-            for place, task in rows.unknown_needs(self._conn, self._key, self._rewired, gone):
-                ends = [(other.id, ()) for other in self.tasks(task.depends_on)]
-                links = codec.links([(task.id, task.depends_on), *ends])
-                problems += [
-                    each._replace(path=each.path.replace("tasks[0]", f"tasks[{place}]"))
-                    for each in links
-                    if each.path.startswith("tasks[0].depends_on")
-                ]
+        if (self._rewired or gone) and rows.lacks_needs(self._conn, self._key, self._rewired, gone):
+            problems += codec.links((task.id, task.depends_on) for task in self.state.tasks)
         if problems:
             raise ContractError(problems, "the change would break harness-tasks.json")
 

@@ -6,15 +6,15 @@ tasks, and the tally from all of them: triggers keep these, unless somebody has 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NamedTuple
 
-from harness_lib.rules import graph
+from harness_lib.rules import graph, stats
 from harness_lib.state import reading
+from harness_lib.state.api import TaskCommands
 from harness_lib.state.codec import ContractError, sealed_task
 from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.task import Task
+from harness_lib.task import State, Task
 
 _NAMES = ("id", "ver", "waits", "lost", *columns.TYPES)
 _ROWS = f"""
@@ -49,7 +49,7 @@ class Found:
         self._conn, self._key = conn, key
         self.problems: list[str] = []
         self._rows: list[_Row] = []
-        self._tally: Counter[str] | None = None
+        self._tally: dict[str, int] | None = None
         for *values, edges in conn.execute(_ROWS.encode(), (key,)).fetchall():
             self._read({**dict(zip(_NAMES, values, strict=True)), "edges": set(edges)})
         if not self.problems:
@@ -91,24 +91,10 @@ class Found:
             row.should["waits"] = len(needs) - sum(each["done"] for each in there)
             row.should["lost"] = sum(each["dead"] for each in there)
 
-    def _counted(self) -> Counter[str]:
-        tally: Counter[str] = Counter()
-        for _, _, row in self._rows:
-            waiting = row["status"] == "pending" or row["doubted"]
-            tally.update(
-                total=1,
-                completed=row["done"],
-                failed=row["status"] == "failed",
-                pending=waiting,
-                in_progress=row["status"] == "in_progress",
-                blocked=waiting and row["lost"] > 0,
-                permanent=row["dead"],
-                red=row["red"],
-                attempts=row["attempts"],
-                checkpoints=row["checkpoints"],
-                runs=row["runs"],
-            )
-        return tally
+    def _counted(self) -> dict[str, int]:
+        tasks = tuple(row.task for row in self._rows)
+        counts: dict[str, int] = stats.count(State(tasks=tasks))._asdict()
+        return {**counts, "runs": sum(map(TaskCommands.number, tasks))}
 
     def repair(self) -> None:
         """Put the rows right, if their documents can be read; nobody else changes the list meanwhile."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any
 
 from psycopg.errors import DivisionByZero, UniqueViolation
 
@@ -53,15 +52,11 @@ with recursive reached (first, id) as (
 )
 select exists(select from reached where first = id)
 """
-_UNKNOWN_NEEDS = """
-select (
-    select count(*) from harness.task as earlier where earlier.list = task.list and earlier.place < task.place
-  ), id, document, brief, validation, on_failure
-from harness.task where list = %(list)s and exists(
-  select from harness.dep where dep.list = task.list and dep.task = task.id
-    and (dep.task = any(%(changed)s) or dep.needs = any(%(gone)s))
+_LACKS_NEEDS = """
+select exists(
+  select from harness.dep where list = %(list)s and (task = any(%(changed)s) or needs = any(%(gone)s))
     and not exists(select from harness.task as other where other.list = dep.list and other.id = dep.needs)
-) order by place
+)
 """
 
 
@@ -81,8 +76,8 @@ def create(conn: Connection, name: str, state: State) -> bool:
 
 def shell_text(state: State) -> str:
     """Return the text of a list without its tasks and open sessions."""
-    rest = state._replace(tasks=(), sessions=(), session_count=0, last_session=None, attempts_reset=0)
-    return _text(codec.encode_shell(rest._replace(proposals=())))
+    rest = state._replace(sessions=(), session_count=0, last_session=None, attempts_reset=0, proposals=())
+    return json.dumps(codec.encode_shell(rest))
 
 
 def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
@@ -256,20 +251,14 @@ def reshape(conn: Connection, key: int) -> None:
     )
 
 
-def unknown_needs(
-    conn: Connection, key: int, changed: Iterable[str], gone: Iterable[str]
-) -> list[tuple[int, Task]]:
-    """Return the tasks that depend on nothing that exists, with their places in the list.
+def lacks_needs(conn: Connection, key: int, changed: Iterable[str], gone: Iterable[str]) -> bool:
+    """Return whether a task depends on one that does not exist.
 
     `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
     """
-    values = {
-        "list": key,
-        "changed": list(map(columns.text_key, changed)),
-        "gone": list(map(columns.text_key, gone)),
-    }
-    found = conn.execute(_UNKNOWN_NEEDS, values).fetchall()
-    return [(place, columns.decoded(*texts, name=name)) for place, name, *texts in found]
+    changed, gone = ([*map(columns.text_key, names)] for names in (changed, gone))
+    row = conn.execute(_LACKS_NEEDS, {"list": key, "changed": changed, "gone": gone}).fetchone()
+    return row is not None and bool(row[0])
 
 
 def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:
@@ -295,7 +284,7 @@ def go_on_after(conn: Connection, number: int) -> None:
 
 def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
     """Open `session`, or put it in the place of the open session `number`."""
-    document = _text(codec.written(session))
+    document = json.dumps(codec.written(session))
     if number is None:
         query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
         conn.execute(query, (session.number, document, key))
@@ -319,19 +308,6 @@ def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> Non
     machine = _plain(owner.machine(os.environ))
     texts = [None if line is None else _plain(line) for line in lines or (None,)]
     conn.execute(_PUT_EVENTS, (key, op, machine, harness_lib.__version__, texts))
-
-
-def has_happened(conn: Connection, op: str) -> bool:
-    """Return whether the change called `op` was made; its list is locked, so it is not under way any more."""
-    return conn.execute("select from harness.event where op = %s limit 1", (op,)).fetchone() is not None
-
-
-# -- texts ------------------------------------------------------------------------------------------------
-
-
-def _text(document: dict[str, Any]) -> str:
-    # ASCII: NUL and half surrogates, which a title may have, stay escapes, and PostgreSQL takes no others.
-    return json.dumps(document)
 
 
 def _plain(line: str) -> str:

@@ -41,7 +41,7 @@ from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-from harness_lib.task import SessionConfig, State, Task
+from harness_lib.task import SessionConfig, State
 from harness_lib.text import sentence
 
 Read = TypeVar("Read")
@@ -78,7 +78,7 @@ class PgStore(Mirrored):
     ) -> None:
         super().__init__(root, clock)
         self._follows = follows
-        self._moments = Moments(root, link, clock, tells_time=tells_time)
+        self.moments = Moments(root, link, clock, tells_time=tells_time)
         self._timeout = timeout
         self._mirror = Mirror(root, clock)
         self._look_at = float("-inf")
@@ -86,11 +86,11 @@ class PgStore(Mirrored):
     @property
     def link(self) -> Link:
         """Where the list is."""
-        return self._moments.link
+        return self.moments.link
 
     @link.setter
     def link(self, link: Link) -> None:
-        self._moments.work_on(link)
+        self.moments.work_on(link)
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class PgStore(Mirrored):
             raise error
 
         with connecting.explained(self.link.url, changes=False):
-            return self._until(deadline, lambda: Looking(self._moments, self._moments.open(), refused))
+            return self._until(deadline, lambda: Looking(self.moments, self.moments.open(), refused))
 
     def whole(self) -> State:
         """Return the list as it is now. Raises EnvSetupError."""
@@ -161,7 +161,7 @@ class PgStore(Mirrored):
             self._look_at = now + LOOK_AGAIN_SECONDS * (0.5 + random.random())  # noqa: S311
             with suppress(EnvSetupError):
                 self.ask()
-        return self._moments.news, super().stamp()
+        return self.moments.news, super().stamp()
 
     def log_tail(self, lines: int = journal.TAIL_BYTES, *, asked: bool = False) -> list[str]:
         """Return the last lines of the log, also those of other machines if the database can be reached."""
@@ -172,14 +172,10 @@ class PgStore(Mirrored):
 
     def look(self) -> Looking:
         """Return the answers about the list in the database at this moment; raises as `Moments.open` does."""
-        return self._looking(self._moments.open())
+        return self._looking(self.moments.open())
 
     def _looking(self, moment: Moment) -> Looking:
-        return Looking(self._moments, moment, self.remembered)
-
-    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
-        """Return what `Moments.read_tasks` does."""
-        return self._moments.read_tasks(conn, version, keep=keep)
+        return Looking(self.moments, moment, self.remembered)
 
     def looked(self) -> Looking:
         """Return what `look` does. Raises EnvSetupError."""
@@ -197,22 +193,23 @@ class PgStore(Mirrored):
     # -- the turns of machines that merge ---------------------------------------------------------------
 
     def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
-        """Let `holder` merge into `branch` for `seconds`; return its fence, None if it is another's turn."""
-        return self.apart(lambda conn: turns.take(conn, self.name, branch, holder, seconds))
+        values = {"name": self.name, "branch": branch, "holder": holder, "seconds": seconds}
+        row = self.apart(lambda conn: conn.execute(turns.TAKE, values).fetchone())
+        return None if row is None else int(row[0])
 
     def leave_turn(self, branch: str, holder: str) -> None:
-        """End the turn of `holder`."""
-        self.apart(lambda conn: turns.leave(conn, self.name, branch, holder))
+        values = {"name": self.name, "branch": branch, "holder": holder}
+        self.apart(lambda conn: conn.execute(turns.LEAVE, values))
 
     def turns(self) -> tuple[tuple[str, str], ...]:
-        """Return the branches that somebody merges into now, each with the holder."""
-        return self.apart(lambda conn: turns.now(conn, self.name))
+        found = self.apart(lambda conn: conn.execute(turns.NOW, {"name": self.name}).fetchall())
+        return tuple((branch, holder) for branch, holder in found)
 
     def apart(self, ask: Callable[[Connection], Read]) -> Read:
         """Return the answer to `ask` of a connection without a transaction. Raises EnvSetupError."""
         with (
             connecting.explained(self.link.url, changes=False),
-            self._moments.writer() as conn,
+            self.moments.writer() as conn,
             connecting.limited(conn, connecting.ANSWER_SECONDS),
         ):
             return ask(conn)
@@ -250,7 +247,7 @@ class PgStore(Mirrored):
         While the database is away, the lock of this machine is free: others would take it for a stuck one.
         """
         with ExitStack() as own:
-            conn = own.enter_context(self._moments.writer())
+            conn = own.enter_context(self.moments.writer())
             self._lock(own, deadline)
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
@@ -258,9 +255,9 @@ class PgStore(Mirrored):
             def begun() -> Version:
                 left = deadline - self._clock.monotonic()
                 name, uuid = self.link.name, self.link.uuid
-                seen = self._moments.seen
+                seen = self.moments.seen
                 found = versions.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
-                return self._moments.accepted(found, changes=True)
+                return self.moments.accepted(found, changes=True)
 
             def again(error: Exception) -> None:
                 conn.rollback()
@@ -272,7 +269,7 @@ class PgStore(Mirrored):
             warnings = Doubt(self.root).answered(conn)
             conn.begin_change(again)
             stack.enter_context(own.pop_all())
-        return RowsTx(conn, version, self._moments.time_of(version), warnings, self, is_narrow=is_narrow)
+        return RowsTx(conn, version, self.moments.time_of(version), warnings, self, is_narrow=is_narrow)
 
     def _lock(self, stack: ExitStack, deadline: float) -> None:
         """Take the lock of this machine. Raises LocalBusyError."""
@@ -315,7 +312,7 @@ class PgStore(Mirrored):
             if conn.closed:
                 return self._mirror.write(self.look())
             reads = mirror.has_tasks(tx.total)
-            return self._mirror.write(self._looking(self._moments.again(conn, reads=reads)))
+            return self._mirror.write(self._looking(self.moments.again(conn, reads=reads)))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
@@ -417,12 +414,12 @@ class PgStore(Mirrored):
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             versions.begin(conn, writes=True, lock_seconds=self._timeout)
             versions.lock(conn, self.link.uuid)
-            old = self._moments.accepted(versions.read(conn, self.link.name), changes=True)
+            old = self.moments.accepted(versions.read(conn, self.link.name), changes=True)
             rows.raise_fences(conn, old.key, seen.tasks)
             rows.go_on_after(conn, number)
             text = f"the database was set back: it lacks event {number}, which was seen"
             text = f"{text}; the list that was seen is kept in {kept}"
-            line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
+            line = journal.line("WARN", text, now=self.moments.time_of(old), session=old.shell.session_count)
             rows.log(conn, old.key, os.urandom(16).hex(), [line])
             rows.reshape(conn, old.key)
             new = versions.read(conn, self.link.name)

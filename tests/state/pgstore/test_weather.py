@@ -291,7 +291,7 @@ def test_a_list_that_is_there_again_is_not_to_be_joined_anew(shared: Shared) -> 
     """A look has met the moment between the end of the tables and their restore."""
     store = shared.with_tasks()
     with pytest.raises(EnvSetupError, match="It is there again now") as caught:
-        store._moments.accepted(None, changes=True)
+        store.moments.accepted(None, changes=True)
     assert caught.value.hint == "Type the command again."
 
 

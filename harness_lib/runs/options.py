@@ -14,7 +14,6 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import agent_process, confinement
-from harness_lib.runs.settings import MOST_WORKERS
 from harness_lib.runs.worker_port import AgentOptions, WorkerConfig
 from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, submodules
@@ -66,10 +65,6 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
 
     Raises UsageError, RefusedError or EnvSetupError for what would stop the run, before anything begins.
     """
-    if not 1 <= options.workers <= MOST_WORKERS:
-        raise UsageError(
-            f"-j {options.workers}: must be from 1 to {MOST_WORKERS}.", "For example: harness run -j 4"
-        )
     if options.agent is not None and options.agent_command is not None:
         raise UsageError(
             "--agent and --agent-command cannot be combined.", "Use one of them: harness run --help"

@@ -122,8 +122,8 @@ def effective(ctx: Context, given: Mapping[str, Any]) -> dict[str, Setting]:
 def _of_variable(env: Mapping[str, str]) -> str | None:
     """Return the sandbox that the environment names, as if it was typed. Raises UsageError."""
     value = env.get(sandbox.CHOICE) or None
-    if value is not None and (problem := _problem(KEYS["sandbox"], value)):
-        raise UsageError(f"{sandbox.CHOICE} must be {problem}, not {value!r}.", "Correct it, or unset it.")
+    if value is not None and (wanted := problem(KEYS["sandbox"], value)):
+        raise UsageError(f"{sandbox.CHOICE} must be {wanted}, not {value!r}.", "Correct it, or unset it.")
     return value
 
 
@@ -200,15 +200,15 @@ def _checked(path: Path, name: str, value: Any, *, is_project: bool) -> Any:
         raise ConfigError(f'{where} may only be "auto" or "require" in a project.', "Choose one of them.")
     if is_project and name == "merge" and value != "branch":
         raise ConfigError(f'{where} may only be "branch" in a project.', "Choose that.")
-    problem = _problem(key, value)
-    if problem:
+    wanted = problem(key, value)
+    if wanted:
         raise ConfigError(
-            f"{where} must be {problem}, not {value!r}.", f"See: {typed.harness('run', '--help')}"
+            f"{where} must be {wanted}, not {value!r}.", f"See: {typed.harness('run', '--help')}"
         )
     return tuple(value) if key.kind == "texts" else value
 
 
-def _problem(key: Key, value: Any) -> str:
+def problem(key: Key, value: Any) -> str:
     """Return what `value` should be; "" if it is."""
     if key.words:
         return "" if value in key.words else f"one of {', '.join(key.words)}"
@@ -229,7 +229,8 @@ def _problem_of_number(key: Key, value: Any) -> str:
         return number
     if key.most is not None and value > key.most:
         return f"{number} of at most {key.most}"
-    return "" if value > 0 or (not value and key.zero_is_none) else f"{number} above 0"
+    is_enough = value >= 0 if key.zero_is_none else value > 0
+    return "" if is_enough else f"{number} {'of 0 or more' if key.zero_is_none else 'above 0'}"
 
 
 def _meant(name: str) -> str:
@@ -256,7 +257,7 @@ def change(path: Path, name: str, text: str | None, *, is_project: bool) -> Any:
         table.pop(name, None)
     else:
         try:
-            value = _checked(path, name, _parsed(KEYS[name], text), is_project=is_project)
+            value = _checked(path, name, parsed(KEYS[name], text), is_project=is_project)
         except ConfigError as error:
             raise UsageError(
                 f"{name} cannot be {text!r}. {error}", f"See: {typed.harness('config')}"
@@ -266,13 +267,15 @@ def change(path: Path, name: str, text: str | None, *, is_project: bool) -> Any:
     return value
 
 
-def _parsed(key: Key, text: str) -> Any:
+def parsed(key: Key, text: str) -> Any:
+    """Return the value that was typed as `text`, unless that is nothing like it: see `problem`."""
     if key.kind == "texts":
         return text.split(os.pathsep)
     if key.kind == "text" or key.words:
         return text
     try:
-        return int(text) if key.kind == "whole" or float(text).is_integer() else float(text)
+        number = float(text)
     except ValueError:
         # What it must be is said where it is checked.
         return text
+    return int(number) if number.is_integer() else number

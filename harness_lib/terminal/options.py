@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace, _ArgumentGroup
-from typing import Any
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    Namespace,
+    _ActionsContainer,
+    _ArgumentGroup,
+)
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from harness_lib.records import given
 from harness_lib.records.given import Given
+from harness_lib.runs import settings
 
-LIMITS = (
-    ("--max-cost", "USD", float, "end the run when agents have cost this much"),
-    ("--max-tokens", "N", int, "end the run when agents have used this many tokens"),
-    ("--max-hours", "H", float, "end the run after this long"),
-    ("--max-tasks", "N", int, "end the run after this many finished attempts"),
-    ("--task-cost", "USD", float, "end an attempt that costs this much"),
-    ("--task-tokens", "N", int, "end an attempt that uses this many tokens"),
-    ("--task-hours", "H", float, "end an attempt that takes this long"),
-)
+if TYPE_CHECKING:
+    from harness_lib.runs.settings import Key
+
+# The limits among the settings of a run.
+LIMITS = {
+    "max-cost": "end the run when agents have cost this much (0: no limit)",
+    "max-tokens": "end the run when agents have used this many tokens (0: no limit)",
+    "max-hours": "end the run after this long (0: no limit)",
+    "max-tasks": "end the run after this many finished attempts (0: no limit)",
+    "task-cost": "end an attempt that costs this much (0: no limit)",
+    "task-tokens": "end an attempt that uses this many tokens (0: no limit)",
+    "task-hours": "end an attempt that takes this long (0: no limit)",
+}
+# The values of other settings than these are named after them, or are N.
+_VALUES = {
+    **dict.fromkeys(("max-cost", "task-cost"), "USD"),
+    **dict.fromkeys(("max-hours", "task-hours"), "H"),
+    **dict.fromkeys(("silence", "longest"), "MIN"),
+    **dict.fromkeys(("agent-command", "merge-command", "notify"), "CMD"),
+    "max-file": "MB",
+    "protect": "GLOB",
+    "allow-write": "PATH",
+    "allow-env": "NAME",
+}
 
 
 def amount(text: str) -> float:
@@ -39,23 +63,29 @@ def whole(text: str) -> int:
     return int(number)
 
 
-def more_than_nothing(text: str) -> float:
-    """Return `text` as a number above 0."""
-    number = amount(text)
-    if number == 0:
-        raise ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
 def names(text: str) -> tuple[str, ...]:
     """Return the names in `ID, ID`; for an option with `action="extend"`, which may stand more than once."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def add_limits(parser: ArgumentParser) -> None:
-    """Add the limits; 0 is no limit."""
-    for flag, metavar, kind, words in LIMITS:
-        parser.add_argument(flag, metavar=metavar, type=kind, help=f"{words} (0: no limit)")
+def add_setting(parser: _ActionsContainer, name: str, words: str, *also: str) -> None:
+    """Add the option for a setting of a run, which `runs/settings.py` knows; `also`: its other names."""
+    key = settings.KEYS[name]
+    more: dict[str, Any] = {"action": "append"} if key.kind == "texts" else {}
+    if key.words:
+        more = {"choices": key.words}
+    elif key.kind in ("number", "whole"):
+        more = {"type": partial(_number, key), "metavar": "N"}
+    if name in _VALUES:
+        more["metavar"] = _VALUES[name]
+    parser.add_argument(*also, f"--{name}", help=words, **more)
+
+
+def _number(key: Key, text: str) -> float:
+    value = settings.parsed(key, text)
+    if problem := settings.problem(key, value):
+        raise ArgumentTypeError(f"{text!r} is not {problem}")
+    return float(value) if key.kind == "number" else int(value)
 
 
 def add_task(parser: ArgumentParser | _ArgumentGroup, *, editing: bool) -> None:

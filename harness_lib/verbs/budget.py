@@ -28,7 +28,8 @@ POLL_SECONDS = 0.05
 
 
 def arguments(parser: ArgumentParser) -> None:
-    options.add_limits(parser)
+    for name, words in options.LIMITS.items():
+        options.add_setting(parser, name, words)
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
@@ -37,7 +38,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Each run has its own limits and its own count; a change is for all active runs.
     Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.
     """
-    names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in options.LIMITS]
+    names = [name.replace("-", "_") for name in options.LIMITS]
     changes = {name: value for name in names if (value := getattr(args, name)) is not None}
     running = run_snapshot.runs(ctx)
     if not running:

@@ -12,10 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
 from harness_lib.core import project, trust
-from harness_lib.core.context import MERGE_MODES, Context
+from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
@@ -23,8 +22,7 @@ from harness_lib.runs import confinement, overview, settings, unattended
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import owner, runner, sandbox
-from harness_lib.system.processes.sandbox import NETWORKS
+from harness_lib.system.processes import owner, runner
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.render import Screen
 
@@ -41,53 +39,46 @@ The reply's `tasks` are all tasks that the run has worked on, each with
   cost_usd, tokens, seconds
   warnings        what the user should look at in the finished work"""
 
+# What --help says of each setting.
+_SETTINGS = {
+    "jobs": "workers at once (default 1)",
+    "agent": "default: the first that is installed",
+    "agent-command": "any other agent: a shell command, run in each task's work tree",
+    "model": "the agent's model",
+    **options.LIMITS,
+    "silence": "end an agent that is silent so long (default 15)",
+    "longest": "end an agent after this (default 240)",
+    "max-file": "ask the user before a larger file is committed (default 100; 0: never)",
+    "notify": "a shell command for when the user is needed or all is over: HARNESS_EVENT is done, stopped, "
+    "failed, stuck or limit, HARNESS_MESSAGE says more",
+    "protect": "files that no task may change, from the top of the project; may be repeated",
+    "sandbox": "confine agents and checks to their work trees: auto where this machine can, require, or with "
+    "the engine named; default auto, on macOS off",
+    "allow-write": "a path that may be written although agents and checks are in a sandbox",
+    "allow-env": "a credential, such as GH_TOKEN, that agents and checks get although they are in a sandbox",
+    "network": "the network of checks in a sandbox: open (default), loopback only, or none",
+    "merge": "where finished work goes: to the branch (local, the default), and its remote (push); to a "
+    "pull request; or no further than the branch harness/<branch> (branch)",
+    "merge-command": "opens a pull request (default: gh or glab, as installed)",
+    "final-check": "which checks of completed tasks run again on a clean checkout at the end: all, those "
+    f"whose files have changed since, or none (default: all; of more than {rechecks.MOST} tasks: changed)",
+}
+
 
 def arguments(parser: ArgumentParser) -> None:
     parser.epilog = f"{parser.epilog}\n\n{JSON}"
-    parser.add_argument("-j", "--jobs", metavar="N", type=int, help="workers at once (default 1)")
-    parser.add_argument(
-        "--agent", choices=tuple(registry.ADAPTERS), help="default: the first that is installed"
-    )
-    parser.add_argument(
-        "--agent-command",
-        metavar="CMD",
-        help="any other agent: a shell command, run in each task's work tree",
-    )
-    parser.add_argument("--model", help="the agent's model")
-    parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
-    parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")
-    options.add_limits(parser)
-    parser.add_argument(
-        "--silence",
-        metavar="MIN",
-        type=options.more_than_nothing,
-        help="end an agent that is silent so long (default 15)",
-    )
-    parser.add_argument(
-        "--longest",
-        metavar="MIN",
-        type=options.more_than_nothing,
-        help="end an agent after this (default 240)",
-    )
-    parser.add_argument(
-        "--max-file",
-        metavar="MB",
-        type=options.amount,
-        help="ask the user before a larger file is committed (default 100; 0: never)",
-    )
-    parser.add_argument(
-        "--notify",
-        metavar="CMD",
-        help="a shell command for when the user is needed or all is over: HARNESS_EVENT is done, stopped, "
-        "failed, stuck or limit, HARNESS_MESSAGE says more",
-    )
-    parser.add_argument(
-        "--protect",
-        metavar="GLOB",
-        action="append",
-        help="files that no task may change, from the top of the project; may be repeated",
-    )
     green = parser.add_mutually_exclusive_group()
+    final = parser.add_mutually_exclusive_group()
+    for name, words in _SETTINGS.items():
+        also = ("-j",) if name == "jobs" else ()
+        options.add_setting(final if name == "final-check" else parser, name, words, *also)
+    final.add_argument(
+        "--no-final-check",
+        dest="final_check",
+        action="store_const",
+        const="none",
+        help="the same as --final-check none",
+    )
     green.add_argument(
         "--skip-green",
         action="store_true",
@@ -99,57 +90,13 @@ def arguments(parser: ArgumentParser) -> None:
         action="store_false",
         help="run no check before an agent works; what passed already is then not named",
     )
-    parser.add_argument(
-        "--sandbox",
-        choices=sandbox.MODES,
-        help="confine agents and checks to their work trees: auto where this machine can, require, or with "
-        "the engine named; default auto, on macOS off",
-    )
-    parser.add_argument(
-        "--allow-write",
-        metavar="PATH",
-        action="append",
-        help="a path that may be written although agents and checks are in a sandbox",
-    )
-    parser.add_argument(
-        "--allow-env",
-        metavar="NAME",
-        action="append",
-        help="a credential, such as GH_TOKEN, that agents and checks get although they are in a sandbox",
-    )
-    parser.add_argument(
-        "--network",
-        choices=NETWORKS,
-        help="the network of checks in a sandbox: open (default), loopback only, or none",
-    )
+    parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
+    parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")
     parser.add_argument(
         "--review", action="store_true", help="finished work waits until you accept or return it"
     )
-    parser.add_argument(
-        "--merge",
-        choices=MERGE_MODES,
-        help="where finished work goes: to the branch (local, the default), and its remote (push); to a "
-        "pull request; or no further than the branch harness/<branch> (branch)",
-    )
-    parser.add_argument(
-        "--merge-command", metavar="CMD", help="opens a pull request (default: gh or glab, as installed)"
-    )
     parser.add_argument("--html", metavar="FILE", help="keep a page about the run up to date, for a browser")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
-    final = parser.add_mutually_exclusive_group()
-    final.add_argument(
-        "--final-check",
-        choices=rechecks.SCOPES,
-        help="which checks of completed tasks run again on a clean checkout at the end: all, those whose "
-        f"files have changed since, or none (default: all; of more than {rechecks.MOST} tasks: changed)",
-    )
-    final.add_argument(
-        "--no-final-check",
-        dest="final_check",
-        action="store_const",
-        const="none",
-        help="the same as --final-check none",
-    )
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:

@@ -174,6 +174,8 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     shown = workshop.ok("config")["settings"]
     assert shown["max-cost"] == {"value": 20, "origin": str(users(home))}
     assert shown["jobs"] == {"value": 1, "origin": "default"}
+    workshop.ok("config", "max-cost", "2.0")
+    assert workshop.ok("config")["settings"]["max-cost"]["value"] == 2
     workshop.ok("config", "max-cost", "--unset")
     assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\n"
     workshop.ok("config", "jobs", "1", "--project")

@@ -9,8 +9,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from harness_lib.state.summary import Stamp
 from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
+from harness_lib.task import State
 from harness_lib.text import some
 
 KEPT = 20
@@ -104,38 +103,39 @@ def find_instead(root: Root) -> Loaded:
     return _substitute(root, "is not as it must be", content[0], summary.stamp(content[1]))
 
 
-class Past(NamedTuple):
-    """The list as harness wrote it last: its bytes, when that was, and in words what the file lacks of it."""
+class Copy(NamedTuple):
+    """A good earlier state: its file, the bytes in it, when they were written (in ns), and what they say."""
 
+    path: Path
     data: bytes
-    written: datetime
-    lacking: str
+    written: int
+    document: object
+    state: State
 
 
-def past(root: Root, loaded: Loaded) -> Past | None:
-    """Return the list that harness wrote last, if the file `loaded`, which is not ours, lacks some of it.
+def _good(path: Path) -> Copy | None:
+    """Return the list in `path` if it is whole and valid, else None."""
+    try:
+        with nofollow.reading(path) as stream:
+            data, info = stream.read(), os.fstat(stream.fileno())
+        document = codec.parse(data)
+        return Copy(path, data, info.st_mtime_ns, document, codec.decode(document))
+    except (OSError, UnparseableError, ContractError):
+        # `.harness/` may be deleted at any time.
+        return None
+
+
+def newest(root: Root) -> Copy | None:
+    """Return the newest generation that is good: the list as harness wrote it last."""
+    return next(filter(None, map(_good, _newest_first(root))), None)
+
+
+def changed(root: Root, was: State, now: State) -> str:
+    """Return in words what `now`, which is not ours, lacks of the list that `was`; "" if it has all of it.
 
     Git does that to a list that it tracks (a stash, a reset), or that comes with a merge. Only inside a
     transaction, because a writer keeps its copy of the list after the list; those who read ask `replaced`.
     """
-    newest = newest_good(root)
-    if newest is None:
-        return None
-    path = root.generations / newest[0]
-    words = _lacking(codec.decode(newest[1]), loaded.state)
-    if not words:
-        return None
-    try:
-        data, moment = nofollow.read(path), path.stat().st_mtime
-    except OSError:
-        # `.harness/` may be deleted at any time.
-        return None
-    changed = f"{root.state.name} was changed outside of harness, perhaps by git ({words})"
-    return Past(data, datetime.fromtimestamp(moment, timezone.utc), changed)
-
-
-def _lacking(was: State, now: State) -> str:
-    """Return in words what `now` lacks of `was`, "" if it has all of it."""
     statuses = {task.id: task.status for task in now.tasks}
     numbers = {session.number for session in now.sessions or ()}
     lacking = {
@@ -150,15 +150,17 @@ def _lacking(was: State, now: State) -> str:
             f"session {each.number}" for each in was.sessions or () if each.number not in numbers
         ],
     }
-    return "; ".join(f"{what}: {some(names, SHOWN)}" for what, names in lacking.items() if names)
+    words = "; ".join(f"{what}: {some(names, SHOWN)}" for what, names in lacking.items() if names)
+    return words and f"{root.state.name} was changed outside of harness, perhaps by git ({words})"
 
 
 def replaced(root: Root, loaded: Loaded) -> list[str]:
-    """Return a warning for those who only read the file, which is not ours, if there is a `past`."""
-    found = past(root, loaded)
-    if found is None or _is_locked(root) or find(root).ours:
+    """Return a warning for those who only read the file, which is not ours, if it has `changed`."""
+    was = newest(root)
+    words = changed(root, was.state, loaded.state) if was else ""
+    if not words or _is_locked(root) or find(root).ours:
         return []
-    return [f"{found.lacking}. The user can put the last list back: harness check --restore"]
+    return [f"{words}. The user can put the last list back: harness check --restore"]
 
 
 def _is_locked(root: Root) -> bool:
@@ -212,9 +214,11 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
 
 
 def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Loaded:
-    for source, document in _good(root):
-        state = codec.examined(codec.decode(document, source))
-        return Loaded(state, document, data, stamp, ours=False, source=source, why=why)
+    for copy in _copies(root):
+        inside = copy.path.is_relative_to(root.path) and copy.path != _backup_copy(root)
+        source = os.fspath(copy.path.relative_to(root.path) if inside else copy.path)
+        state = codec.examined(copy.state)
+        return Loaded(state, copy.document, data, stamp, ours=False, source=source, why=why)
     if not root.path.is_dir():
         raise GoneError(root.path)
     if data is None:
@@ -224,29 +228,15 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -
     raise StateUnreadableError(message, "Correct the file by hand, then look at it: harness check")
 
 
-def _good(root: Root) -> Iterator[tuple[str, object]]:
-    """Yield the names and documents of good earlier states, the newest first."""
-    newest = newest_good(root)
-    candidates: list[tuple[Path, object]] = []
-    if newest is not None:
-        candidates.append((root.generations / newest[0], newest[1]))
-    copy = _backup_copy(root)
-    for path in (root.backup, *([copy] if copy else [])):
-        document = good_document(path)
+def _copies(root: Root) -> list[Copy]:
+    """Return the good earlier states, the newest first."""
+    found: list[Copy] = []
+    for copy in (newest(root), *map(_good, filter(None, (root.backup, _backup_copy(root))))):
         # The copy in the git directory is made last: of two equal ones the first is named.
-        if document is not None and all(document != other for _, other in candidates):
-            candidates.append((path, document))
+        if copy is not None and all(copy.document != other.document for other in found):
+            found.append(copy)
     # The legacy protocol writes .bak and no generations: then .bak is the newer one.
-    for path, document in sorted(candidates, key=lambda each: _written_at(each[0]), reverse=True):
-        inside = path.is_relative_to(root.path) and path != copy
-        yield os.fspath(path.relative_to(root.path)) if inside else os.fspath(path), document
-
-
-def _written_at(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
+    return sorted(found, key=lambda copy: copy.written, reverse=True)
 
 
 def keep_backup_copy(root: Root, data: bytes) -> Path | None:
@@ -339,38 +329,6 @@ def give_back_log(root: Root) -> bool:
         # Nothing was kept, or it was restored: another process was faster.
         return False
     return True
-
-
-def newest_good(root: Root) -> tuple[str, object] | None:
-    """Return (file name, document) of the newest generation that decodes strictly, or None."""
-    for path in _newest_first(root):
-        document = good_document(path)
-        if document is not None:
-            return path.name, document
-    return None
-
-
-def newest_tasks(root: Root) -> tuple[Task, ...]:
-    """Return the tasks of the list as harness wrote it last; none if that is not known."""
-    last = remembered(root)
-    if last is not None:
-        return last.state.tasks
-    for path in _newest_first(root)[:1]:
-        try:
-            return codec.decode(codec.parse(nofollow.read(path))).tasks
-        except (OSError, UnparseableError, ContractError):
-            return ()
-    return ()
-
-
-def good_document(path: Path) -> object | None:
-    """Return the document in `path` if it is a whole and valid list, else None."""
-    try:
-        document = codec.parse(nofollow.read(path))
-        codec.decode(document)
-    except (OSError, UnparseableError, ContractError):
-        return None
-    return document
 
 
 def _newest_first(root: Root) -> list[Path]:

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timezone
 
 from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.state import codec, journal, load, summary
@@ -191,17 +191,18 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
     return warnings + append(root, [line])
 
 
-def keep_past(root: Root, past: load.Past, now: datetime, session: int) -> list[str]:
+def keep_past(root: Root, past: load.Copy, words: str, now: datetime, session: int) -> list[str]:
     """Keep the list that another program has replaced beside the file; return a warning, the first time.
 
-    Raises EnvSetupError if it cannot be written.
+    `words` say what was changed. Raises EnvSetupError if it cannot be written.
     """
-    kept = root.path / f"{root.state.name}.old-{past.written:%Y%m%dT%H%M%SZ}"
+    written = datetime.fromtimestamp(past.written / 1e9, timezone.utc)
+    kept = root.path / f"{root.state.name}.old-{written:%Y%m%dT%H%M%SZ}"
     if os.path.lexists(kept):
         return []
     with explained(root):
         atomic.write(kept, past.data, mode=atomic.permissions(root.state))
-    text = f"{past.lacking}. The list as it was is kept in {kept.name}"
+    text = f"{words}. The list as it was is kept in {kept.name}"
     return [text, *append(root, [journal.line("WARN", text, now=now, session=session)])]
 
 

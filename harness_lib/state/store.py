@@ -179,14 +179,14 @@ class Store(upkeep.Upkeep):
             warnings += publishing.restore(self.root, loaded, self._clock.now())
             return load.find(self.root)
         if not loaded.ours:
-            passed = load.newest_tasks(self.root)
+            was = load.newest(self.root)
+            passed = was.state.tasks if was else ()
             problems = schema.problems_of_new(loaded.document, loaded.state.tasks, passed)
             if problems:
                 raise ContractError(problems, self.root.state.name)
-            past = load.past(self.root, loaded)
-            if past is not None:
+            if was is not None and (words := load.changed(self.root, was.state, loaded.state)):
                 number = loaded.state.session_count
-                warnings += publishing.keep_past(self.root, past, self._clock.now(), number)
+                warnings += publishing.keep_past(self.root, was, words, self._clock.now(), number)
         return loaded
 
     def _publish(self, tx: Tx, loaded: Loaded) -> None:

@@ -51,18 +51,15 @@ def test_a_task_that_we_have_written_is_not_asked_about() -> None:
     assert schema.problems_of_new(with_title(7), TASKS, TASKS[1:]) == []
 
 
-def test_what_we_wrote_last_is_remembered_or_read_from_its_generation(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks = store.whole().tasks
-    assert load.newest_tasks(root) == tasks
-    monkeypatch.setattr(load, "_last", None)
-    assert load.newest_tasks(root) == tasks
+def test_what_we_wrote_last_is_read_from_its_generation(store: Store, root: Root) -> None:
+    newest = load.newest(root)
+    assert newest is not None
+    assert newest.state.tasks == store.whole().tasks
 
     for path in root.generations.iterdir():
         path.write_text("{", "ascii")
 
-    assert load.newest_tasks(root) == ()
+    assert load.newest(root) is None
 
 
 def test_a_valid_example_has_no_problems(valid: Any) -> None:

@@ -84,7 +84,7 @@ class RowsTx(Change, Pending, api.Tx):
 
     def start_over(self) -> str:
         self._assert_wide()
-        self.keeps_old = f"{self._store.root.state.name}.old-{self.now:%Y%m%dT%H%M%SZ}"
+        self.keeps_old = f"{self._moments.root.state.name}.old-{self.now:%Y%m%dT%H%M%SZ}"
         self.before = self.state
         for task in self.before.tasks:
             self._forget(task)
@@ -106,11 +106,11 @@ class RowsTx(Change, Pending, api.Tx):
         """Give the list a name under which nobody works, and write it into the file of this machine."""
         self._assert_wide()
         self.has_left = True
-        state, root = self.state, self._store.root
+        state, root = self.state, self._moments.root
         self._conn.execute("update harness.list set name = %s where key = %s", (name, self._key))
-        link = Link.of(root) or self._store.link
+        link = Link.of(root) or self._moments.link
         news, _ = Mark(link.floor, link.since, link.seen).news(self._conn, self._version)
-        self.warnings += self._store.keep_edited()
+        self.warnings += self._mirror.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
         with publishing.explained(root):
             link._replace(moving=True).save(root)

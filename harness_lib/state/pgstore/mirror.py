@@ -14,7 +14,8 @@ import psycopg
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.state import load, publishing, summary
-from harness_lib.state.mirrored import Link
+from harness_lib.state.answers import Answers
+from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.moments import Looking
 from harness_lib.state.pgstore.versions import Mark, Version
@@ -23,6 +24,7 @@ from harness_lib.system import state_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
+from harness_lib.text import sentence
 
 # The file of a list with more tasks says where the list is: to write all of it would make each change slow.
 MOST_TASKS = 5000
@@ -35,14 +37,20 @@ class Mirror:
         self._root = root
         self._clock = clock
 
-    def age(self, now: datetime) -> str:
-        """Return a sentence that says how old the files are."""
+    def remembered(self, error: EnvSetupError) -> Answers:
+        """Return the answers about the files, with a warning. Raises `error` if there are none."""
+        files, when = Mirrored(self._root, self._clock), ""
+        try:
+            state = files.whole()
+        except HarnessError:
+            raise error from None
         with suppress(OSError):
-            seen = self._root.link.stat().st_mtime
+            now, seen = self._clock.now(), self._root.link.stat().st_mtime
             minutes = max(0, int(now.timestamp() - seen)) // 60
             at = timestamps.render(datetime.fromtimestamp(seen, now.tzinfo))
-            return f"This is the list as this machine saw it last, at {at} ({minutes} minutes ago)."
-        return "This is the list as this machine saw it last."
+            when = f", at {at} ({minutes} minutes ago)"
+        warning = f"{sentence(error.message)} This is the list as this machine saw it last{when}."
+        return Answers(state, files.now(), (warning,))
 
     def follow(self, asked: Looking) -> list[str]:
         """Bring the files up to `asked`, unless a command of this machine is at it; return warnings."""

@@ -60,14 +60,16 @@ def _close(idle: deque[tuple[Asking, float]]) -> None:
 
 
 class Moments:
-    """Opens moments of the list of `link`, for the project at `root`.
+    """Opens moments of the list of `link`, for the project at `root`; `remembered` answers from its files.
 
     `news` counts how often one had new events. Times are those of the database, unless `tells_time`: then
     they are those of `clock`, for tests.
     """
 
-    def __init__(self, root: Root, link: Link, clock: Clock, *, tells_time: bool) -> None:
-        self.root, self.clock = root, clock
+    def __init__(
+        self, root: Root, link: Link, clock: Clock, remembered: Remembered, *, tells_time: bool
+    ) -> None:
+        self.root, self.clock, self.remembered = root, clock, remembered
         self._tells_time = tells_time
         self._known: Known | None = None
         # Connections that nobody uses now, and since when.
@@ -97,6 +99,11 @@ class Moments:
                 # It may have been cut long ago.
                 return self._moment_of(self._idle.pop()[0])
         return self._moment_of(self._connected())
+
+    def looked(self) -> Looking:
+        """Return the answers about the present moment. Raises EnvSetupError."""
+        with connecting.explained(self.link.url, changes=False):
+            return Looking(self, self.open())
 
     def _moment_of(self, conn: Asking) -> Moment:
         conn.url = ""
@@ -271,8 +278,8 @@ class Looking(RowsAnswers):
     After `MOMENT_SECONDS` without a question, they are about a later moment.
     """
 
-    def __init__(self, moments: Moments, moment: Moment, remembered: Remembered) -> None:
-        self._moments, self._from_files = moments, remembered
+    def __init__(self, moments: Moments, moment: Moment, remembered: Remembered | None = None) -> None:
+        self._moments, self._from_files = moments, remembered or moments.remembered
         self._looked = moments.clock.monotonic()
         super().__init__(moments.time_of(moment.version))
         self._be_at(moment)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, reading
@@ -13,15 +11,13 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import columns, questions, rows
 from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.moments import Looking
+from harness_lib.state.pgstore.mirror import Mirror
+from harness_lib.state.pgstore.moments import Looking, Moments
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import LOCKS, Asking
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.reading import Problem
 from harness_lib.task import State, Task
-
-if TYPE_CHECKING:
-    from harness_lib.state.pgstore.store import PgStore
 
 
 class Pending(RowsAnswers):
@@ -29,7 +25,7 @@ class Pending(RowsAnswers):
 
     `is_narrow`: others may change tasks and sessions meanwhile. Then it locks each task that it asks for by
     name or takes next, changes neither dependencies nor settings, and adds and removes no task.
-    Once it has ended, `store` is asked.
+    Once it has ended, another look is asked.
     """
 
     warnings: list[str]
@@ -38,13 +34,13 @@ class Pending(RowsAnswers):
         self,
         conn: Asking,
         version: Version,
-        now: datetime,
         warnings: list[str],
-        store: PgStore,
+        moments: Moments,
+        mirror: Mirror,
         *,
         is_narrow: bool,
     ) -> None:
-        super().__init__(now, warnings)
+        super().__init__(moments.time_of(version), warnings)
         self._open_sessions = rows.sessions_of(version.sessions)
         self.warnings = warnings
         # Without `uuid`, as in `answers`.
@@ -55,7 +51,7 @@ class Pending(RowsAnswers):
         self.keeps_old = ""
         self.has_left = False
         self._key, self._shell, self._cyclic = version.key, version.shell, version.cyclic
-        self._conn, self._version, self._store = conn, version, store
+        self._conn, self._version, self._moments, self._mirror = conn, version, moments, mirror
         self._is_narrow = is_narrow
         self._after: Looking | None = None
         self.before = State()
@@ -93,7 +89,7 @@ class Pending(RowsAnswers):
 
     def _connection(self) -> Connection:
         if not self._open:
-            self._after = self._after or self._store.looked()
+            self._after = self._after or self._moments.looked()
             return self._after.connection
         self._flush()
         return self._conn
@@ -103,7 +99,7 @@ class Pending(RowsAnswers):
         return self._open
 
     def _remembered(self, error: EnvSetupError) -> Answers:
-        return self._store.remembered(error)
+        return self._moments.remembered(error)
 
     def _find(self, query: str, *values: object) -> tuple[Task, ...]:
         tasks = []
@@ -155,7 +151,7 @@ class Pending(RowsAnswers):
         if self._answers is None:
             # What was removed here is gone for this change only.
             version = self._version._replace(reshaped=-1) if self._removed else self._version
-            tasks = self._store.moments.read_tasks(conn, version, keep=False)
+            tasks = self._moments.read_tasks(conn, version, keep=False)
             mine = tuple(self._tasks.get(task.id, task) if task.id in self._vers else task for task in tasks)
             self._answers = Answers(self._shell._replace(tasks=mine, sessions=self.sessions()), self.now)
         return self._answers

@@ -34,7 +34,7 @@ from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
-from harness_lib.state.pgstore.moments import Looking, Moment, Moments
+from harness_lib.state.pgstore.moments import Looking, Moments
 from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.system import state_lock
@@ -42,7 +42,6 @@ from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
-from harness_lib.text import sentence
 
 Read = TypeVar("Read")
 
@@ -78,9 +77,9 @@ class PgStore(Mirrored):
     ) -> None:
         super().__init__(root, clock)
         self._follows = follows
-        self.moments = Moments(root, link, clock, tells_time=tells_time)
-        self._timeout = timeout
         self._mirror = Mirror(root, clock)
+        self.moments = Moments(root, link, clock, self._mirror.remembered, tells_time=tells_time)
+        self._timeout = timeout
         self._look_at = float("-inf")
 
     @property
@@ -105,19 +104,10 @@ class PgStore(Mirrored):
         except EnvSetupError as error:
             if not isinstance(error.__cause__, psycopg.OperationalError):
                 raise
-            return self.remembered(error)
+            return self._mirror.remembered(error)
         if self._follows:
             looking.warnings = tuple(self._mirror.follow(looking))
         return looking
-
-    def remembered(self, error: EnvSetupError) -> Answers:
-        """Return the answers about the mirror. Raises `error` if there is none."""
-        try:
-            state = super().whole()
-        except HarnessError:
-            raise error from None
-        age = self._mirror.age(self._clock.now())
-        return Answers(state, self.now(), (f"{sentence(error.message)} {age}",))
 
     def ask_to_change(self) -> api.Questions:
         """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""
@@ -172,23 +162,15 @@ class PgStore(Mirrored):
 
     def look(self) -> Looking:
         """Return the answers about the list in the database at this moment; raises as `Moments.open` does."""
-        return self._looking(self.moments.open())
-
-    def _looking(self, moment: Moment) -> Looking:
-        return Looking(self.moments, moment, self.remembered)
+        return Looking(self.moments, self.moments.open())
 
     def looked(self) -> Looking:
         """Return what `look` does. Raises EnvSetupError."""
-        with connecting.explained(self.link.url, changes=False):
-            return self.look()
+        return self.moments.looked()
 
     def warn(self, *texts: str) -> None:
         """Let the reply of the command say `texts`, too."""
         self._warnings.append([*texts])
-
-    def keep_edited(self) -> list[str]:
-        """Keep a copy of the file of the list if somebody has edited it; return a warning."""
-        return self._mirror.keep_edited()
 
     # -- the turns of machines that merge ---------------------------------------------------------------
 
@@ -269,7 +251,7 @@ class PgStore(Mirrored):
             warnings = Doubt(self.root).answered(conn)
             conn.begin_change(again)
             stack.enter_context(own.pop_all())
-        return RowsTx(conn, version, self.moments.time_of(version), warnings, self, is_narrow=is_narrow)
+        return RowsTx(conn, version, warnings, self.moments, self._mirror, is_narrow=is_narrow)
 
     def _lock(self, stack: ExitStack, deadline: float) -> None:
         """Take the lock of this machine. Raises LocalBusyError."""
@@ -312,7 +294,7 @@ class PgStore(Mirrored):
             if conn.closed:
                 return self._mirror.write(self.look())
             reads = mirror.has_tasks(tx.total)
-            return self._mirror.write(self._looking(self.moments.again(conn, reads=reads)))
+            return self._mirror.write(Looking(self.moments, self.moments.again(conn, reads=reads)))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.runs.workshop import Workshop, descendants
+from tests.run_to_end import run_to_end
+from tests.runs.workshop import COMMAND, Workshop, descendants
 from tests.system.git.gitrepo import put
 
 
@@ -70,17 +71,6 @@ def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop:
     workshop.nothing_is_left_over()
 
 
-@pytest.mark.release
-def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> None:
-    workshop.add("Gone", "grep -q done f", do='first sh rm -rf "$PWD"\nwrite f done')
-
-    workshop.ends(0)
-
-    assert workshop.task("task-001")["attempts"] == 1
-    assert "work tree" in workshop.task("task-001")["error_log"][0]
-    workshop.all_is_well()
-
-
 def test_a_repository_that_an_agent_makes_inside_is_moved_aside_and_not_deleted(workshop: Workshop) -> None:
     harm = "sh mkdir n && git -C n init -q && echo x > n/f"
     workshop.add("Own", "false", "--max-attempts", "1", do=f"{harm}\nwrite f precious")
@@ -101,16 +91,6 @@ d["tasks"][0]["status"] = "mostly done"
 d["tasks"][0]["title"] = "never mind"
 p.write_text(json.dumps(d))
 """
-
-
-def test_what_workers_complain_of_may_be_removed(workshop: Workshop) -> None:
-    workshop.add(
-        "Tidy", "grep -q done f", do=f"sh rm {workshop.home}/worktrees/*/*/worker-1.err\nwrite f done"
-    )
-
-    workshop.ends(0)
-
-    workshop.all_is_well()
 
 
 def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:
@@ -168,6 +148,25 @@ def test_an_agent_that_breaks_what_its_task_needs_stops_no_other(workshop: Works
     refs = workshop.sh("for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
     kept = [workshop.sh("show", f"{ref}:a") for ref in refs]
     assert "done" in "".join(aside + kept)
+
+
+# Even root obeys the permissions of files then.
+ORDINARY = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+def test_agents_that_lock_or_remove_what_they_work_in_stop_no_other(workshop: Workshop) -> None:
+    workshop.add("Gone", "grep -q done f", do='first sh rm -rf "$PWD"\nwrite f done')
+    lock = "write d/f precious\nwrite x.pyc/y z\nsh chmod -R a-w .git && chmod 0 .git && chmod a-w x.pyc ."
+    workshop.add("Locks", "false", "--max-attempts", "1", do=lock)
+    workshop.add("Tidy", "test -e g", do=f"sh rm {workshop.home}/worktrees/*/*/worker-1.err\nwrite g done")
+    typed = ["harness_lib", "run", "--agent-command", COMMAND, "--no-final-check"]
+
+    said = run_to_end([*ORDINARY, sys.executable, "-m", *typed], cwd=workshop.top, env=workshop.env)
+
+    assert list(workshop.statuses().values()) == ["completed", "failed", "completed"], said.stdout
+    assert ["work tree" in blame for blame in workshop.task("task-001")["error_log"]] == [True]
+    assert workshop.sh("show", "refs/harness/rescue/task-002/1:d/f") == "precious"
+    workshop.all_is_well()
 
 
 # -- what agents do beside their work: it is undone, or asked about, and costs the work nothing

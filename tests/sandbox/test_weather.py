@@ -110,7 +110,7 @@ def disk(place: Path, options: str = "size=256k") -> Iterator[bool]:
             subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
+def test_long_paths_bytes_links_and_a_home_on_another_disk_are_confined_all_the_same(
     each_engine: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "a place" / ("x" * 200) / ("y" * 100)
@@ -121,6 +121,7 @@ def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
     with disk(tmp_path / "real home"):
         shutil.copytree(home, tmp_path / "real home", dirs_exist_ok=True)
         put(tmp_path / "home link/.ssh/id", "a key")
+        put(tmp_path / "home link" / os.fsdecode(b"caf\xe9"), "")
         workshop = Workshop.make(place)
         (tmp_path / "link").symlink_to(workshop.top)
         workshop.top = tmp_path / "link"

@@ -56,7 +56,10 @@ def write(
             lambda: write(path, data, durable=durable, whole=whole, mode=mode, last_look=last_look),
         )
         return
-    _require_replaceable(path)
+    # Renamed over by root, `/dev/null` would be a file, for the whole machine.
+    with suppress(FileNotFoundError):
+        if stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+            raise OSError(errno.EINVAL, "It is a device, a pipe or a socket", str(path))
     bits = permissions(path) if mode is None else mode
     temporary, descriptor = _create(path, bits)
     try:
@@ -188,14 +191,6 @@ def permissions(target: Path) -> int:
         return PRIVATE
     # A link has none of its own.
     return PRIVATE if stat.S_ISLNK(info.st_mode) else stat.S_IMODE(info.st_mode)
-
-
-def _require_replaceable(target: Path) -> None:
-    # Renamed over by root, `/dev/null` would be a file, for the whole machine.
-    with suppress(FileNotFoundError):
-        kind = stat.S_IFMT(target.lstat().st_mode)
-        if kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
-            raise OSError(errno.EINVAL, "It is a device, a pipe or a socket", str(target))
 
 
 def _create(target: Path, mode: int) -> tuple[Path, int]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import fnmatch
 import os
 import shutil
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -36,6 +38,19 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
+def reopen(top: Path, only: str = "*") -> None:
+    """Take back the user's rights on the directory `top` and, below it, on those in entries like `only`."""
+    if top.is_dir() and not top.is_symlink():
+        with suppress(OSError):
+            top.chmod(stat.S_IMODE(top.stat().st_mode) | stat.S_IRWXU)
+        for entry in matching(top, only):
+            reopen(entry)
+
+
 def remove_tree(directory: Path) -> None:
     """Remove the whole `directory`, as far as possible."""
     shutil.rmtree(directory, ignore_errors=True)
+    if directory.is_dir():
+        # Go makes its caches of modules read-only, for example.
+        reopen(directory)
+        shutil.rmtree(directory, ignore_errors=True)

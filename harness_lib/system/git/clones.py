@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness_lib import sha256
@@ -53,7 +53,8 @@ _GIVEN = (
 _CONVERTS = r"(?s)core\..*|extensions\.objectformat|filter\..*"
 UNBORN = "ref: refs/heads/unborn"
 _ADDRESS = r"(?s)remote\..*\.(push)?url"
-_LOGIN = r"(?i)^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@"
+# Scheme and user.
+_LOGIN = r"(?i)^([a-z0-9+.-]+://)([^/@:]*)(?::[^/@]*)?@"
 _PART = 1024 * 1024
 
 # As `Git.settings` returns them.
@@ -266,12 +267,8 @@ def _address(git: Git, key: str, value: str) -> str:
     if (git.common_dir.parent / value).exists():
         # Relative to the project.
         return os.path.normpath(git.common_dir.parent / value)
-    return re.sub(_LOGIN, lambda found: _without_secret(found.groupdict("")), value)
-
-
-def _without_secret(parts: Mapping[str, str]) -> str:
     # In `ssh://git@host/` the name is the account; in https it may be a token.
-    return parts["scheme"] + (f"{parts['user']}@" if "ssh" in parts["scheme"] else "")
+    return re.sub(_LOGIN, lambda found: found[1] + (f"{found[2]}@" if "ssh" in found[1] else ""), value)
 
 
 def _setting(key: str, value: str) -> bytes:

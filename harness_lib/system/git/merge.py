@@ -58,7 +58,8 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     # Otherwise what it began with would come along, such as the rest of a batch that was not pushed.
     if git.is_ancestor(tip, commit) and (base == tip or git.is_ancestor(base, tip)):
         return Picked(commit)
-    if _is_a_line(git, commits):
+    with_one_parent = git.text("rev-list", "--min-parents=1", "--max-parents=1", "--no-walk", *commits)
+    if len(with_one_parent.split()) == len(commits):
         done = _one_by_one(git, commits, tip)
         if not done.conflicts:
             return done
@@ -112,12 +113,6 @@ def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
     `tree` of the result is the content, with conflict markers that `left` recognises.
     """
     return _three_way(git, side(git, git.tree_of(tip), base), side(git, tree, base), tip)
-
-
-def _is_a_line(git: Git, commits: list[str]) -> bool:
-    """Return whether each of the commits has one parent."""
-    with_one_parent = git.text("rev-list", "--min-parents=1", "--max-parents=1", "--no-walk", *commits)
-    return len(with_one_parent.split()) == len(commits)
 
 
 def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:

@@ -6,7 +6,6 @@ Source: git-worktree(1).
 from __future__ import annotations
 
 import os
-import shutil
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -126,5 +125,5 @@ def remove(git: Git, path: Path) -> None:
         elif path.is_dir():
             git.run("worktree", "remove", "--force", "--force", str(path), check=False)
             # Git refuses directories that are no longer work trees, for example.
-            shutil.rmtree(path, ignore_errors=True)
+            directories.remove_tree(path)
         git.run("worktree", "prune")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (nothing is made there)
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger")
 # An empty file. In a sandbox /dev/null would be refused, and git stops if it cannot read its settings.
 EMPTY = str(Path(__file__).parents[2] / "py.typed")
+# In a name that is not UTF-8: nono cannot be told of it, so a command does not read it.
+_BYTES = re.compile("[\udc80-\udcff]")
 
 
 class Grants(NamedTuple):
@@ -154,5 +157,5 @@ def _entries(hidden: frozenset[str], above: set[str], top: Path) -> Iterator[str
             continue
         if entry.path in above:
             yield from _entries(hidden, above, Path(entry.path))
-        else:
+        elif not _BYTES.search(entry.name):
             yield entry.path

@@ -230,7 +230,10 @@ def end_orphans(known: frozenset[int], clock: Clock) -> None:
         pid for pid in process.children(os.getpid()) if pid not in known and _session(pid) not in ours
     ]:
         for pid in orphans:
-            _kill_and_collect(pid)
+            # One that belongs to another user cannot be ended.
+            with suppress(ProcessLookupError, PermissionError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
         if clock.monotonic() >= deadline:
             return
         clock.sleep(_PAUSE)
@@ -241,15 +244,6 @@ def _session(pid: int) -> int | None:
         return os.getsid(pid)
     except ProcessLookupError:
         return None
-
-
-def _kill_and_collect(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, os.WNOHANG)
-    except (ProcessLookupError, PermissionError, ChildProcessError):
-        # It has ended, or belongs to another user and cannot be ended.
-        return
 
 
 def note(log: Path, pid: int) -> None:

@@ -133,13 +133,6 @@ def caches_of(env: Mapping[str, str]) -> list[str]:
     return [os.path.realpath(path) for path in (*map(str, below), *named) if path.startswith("/")]
 
 
-def _has_password(settings: Path) -> bool:
-    try:
-        return _PASSWORD.search(settings.read_bytes()) is not None
-    except OSError:
-        return False
-
-
 def secrets_in(project: Project) -> list[str]:
     """Return what no command may read of the project: a login, passwords, and what git ignores.
 
@@ -150,7 +143,10 @@ def secrets_in(project: Project) -> list[str]:
         names = sorted({Path(name).parts[0] for name in names})
     settings = project.git / "config"
     secret = [str(project.top / name) for name in (str(LOGIN), *names)]
-    return [*secret, str(settings)] if _has_password(settings) else secret
+    with suppress(OSError):
+        if _PASSWORD.search(settings.read_bytes()):
+            secret.append(str(settings))
+    return secret
 
 
 def listening_sockets(home: str) -> Iterator[str]:

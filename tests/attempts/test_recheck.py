@@ -67,7 +67,7 @@ def test_what_a_check_leaves_behind_is_gone_before_the_next(
     project: Project, agent: Agent, ctx: Context
 ) -> None:
     project.put("harness-init.sh", "echo x > made-by-init\n")
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
     done(project, agent, "echo two > tracked.txt; rm -f b; test ! -e new; touch new", "a")
     (project.top / "new").unlink()
     done(project, agent, "grep one tracked.txt && test -f b && test ! -e new && test -f made-by-init", "b")
@@ -321,7 +321,7 @@ def built(project: Project, agent: Agent, language: Language) -> None:
     project.commit("Ignore what is built", files={".gitignore": language.ignored})
     agent.ok("edit", "--no-final-check")
     agent.ok("add", "One", "--validate", language.check)
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
     agent.ok("claim")
     for name, text in language.files.items():
         project.put(name, text)
@@ -364,7 +364,7 @@ def test_with_either_way_out_the_check_passes_on_a_clean_checkout(
     project.commit("by hand", files={"tracked.txt": "other content\n"})
     assert not looked_at(project, tmp_path).recheck.passed
     project.put("harness-init.sh", f"{language.build}\n")
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
     assert looked_at(project, tmp_path).recheck.passed
 
 

@@ -231,7 +231,7 @@ def test_where_no_clean_checkout_can_be_set_up_the_check_in_place_counts(
         project.put(name, text)
     project.commit()
     agent.ok("add", "One", "--validate", "sh check.sh", "--protect", "auto")
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
     agent.ok("start")
     agent.ok("claim")
     _put(project, {**RIGHT, "check.sh": "sh lib.sh\n"})

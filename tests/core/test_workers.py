@@ -276,7 +276,7 @@ def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: 
     task = '{"id": "a", "status": "pending", "validation": {"command": "test -f done"}}'
     (root / "harness-tasks.json").write_text(f'{{"tasks": [{task}]}}')
     agent = project.agent(HARNESS_STATE_ROOT=str(root))
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
 
     agent.ok("claim")
     project.put("done")

@@ -38,7 +38,7 @@ def test_a_state_root_that_vanishes_while_the_check_runs(make_project: Make, tmp
     project, lists = make_project(bare=True), make_project("lists")
     agent = project.agent(HARNESS_STATE_ROOT=str(lists.top))
     agent.ok("add", "One", "--validate", f"rm -rf {lists.top}")
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
     agent.ok("claim")
     project.put("work.txt", "work\n")
     head = project.head

@@ -92,7 +92,7 @@ def test_nothing_is_done_for_an_untrusted_list(project: Project, action: str, ve
 
 def _trusted(project: Project) -> Agent:
     person = project.agent("person")
-    person.ok("trust", "--yes", HARNESS_TRUST="1")
+    person.trusts()
     return project.agent()
 
 

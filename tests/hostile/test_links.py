@@ -157,7 +157,7 @@ def test_the_output_of_a_check_goes_to_no_file_that_a_link_names(clone: Project,
             (logs / f"{number}{kind}.log").symlink_to(victim)
     (logs / "validate.log").symlink_to(victim)
     clone.edit(tasks=LIST["tasks"][:1])
-    clone.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
+    clone.agent("person").trusts()
     agent = clone.agent("agent")
 
     for verb in ("start", "validate", "claim", "finish", "status", "show"):

@@ -87,7 +87,7 @@ def clone(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> Iterator[Worksh
     origin.commit_only("A trap")
     sh(tmp_path, "clone", "-q", str(origin.top), "clone")
     made = Workshop(tmp_path / "clone", tmp_path / "home")
-    made.ok("trust", "--yes", HARNESS_TRUST="1")
+    made.trusts()
     yield made
     origin.close()
 

@@ -256,7 +256,7 @@ def test_what_the_locale_cannot_show_ends_no_answer(go: Go, project: Path, strea
 
     assert (answer.code, answer.out) == (0, "Done ?.\n"), answer.err
     assert (project / "seen").read_text() == f"{FACE}\n"
-    assert FACE in server.requests[1]["messages"][-1]["content"]
+    assert FACE in server.told(1)
 
 
 def test_events_are_utf_8_in_every_locale(hs: Hs, serve: Serve) -> None:

@@ -62,7 +62,7 @@ def test_of_an_empty_session_name_it_is_said_that_it_is_empty(hs: Hs) -> None:
 
 def test_a_dash_inside_of_a_task_is_a_word(go: Go) -> None:
     server, _ = go(say("Extract."), words=("what", "does", "-x", "mean"))
-    assert server.requests[0]["messages"][-1]["content"] == "what does -x mean"
+    assert server.told(0) == "what does -x mean"
 
 
 def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Pa
     server, answer = go(use("bash", command="true"), say("Done."))
     assert server.requests[0]["model"] == "one"
     assert "left out" not in answer.err
-    assert "the rule deny Bash(true)" in server.requests[1]["messages"][-1]["content"]
+    assert "the rule deny Bash(true)" in server.told(1)
     # A message that was edited there, too.
     path = session_of(home) / "messages/0001-user.md"
     path.write_text(f"\ufeff{path.read_text()}")
@@ -102,7 +102,7 @@ def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, home: Path, con
 def test_behind_two_dashes_all_are_words(go: Go) -> None:
     server, answer = go(say("It is an option."), words=("--", "--json", "what is it?"))
     assert (answer.code, answer.out) == (0, "It is an option.\n"), answer.err
-    assert server.requests[0]["messages"][-1]["content"] == "--json what is it?"
+    assert server.told(0) == "--json what is it?"
 
 
 def test_continue_passes_by_a_session_in_which_nothing_was_said(
@@ -153,7 +153,7 @@ def test_a_task_that_is_longer_than_a_file_name_is_no_session(hs: Hs, serve: Ser
     answer = hs(task)
 
     assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
-    assert server.requests[1]["messages"][-1]["content"].strip() == task.strip()
+    assert server.told(1).strip() == task.strip()
 
 
 MANY = "protocol=openai\nmodel=many/one\nurl=http://127.0.0.1:9/v1/chat/completions\n"

@@ -55,6 +55,7 @@ ANTHROPIC = Wire("anthropic", Messages, "/v1/messages")
 CHAT = Wire("chat", OpenAI, "/v1/chat/completions")
 RESPONSES = Wire("responses", OpenAI, "/v1/responses")
 WIRES = [ANTHROPIC, CHAT, RESPONSES]
+DONE = Ending("Done.", failed=False)
 # For what costs much and is the same on both wires of OpenAI.
 OF_EACH_MAKER = [ANTHROPIC, *for_release(CHAT, RESPONSES)]
 
@@ -219,3 +220,8 @@ def bodies(session: Path) -> list[tuple[str, str]]:
     """Return name and body of each message."""
     files = sorted((session / "messages").iterdir())
     return [(path.name, path.read_text().split("---\n", 2)[2]) for path in files]
+
+
+def results_in(home: Path) -> list[str]:
+    """Return what each call of the one session has come to."""
+    return [body for name, body in bodies(session_of(home)) if "tool_result" in name]

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import processes, turn
-from harness_lib.loop.turn import Ending
-from tests.loop.conftest import ANTHROPIC, CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
@@ -74,7 +73,7 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
     path.write_text(whole[:cut])
     run.session.append("user", {}, "go on")
 
-    assert turn.follow(run) == Ending("Done.", failed=False)
+    assert turn.follow(run) == DONE
 
     assert not (project / "ran").exists()
 
@@ -82,7 +81,7 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
 def test_whole_calls_run_though_their_host_says_that_it_has_stopped(follow: Follow, project: Path) -> None:
     calls = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop="stop")
     _, _, ending = follow(CHAT, calls, say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert (project / "ran").read_text() == "x\n"
 
 
@@ -103,7 +102,7 @@ def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     write_program(home / ".harness/tools/hangs", "#!/bin/sh\nsleep 600\n")
     write_program(home / ".harness/tools/floods", "#!/bin/sh\nexec yes\n")
     _, server, ending = follow(CHAT, say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert {"hangs", "floods"}.isdisjoint(tool["function"]["name"] for tool in server.requests[0]["tools"])
 
 
@@ -258,7 +257,7 @@ def test_an_empty_input_of_a_permission_hook_changes_nothing(done: Done, home: P
     printed = '{"decision": null, "input": null, "reason": null}'
     write_program(home / ".harness/hooks.d/tool_gate/10-x", f"#!/bin/sh\necho '{printed}'\n")
     server, _ = done(use("bash", command="echo hi"), say("Done."))
-    assert server.requests[1]["messages"][-1]["content"] == "hi"
+    assert server.told(1) == "hi"
 
 
 def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, home: Path) -> None:

@@ -12,8 +12,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Assistant, User, entries
 from harness_lib.loop.sessions.message import Call, Message, Text, render_blocks
-from harness_lib.loop.turn import Ending
-from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Go, Hs, Serve, Wire, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Go, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.script import ModelServer, Step, Use, say
@@ -138,7 +137,7 @@ def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn
     write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
     done = say("Done.")
     run, server, ending = follow(CHAT, LONG, LONG, LONG, say("They echoed."), done, cached=True)
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
     (summary,) = summaries(run)
     assert "They echoed." in summary
@@ -157,7 +156,7 @@ def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn
 def test_an_overflow_is_answered_by_one_summary(follow: Follow, wire: Wire) -> None:
     over = Step(status=400, said=WORDS[wire.name])
     run, _, ending = follow(wire, LONG, LONG, over, say("They echoed."), say("Done."), cached=True)
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
     assert len(summaries(run)) == 1
     assert run.requests == 3
@@ -194,7 +193,7 @@ def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
     run, server, ending = follow(
         CHAT, LONG, LONG, LONG, summary, LONG, say("Done."), HARNESS_LOG=str(log), cached=True
     )
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
     assert summaries(run) == []
     assert len(server.requests) == 6

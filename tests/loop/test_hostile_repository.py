@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, results_in
 from tests.loop.foreign_plugins import PROGRAMS
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write, write_program
@@ -249,7 +249,7 @@ def test_names_that_a_model_says(done: Done, outside: Path, project: Path) -> No
     names = ("../run", "../../run", f"{outside}/run", "hooks.d/../../run")
     calls = [*(Use(name, {}) for name in names), *(Use("skill", {"name": name}) for name in names)]
     done(Step(uses=(*calls, Use("skill", {"name": "../../outside"}))), say("Done."))
-    results = [body for file, body in bodies(session_of(outside)) if "tool_result" in file]
+    results = results_in(outside)
     assert len(results) == 2 * len(names) + 1
     assert all("not found" in body for body in results)
     assert not (project.parent / "ran").exists()
@@ -260,7 +260,7 @@ def test_names_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire, home: Pat
     names = ("functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", "")
     said = Step(thinking="hm", uses=tuple(Use(name, {"x": "y"}) for name in names))
     done(said, say("Done."), say("Again."), wire=wire)
-    results = [body for file, body in bodies(session_of(home)) if "tool_result" in file]
+    results = results_in(home)
     assert ["not found" in result for result in results] == [True] * len(names)
     assert hs("--continue", "and now?").out == "Again.\n"
 

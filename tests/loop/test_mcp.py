@@ -15,8 +15,7 @@ import pytest
 from harness_lib.loop import turn
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.tools import builtin
-from harness_lib.loop.turn import Ending
-from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, DONE, Done, Go, Hs, Serve, results_in, session_of
 from tests.loop.in_process import started
 from tests.loop.mcp_servers import OLD_SERVER, SERVERS, entry, have_ended, listening, offered
 from tests.loop.servers.script import say, use
@@ -46,7 +45,7 @@ def test_an_answer_that_is_none_of_the_protocol_is_told_in_a_line(
     server = write(project / "server.py", text.replace('{"type": "text", "text"', '{"type": "odd", "text"'))
     write_servers(home / ".harness", odd={"command": sys.executable, "args": [str(server)]})
     _, answer = done(use("mcp__odd__spoken"), say("Done."))
-    (result,) = [body for name, body in bodies(session_of(home)) if "tool" in name]
+    (result,) = results_in(home)
     assert result.startswith(
         "error: the MCP server odd failed: its answer does not follow the protocol (content.0"
     )
@@ -73,7 +72,7 @@ def test_what_a_server_says_in_its_own_way_is_understood(
     server = write(project / "server.py", text.replace(written, replaced))
     write_servers(home / ".harness", own={"command": sys.executable, "args": [str(server)]})
     done(use("mcp__own__spoken"), say("Done."))
-    assert [body for name, body in bodies(session_of(home)) if "tool" in name] == [f"{result}\n"]
+    assert results_in(home) == [f"{result}\n"]
 
 
 def test_all_servers_that_are_not_known_are_started_together(go: Go, home: Path, project: Path) -> None:
@@ -106,7 +105,7 @@ def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     ending = turn.follow(run)
     run.close()
 
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     late = "is left out: no answer within 1 s."
     assert noticed == [f"the MCP server {name} {late}" for name in ("one", "two")]
     assert have_ended(project)
@@ -243,7 +242,7 @@ def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path
         "mcp__a_server__spoken",
         "mcp__a_server__z_echo",
     ]
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    results = results_in(home)
     assert results[0] == "echo: x\n"
     # Of the environment it gets what its entry names, and it works in the session's directory.
     assert results[1] == f"known False {project.name}\n"
@@ -269,7 +268,7 @@ def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(go: Go, ho
         say("Done."),
         words=("--approve", "read-only", "go"),
     )
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    results = results_in(home)
     assert results[0] == "echo: x\n"
     assert "denied" in results[1]
 
@@ -287,8 +286,7 @@ def test_the_newest_protocol_that_a_server_knows_is_spoken_over_http_and_over_pi
         _, answer = go(*calls, say("Done."), env={"A_KEY": "of mine"})
 
     assert answer.out == "Done.\n", answer.err
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
-    assert results == [f"{protocol} Bearer of mine\n"] * 2 + [f"{protocol} None\n"]
+    assert results_in(home) == [f"{protocol} Bearer of mine\n"] * 2 + [f"{protocol} None\n"]
 
 
 def test_a_status_from_before_a_call_is_no_part_of_its_failure(go: Go, home: Path, project: Path) -> None:
@@ -297,7 +295,7 @@ def test_a_status_from_before_a_call_is_no_part_of_its_failure(go: Go, home: Pat
         write_servers(home / ".harness", far={"url": address})
         go(use("mcp__far__spoken"), use("mcp__far__spoken", fail=True), say("Done."))
 
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    results = results_in(home)
     assert results[1] == "error: the MCP server far failed: There is no such page\n"
 
 
@@ -313,8 +311,7 @@ def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path,
         say("Done."),
         env={"HARNESS_TOOL_TIMEOUT": "1"},
     )
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
-    assert results == ["error: the MCP server slow failed: no answer within 1 s\n", "echo: x\n"]
+    assert results_in(home) == ["error: the MCP server slow failed: no answer within 1 s\n", "echo: x\n"]
     assert (project / "hanging").exists()
 
 
@@ -329,7 +326,7 @@ def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(
 ) -> None:
     write_servers(home / ".harness", one=entry())
     done(use("mcp__one__die"), use("mcp__one__z_echo", text="x"), say("Done."))
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    results = results_in(home)
     assert "the MCP server one failed" in results[0]
     assert results[1] == "echo: x\n"
     assert have_ended(project)

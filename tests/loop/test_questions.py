@@ -91,7 +91,7 @@ def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, pro
         someone.has_on_screen("Done.")
 
     assert "denied: the user said no: not now" in str(server.requests[1])
-    assert server.requests[1]["messages"][-1]["content"] == "and this"
+    assert server.told(1) == "and this"
 
 
 def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
@@ -111,7 +111,7 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
 
     assert not (project / "made").exists()
     assert "denied: the user said no" in str(server.requests[1])
-    assert server.requests[1]["messages"][-1]["content"] == "y"
+    assert server.told(1) == "y"
 
 
 def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
@@ -131,7 +131,7 @@ def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
         someone.types("es\r", when="You: y", shows="Sent.")
 
     assert not (project / "made").exists()
-    assert server.requests[3]["messages"][-1]["content"] == "yes"
+    assert server.told(3) == "yes"
 
 
 @pytest.mark.release
@@ -155,4 +155,4 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(
         someone.types("\x15y\r", when="You: and this", shows="Went on.")
 
     assert not (project / "made").exists()
-    assert server.requests[-1]["messages"][-1]["content"] == "y"
+    assert server.told(-1) == "y"

@@ -147,5 +147,5 @@ def test_the_user_may_let_a_key_through_for_tests_that_need_it(hs: Hs, serve: Se
     answer = hs(*options, "go", env=dict.fromkeys(KEYS, SECRET))
 
     assert answer.out == "Done.\n", answer.err
-    assert [server.requests[place]["messages"][-1]["content"] for place in (1, 3)] == ["2", "2"]
+    assert [server.told(place) for place in (1, 3)] == ["2", "2"]
     assert hs("--keep-env", "A=B", "go").code == 2

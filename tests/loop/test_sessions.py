@@ -48,7 +48,7 @@ def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, home: Path
 @pytest.mark.parametrize(("words", "task"), [(("why?",), "why?\n\na log\nof two"), ((), "a log\nof two")])
 def test_what_stands_on_standard_input_follows_the_task(go: Go, words: tuple[str, ...], task: str) -> None:
     server, answer = go(say("Because."), words=words, stdin="a log\nof two\n")
-    assert (answer.code, server.requests[0]["messages"][-1]["content"]) == (0, task)
+    assert (answer.code, server.told(0)) == (0, task)
 
 
 def test_an_empty_answer_is_an_answer(go: Go, wire: Wire) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from harness_lib.loop import discovery, runtime, turn
 from harness_lib.loop.providers import hosted
-from harness_lib.loop.turn import Ending
-from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Hs, Serve
+from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Hs, Serve
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
 
@@ -124,7 +123,7 @@ def test_what_a_host_has_signed_goes_back_as_it_came(follow: Follow, identity: s
     deltas.append({"tool_calls": [{**called, "extra_content": SIGNATURE}]})
     chunks = tuple({"choices": [{"index": 0, "delta": delta}]} for delta in deltas)
     run, server, ending = follow(CHAT, Step(inserted=chunks, stop="tool_calls"), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     _wants_signatures("", server.requests[1])
 
     # Another model is told of the call alone.
@@ -138,7 +137,7 @@ def test_arguments_that_no_host_reads_do_not_go_back_with_thoughts(follow: Follo
     """llama.cpp answers 500 to each request that repeats them."""
     spoiled = Step(thinking="so", uses=(Use("bash", raw=arguments),))
     _, server, ending = follow(CHAT, spoiled, say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     (sent,) = server.requests[1]["messages"][2]["tool_calls"]
     assert sent["function"]["arguments"] == "{}"
 

@@ -56,10 +56,6 @@ class Machine(Workshop):
                 other.trusts()
         return Said(done.returncode, done.stdout, done.stderr)
 
-    def trusts(self) -> None:
-        """Trust the commands that the list has now."""
-        self.ok("trust", "--yes", HARNESS_TRUST="1")
-
     def send(self, number: int) -> None:
         """Send a signal to the last run and all that it has started."""
         run = self.runs[-1]

@@ -182,7 +182,7 @@ def test_a_list_that_git_sees_stays_uncommitted(make_project: Make, legacy_in: L
     project.git("commit", "-q", "-m", "Hide nothing")
     project.put("harness-tasks.json.tmp", "{")
     agent = project.agent()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.trusts()
     agent.ok("claim")
     project.put("work.txt")
     names = {path.name for path in project.top.glob("harness-*")}

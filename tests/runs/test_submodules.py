@@ -39,7 +39,7 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     sh(tmp_path, "clone", "-q", "--bare", str(first), str(remote))
     workshop.sh("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
     workshop.commits("A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
-    workshop.ok("trust", "--yes", HARNESS_TRUST="1")
+    workshop.trusts()
     return workshop
 
 

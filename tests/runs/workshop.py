@@ -99,6 +99,10 @@ class Workshop(Checkout):
         assert said.code == 0, said.text
         return said.json
 
+    def trusts(self) -> None:
+        """Trust the commands that the list has now."""
+        self.ok("trust", "--yes", HARNESS_TRUST="1")
+
     def context(self, worker: str = "run-1") -> Context:
         """Return what a run, or a worker of that name, sees of the project."""
         return Context(env={**self.env, "HARNESS_WORKER_ID": worker}, cwd=self.top, target="refs/heads/main")

@@ -120,6 +120,10 @@ class Agent:
         self.ok("claim")
         return self.finishes(files or {}, code=code)
 
+    def trusts(self) -> dict[str, Any]:
+        """Trust the commands of the list, as the user does in a script."""
+        return self.ok("trust", "--yes", HARNESS_TRUST="1")
+
     def final_check(self) -> dict[str, Any]:
         """Type what is left after the last task, expect that all is well and return the reply."""
         return self.ok("validate", "--all", "--committed")

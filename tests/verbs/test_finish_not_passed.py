@@ -273,5 +273,5 @@ def test_a_list_that_is_not_trusted_runs_neither_check_nor_cleanup(project: Proj
     reply = agent.ok("fail", "task-001", "--message", "given up")
     assert "not run" in reply["warnings"][0]
     assert sorted(project.files) == ["tracked.txt"]
-    project.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
+    project.agent("person").trusts()
     agent.works()

@@ -176,7 +176,7 @@ def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(mak
 
     assert project.read("work.txt") == "work\n"
     assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
-    other.ok("trust", "--yes", HARNESS_TRUST="1")
+    other.trusts()
     assert other("start").code == 0
     assert (project.task()["status"], project.task()["claimed_by"]) == ("in_progress", "other")
     assert project.read("work.txt") == "work\n"
@@ -356,7 +356,7 @@ def test_a_task_of_another_clone_is_not_rolled_back_in_this_one(cloned: tuple[Pr
 def test_a_worker_of_a_clone_recovers_its_own_there(cloned: tuple[Project, Project]) -> None:
     project, clone = cloned
     worker = worker_in(clone, project)
-    project.agent("person", clone.top, **worker.env).ok("trust", "--yes", HARNESS_TRUST="1")
+    project.agent("person", clone.top, **worker.env).trusts()
     worker.ok("claim")
     clone.put("work.txt", "work\n")
     worker.die()
@@ -375,7 +375,7 @@ def test_a_project_that_was_renamed_meanwhile_is_still_recovered(make_project: M
     project.top.rename(tmp_path / "renamed")
     moved = Project(tmp_path / "renamed", project.clock)
     other = project.agent("other", moved.top)
-    other.ok("trust", "--yes", HARNESS_TRUST="1")
+    other.trusts()
 
     other.ok("start")
 

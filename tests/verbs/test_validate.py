@@ -201,7 +201,7 @@ def test_in_ci_a_range_is_checked_and_nothing_recorded(begun: Project, agent: Ag
     robot = begun.agent("ci", tmp_path / "ci", CI="true", HARNESS_WORKER_ID=None)
     ranged = ("validate", "--committed", "--range")
     assert "harness trust" in robot.fails(8, *ranged, "HEAD~3..")["error"]["hint"]
-    robot.ok("trust", "--yes", HARNESS_TRUST="1")
+    robot.trusts()
     listed = (tmp_path / "ci/harness-tasks.json").read_bytes()
 
     last = robot.ok(*ranged, f"{before_last}..HEAD")
@@ -224,7 +224,7 @@ def test_the_checkout_is_set_up_once_as_that_of_a_run_is(
     project.put(".env", "KEY=1\n")
     project.put("harness-init.sh", f'echo "$PWD" >> "{tmp_path}/set-up"\n').chmod(0o755)
     project.commit()
-    project.agent("person", CLAUDE_PID=None).ok("trust", "--yes", HARNESS_TRUST="1")
+    project.agent("person", CLAUDE_PID=None).trusts()
     for name in ("One", "Two"):
         agent.ok("add", name, "--validate", f"grep -q KEY .env && echo {name}")
         agent.works()

@@ -183,7 +183,7 @@ def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> 
         someone.resizes(100, 30)
         someone.has_on_screen("tokens 10 in, 5 out")
 
-    assert server.requests[0]["messages"][-1]["content"] == "a message that is longer than the window will be"
+    assert server.told(0) == "a message that is longer than the window will be"
 
 
 def test_of_a_very_long_line_both_ends_are_drawn_and_all_of_it_is_sent(conversation: Conversation) -> None:
@@ -193,7 +193,7 @@ def test_of_a_very_long_line_both_ends_are_drawn_and_all_of_it_is_sent(conversat
         user.types(f"\x1b[200~{line}\x1b[201~", when="You:", shows="(36012 more characters)")
         user.types("\r", shows="Done.")
 
-    assert server.requests[0]["messages"][-1]["content"] == line
+    assert server.told(0) == line
 
 
 def test_a_question_is_whole_in_a_narrow_window(conversation: Conversation) -> None:

@@ -41,7 +41,7 @@ def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(conversation: C
         someone.types("\x1b[A")
         someone.types(" indeed\r", when="You: a long thought", shows="Heard.")
 
-    assert server.requests[0]["messages"][-1]["content"] == "a long thought indeed"
+    assert server.told(0) == "a long thought indeed"
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, 
         someone.types("\x04", when="Went on.", shows="To go on with it:")
         someone.leaves("exit\r")
 
-    assert server.requests[0]["messages"][-1]["content"] == "half typed"
+    assert server.told(0) == "half typed"

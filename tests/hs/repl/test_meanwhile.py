@@ -57,7 +57,7 @@ def test_what_is_half_typed_stays_while_answers_are_shown(conversation: Conversa
         someone.has_on_screen("above it")
         someone.types("typed\r", when="You: half", shows="Sent.")
 
-    assert server.requests[-1]["messages"][-1]["content"] == "half typed"
+    assert server.told(-1) == "half typed"
 
 
 def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conversation) -> None:
@@ -69,7 +69,7 @@ def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conver
         someone.types("\r", when="You: second", shows="Went on.")
 
     assert len(server.requests) == 2
-    assert server.requests[1]["messages"][-1]["content"] == "second\nthird"
+    assert server.told(1) == "second\nthird"
 
 
 def test_what_waits_for_an_answer_that_fails_is_typed_again(
@@ -101,7 +101,7 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
         someone.leaves("\x15\x04")
 
     assert len(server.requests) == 2
-    assert server.requests[1]["messages"][-1]["content"] == "third"
+    assert server.told(1) == "third"
 
 
 def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
@@ -122,7 +122,7 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
         someone.rests("before")
         someone.leaves("\x15\x04")
 
-    assert server.requests[2]["messages"][-1]["content"] == "again"
+    assert server.told(2) == "again"
 
 
 def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(
@@ -180,7 +180,7 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, 
         (project / "go").touch()
         someone.has_on_screen("Told.")
 
-    assert "Tell all of it." in server.requests[1]["messages"][-1]["content"]
+    assert "Tell all of it." in server.told(1)
 
 
 def test_the_wish_to_leave_waits_for_the_end_of_the_turn(conversation: Conversation, project: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_file_is_completed_and_attached(conversation: Conversation, project: P
         someone.types(", then?\r", when="@src/calc.py", shows="attached: src/calc.py")
         someone.has_on_screen("Seen.")
 
-    told = server.requests[0]["messages"][-1]["content"]
+    told = server.told(0)
     assert told.startswith("what is in @src/calc.py, then?\n\n")
     # As read_file shows it, so that it can be edited at once.
     assert '<file path="src/calc.py">\n1#HS:def add(a, b):\n2#HR:    return a - b\n</file>' in told
@@ -138,7 +138,7 @@ def test_a_file_is_attached_to_a_task_and_what_is_none_stays_a_word(go: Go, proj
     words = 'see @"a file", @data and me@a, @dataclass, @~nobody-there/x @' + "x" * 300
     server, answer = go(say("Done."), words=(words,), stdin="@data of a program\n")
 
-    told = server.requests[0]["messages"][-1]["content"]
+    told = server.told(0)
     assert told.startswith(words)
     assert "its text" in told
     assert told.endswith("</file>\n\n@data of a program")

@@ -170,7 +170,7 @@ def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, 
     server, _ = done(use("greet"), say("Done."))
 
     assert (home / "ran").exists()
-    assert server.requests[1]["messages"][-1]["content"] == "hello"
+    assert server.told(1) == "hello"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_tool_that_hangs_is_ended_with_what_it_started(done: Done, home: Path,
     server, _ = done(use("mine"), say("Done."), env={"HARNESS_TOOL_TIMEOUT": "1"})
 
     told = "begun\n[timed out after 1 seconds; it and what it started were ended]"
-    assert server.requests[1]["messages"][-1]["content"] == told
+    assert server.told(1) == told
     assert not Path(f"/proc/{(project / 'pid').read_text().strip()}").exists()
     assert builtin.usual_seconds({}, foreign.LONGEST_SECONDS) == 3600
 
@@ -274,7 +274,7 @@ def test_a_tool_that_cannot_say_how_it_failed_is_no_silent_success(
         home / ".harness/tools/mine", f"#!/bin/sh\n[ $1 = --exec ] || exec echo '{schema}'\n{body}\n"
     )
     server, _ = done(use("mine"), say("Done."))
-    assert server.requests[1]["messages"][-1]["content"] == told
+    assert server.told(1) == told
 
 
 @pytest.mark.parametrize(

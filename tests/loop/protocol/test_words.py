@@ -81,7 +81,7 @@ def test_a_command_that_cannot_be_started_is_named_with_what_is_wrong(hs: Hs, ho
 
 def test_a_first_word_that_is_no_command_is_the_task_with_all_words(go: Go) -> None:
     server, _ = go(say("Fine."), words=("run", "the tests"))
-    assert server.requests[0]["messages"][-1]["content"] == "run the tests"
+    assert server.told(0) == "run the tests"
 
 
 def test_agent_is_a_command_too_and_takes_a_session(go: Go, hs: Hs, home: Path) -> None:

@@ -120,6 +120,10 @@ class ModelServer(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
+    def told(self, number: int) -> Any:
+        """Return the content of the last message in a request."""
+        return self.requests[number]["messages"][-1]["content"]
+
     def next_step(self, body: Json, headers: dict[str, str]) -> Step:
         with self._lock:
             self.requests.append(body)

@@ -11,7 +11,19 @@ from harness_lib.loop.failures import TransientError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import exchange
-from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, WIRES, Follow, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import (
+    ANTHROPIC,
+    CHAT,
+    DONE,
+    RESPONSES,
+    WIRES,
+    Follow,
+    Hs,
+    Serve,
+    Wire,
+    bodies,
+    session_of,
+)
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
@@ -32,7 +44,7 @@ def test_a_stream_that_is_cut_anywhere_is_asked_again_and_runs_nothing(
     _, _, ending = follow(
         wire, Step(whole.text, whole.uses, whole.thinking, events=events), whole, say("Done.")
     )
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     # Cut behind the event that ends an answer, it was whole.
     assert (project / "ran").read_text() == "x\n" * (1 if events < WHOLE[wire.name] else 2)
 
@@ -59,7 +71,7 @@ def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
 ) -> None:
     good = Use("bash", {"command": "echo good >> ran"}, id="c2")
     run, _, ending = follow(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
     assert (project / "ran").read_text() == "good\n"
     assert "not run" in results_of(run)[0]
@@ -70,7 +82,7 @@ def test_of_an_answer_that_was_cut_by_its_length_nothing_runs(
 ) -> None:
     cut = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop=LENGTH[wire.name])
     run, _, ending = follow(wire, cut, say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
     assert not (project / "ran").exists()
     assert "length" in results_of(run)[0]
@@ -86,7 +98,7 @@ def test_three_answers_without_a_call_that_can_run_end_the_turn(follow: Follow, 
 def test_calls_with_missing_or_equal_ids_get_ours(follow: Follow, wire: Wire, ids: tuple[str, str]) -> None:
     uses = tuple(Use("bash", {"command": f"echo {number}"}, id=name) for number, name in enumerate(ids))
     run, _, ending = follow(wire, Step(uses=uses), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
     assert len({call.id for call in calls_of(run)}) == 2
     assert results_of(run) == ["0", "1"]

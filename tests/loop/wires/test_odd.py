@@ -28,7 +28,7 @@ from harness_lib.loop.failures import ProviderError, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import chat, http
 from tests.conftest import for_release
-from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Hs, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Json, Quiet, Step, Use, say
@@ -50,7 +50,7 @@ def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(
     follow: Follow, wire: Wire, project: Path
 ) -> None:
     _, _, ending = follow(wire, Step(uses=CALL, inserted=(PASSING[wire.name],)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert not (project / "ran").exists()
 
 
@@ -68,7 +68,7 @@ def test_unknown_events_and_data_without_a_space_change_nothing(
     _, _, ending = follow(
         wire, Step(uses=CALL, inserted=news, glued=True), Step("Done.", inserted=news, glued=True)
     )
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert (project / "ran").read_text() == "x\n"
 
 
@@ -86,7 +86,7 @@ def test_a_host_that_says_nothing_is_asked_again(
 ) -> None:
     monkeypatch.setattr(http, "SILENCE_SECONDS", 2.0)
     _, _, ending = follow(wire, Step(silent=True), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep more connections waiting")
@@ -301,7 +301,7 @@ def test_an_event_of_another_shape_changes_nothing(follow: Follow, wire: Wire, e
 def test_an_answer_that_is_nested_without_end_is_asked_again(follow: Follow, wire: Wire) -> None:
     deep = "[" * 100_000
     run, _, ending = follow(wire, Step(uses=(Use("bash", raw=deep),)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert "are not a JSON object" in results_of(run)[0]
 
 
@@ -333,20 +333,20 @@ def test_a_command_that_no_system_takes_is_answered(
     follow: Follow, wire: Wire, command: str, heard: str
 ) -> None:
     run, _, ending = follow(wire, Step(uses=(Use("bash", {"command": command}),)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert heard in results_of(run)[0]
 
 
 def test_a_time_that_is_too_large_to_calculate_with_is_a_long_one(follow: Follow) -> None:
     long = Use("bash", raw=f'{{"command": "echo x", "timeout": {"9" * 400}}}')
     run, _, ending = follow(CHAT, Step(uses=(long,)), say("Done."))
-    assert (ending, results_of(run)) == (Ending("Done.", failed=False), ["x"])
+    assert (ending, results_of(run)) == (DONE, ["x"])
 
 
 def test_a_time_without_end_is_refused(follow: Follow, wire: Wire) -> None:
     endless = Use("bash", raw='{"command": "echo x", "timeout": 1e999}')
     run, _, ending = follow(wire, Step(uses=(endless,)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert "are not a JSON object" in results_of(run)[0]
 
 
@@ -355,7 +355,7 @@ def test_a_number_that_no_json_has_reaches_no_host(follow: Follow, wire: Wire, n
     """A host cannot read the request that repeats it, so the session could never go on."""
     odd = Use("bash", raw=f'{{"command": "echo x", "other": {number}}}')
     run, server, ending = follow(wire, Step(uses=(odd,)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert "are not a JSON object" in results_of(run)[0]
     assert len(server.requests) == 2
 
@@ -367,7 +367,7 @@ def test_calls_that_a_host_does_not_number_apart_all_run(follow: Follow, number:
     chunks = [chunk(tool_calls=[each]) for each in calls] if apart else [chunk(tool_calls=calls)]
     last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
     run, _, ending = follow(CHAT, Step(inserted=(*chunks, last)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert [each.input for each in calls_of(run)] == [{"command": "echo one"}, {"command": "echo two"}]
     assert results_of(run) == ["one", "two"]
 
@@ -375,7 +375,7 @@ def test_calls_that_a_host_does_not_number_apart_all_run(follow: Follow, number:
 def test_arguments_that_are_no_text_but_an_object_count(follow: Follow) -> None:
     one = {"id": "a", "index": 0, "function": {"name": "bash", "arguments": {"command": "echo one"}}}
     run, _, ending = follow(CHAT, Step(inserted=(chunk(tool_calls=[one]),)), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert results_of(run) == ["one"]
 
 
@@ -448,7 +448,7 @@ def test_an_empty_text_of_an_answer_is_not_sent_back(follow: Follow) -> None:
         {"type": "content_block_stop", "index": 9},
     )
     _, server, ending = follow(ANTHROPIC, Step(thinking="so", uses=CALL, inserted=empty), say("Done."))
-    assert ending == Ending("Done.", failed=False)
+    assert ending == DONE
     assert [block["type"] for block in server.requests[1]["messages"][1]["content"]] == [
         "thinking",
         "tool_use",

@@ -47,9 +47,9 @@ def _add(_brief: str) -> None:
     above = list(process.ancestors())
     worker = next(each.pid for each in above if each.parent == run)
     # Otherwise it could see the end of its run first, and stop this agent.
-    signals.pause(worker)
-    signals.kill(run)
-    signals.kill(worker)
+    signals.send(worker, signals.PAUSE)
+    signals.send(run, signals.KILL)
+    signals.send(worker, signals.KILL)
 
 
 def _append(text: str) -> Callable[[str], None]:

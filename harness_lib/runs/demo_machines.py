@@ -142,7 +142,7 @@ class _Story:
             self._runs[machine.name] = machine.start(self._show)
             self._until(f"{machine.name} works on {task}", self._mark(task).exists)
         self._until(f"what cleo has done so far of {HALF} is in the remote", lambda: self._refs("wip", HALF))
-        self._signal(cleo, signals.kill)
+        self._signal(cleo, signals.KILL)
         self._show("-- cleo is dead: its run, its agent, everything on it was killed")
         self._mark("together").touch()
         self._until("ann and ben have written into one file: both finish, one after the other", self._both)
@@ -150,13 +150,13 @@ class _Story:
         self._until("the list knows on which machine", lambda: self._task(TREE).machine)
         late = self._machines[self._task(TREE).machine or ann.name]
         self._late = late.name
-        self._signal(late, signals.pause)
+        self._signal(late, signals.PAUSE)
         self._show(f"-- {late.name} is cut off: it neither answers nor hears")
         self._until(
             f"its lease has ended, and another machine has finished {TREE}",
             lambda: self._task(TREE).status == "completed",
         )
-        self._signal(late, signals.go_on)
+        self._signal(late, signals.GO_ON)
         self._show(f"-- {late.name} comes back late, and believes that {TREE} is its own")
         alive = [self._runs[name] for name in (ann.name, ben.name)]
         self._until("both runs have ended", lambda: all(run.poll() is not None for run in alive))
@@ -209,15 +209,15 @@ class _Story:
     def _both(self) -> bool:
         return all(self._task(each).status == "completed" for each in TOGETHER)
 
-    def _signal(self, machine: _Machine, send: Callable[[int], None]) -> None:
-        """Send a signal to the run of a machine, and to all that it has started."""
+    def _signal(self, machine: _Machine, number: int) -> None:
+        """Send signal `number` to the run of a machine, and to all that it has started."""
         pids = [self._runs[machine.name].pid]
         for pid in pids:
             pids += process.children(pid)
         for pid in pids:
             # What git does for a moment may be over.
             with suppress(ProcessLookupError):
-                send(pid)
+                signals.send(pid, number)
 
     def promises(self) -> Iterator[tuple[str, bool]]:
         """Yield what is to be true in the end, and whether it is; show the proof."""
@@ -253,5 +253,5 @@ class _Story:
     def end(self) -> None:
         """End what still runs."""
         for name in self._runs:
-            self._signal(self._machines[name], signals.kill)
+            self._signal(self._machines[name], signals.KILL)
             self._runs[name].wait()

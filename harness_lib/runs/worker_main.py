@@ -68,4 +68,4 @@ def _listen(worker: Worker) -> None:
         worker.hear(json.loads(line))
     # The run is dead, or has ended us.
     worker.hear({"drain": True})
-    signals.end_ourselves()
+    signals.send(os.getpid(), signals.END)

@@ -59,7 +59,6 @@ FORMAT = Format(
     "openspec",
     "OpenSpec tasks",
     "items such as `- [ ] 1.1 …`",
-    re.compile(r"\[[ xX]\]\s+\**(?:Task )?\d+\.\d"),
     read,
     ("proposal.md", "design.md", "specs"),
 )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPT, END, HANG_UP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+KILL, PAUSE, GO_ON = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 AGAIN_SECONDS = 0.1
 
 Handler = Callable[[int, FrameType | None], None]
@@ -55,24 +56,9 @@ def noted(note: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def end_ourselves() -> None:
-    """Send SIGTERM to this process."""
-    os.kill(os.getpid(), END)
-
-
-def kill(pid: int) -> None:
-    """Kill the process `pid`; it cannot clean up. Raises OSError."""
-    os.kill(pid, signal.SIGKILL)
-
-
-def pause(pid: int) -> None:
-    """Let the process stand still until `go_on`. Raises ProcessLookupError if there is none."""
-    os.kill(pid, signal.SIGSTOP)
-
-
-def go_on(pid: int) -> None:
-    """Let a paused process go on. Raises ProcessLookupError if there is none."""
-    os.kill(pid, signal.SIGCONT)
+def send(pid: int, number: int) -> None:
+    """Send signal `number` to the process `pid`. Raises ProcessLookupError if there is none."""
+    os.kill(pid, number)
 
 
 def handle(number: int, handler: Handler) -> None:

@@ -24,15 +24,15 @@ def _as_before() -> Iterator[None]:
 def test_the_second_signal_does_not_break_what_the_first_one_set_off() -> None:
     signals.raise_once(signals.END, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        signals.end_ourselves()
-    signals.end_ourselves()
+        signals.send(os.getpid(), signals.END)
+    signals.send(os.getpid(), signals.END)
 
 
 def test_inside_signals_are_noted_and_nothing_else() -> None:
     noted: list[int] = []
     with signals.noted(noted.append):
         os.kill(os.getpid(), signals.INTERRUPT)
-        os.kill(os.getpid(), signals.END)
+        signals.send(os.getpid(), signals.END)
     assert noted == [signals.INTERRUPT, signals.END]
 
 

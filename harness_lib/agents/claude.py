@@ -163,7 +163,7 @@ def _error(report: adapter.Report, words: str, event: Mapping[str, object], now:
     report = stream.noted(report, words)
     status = stream.number(event, "api_error_status")
     kind = _KINDS.get(stream.text(event, "error"))
-    known = stream.of_kind(kind, words, now, None) if kind else stream.trouble(words, now, status)
+    known = stream.of_kind(kind, words, now) if kind else stream.trouble(words, now, status)
     if event.get("api_error") == "usage_limit_reached":
         known = stream.of_kind("limit", words, now, resets.moment(words, now))
     if known and known.kind != "login" and report.trouble and report.trouble.resets_at:
@@ -189,4 +189,4 @@ def _retry(report: adapter.Report, event: Mapping[str, object], now: datetime) -
     refused = _KINDS.get(error) == "login" and attempt >= _PATIENCE
     status = int(stream.number(event, "error_status"))
     words = f"API error {status or ''} ({error}), retry {attempt}"
-    return stream.troubled(report, stream.of_kind("login" if refused else "transient", words, now, None))
+    return stream.troubled(report, stream.of_kind("login" if refused else "transient", words, now))

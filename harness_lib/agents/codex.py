@@ -115,8 +115,6 @@ def _item(report: adapter.Report, item: object, *, done: bool) -> adapter.Report
 
 def _error(report: adapter.Report, words: str, now: datetime) -> adapter.Report:
     """Add an error; the last one is reported twice, as `error` and as `turn.failed`."""
-    retrying = words.startswith(_RETRYING)
-    return stream.troubled(
-        stream.noted(report, words),
-        stream.of_kind("transient", words, now, None) if retrying else stream.trouble(words, now),
-    )
+    if words.startswith(_RETRYING):
+        return stream.troubled(report, stream.of_kind("transient", words, now))
+    return stream.failed(report, words, now)

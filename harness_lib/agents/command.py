@@ -74,7 +74,7 @@ def _read(report: Report, line: str, now: datetime) -> Report:
         report = stream.troubled(report, of_kind("limit", "usage limit reached", now, until))
     for kind in _SAID:
         if event.get(kind):
-            report = stream.troubled(report, of_kind(kind, stream.text(event, kind) or kind, now, None))
+            report = stream.troubled(report, of_kind(kind, stream.text(event, kind) or kind, now))
     return report
 
 

@@ -109,10 +109,7 @@ def _wrong(report: adapter.Report, kind: str, data: object, now: datetime) -> ad
         words = f"{int(stream.number(data, 'statusCode')) or ''} {stream.text(data, 'errorMessage')}"
         problem = stream.trouble(words, now, stream.number(data, "statusCode"))
         patient = problem is not None and problem.kind == "login"
-        return stream.troubled(report, stream.of_kind("transient", words, now, None) if patient else problem)
+        return stream.troubled(report, stream.of_kind("transient", words, now) if patient else problem)
     if kind == "session.error":
-        words = stream.text(data, "message")
-        return stream.troubled(
-            stream.noted(report, words), stream.trouble(words, now, stream.number(data, "statusCode"))
-        )
+        return stream.failed(report, stream.text(data, "message"), now, stream.number(data, "statusCode"))
     return report

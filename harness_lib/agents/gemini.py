@@ -88,8 +88,7 @@ ADAPTER = adapter.Adapter("gemini", "Gemini CLI", "gemini", _launch, _read)
 def _result(report: adapter.Report, event: object, now: datetime) -> adapter.Report:
     report = stream.spent(report, stream.number(event, "stats", "total_tokens"))
     if stream.get(event, "status") == "error":
-        words = stream.text(event, "error", "message")
-        return stream.troubled(stream.noted(report, words), stream.trouble(words, now))
+        return stream.failed(report, stream.text(event, "error", "message"), now)
     return report._replace(trouble=None)
 
 
@@ -97,5 +96,5 @@ def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     if not _TOLD.search(line[:500]):
         return stream.stray(report, line)
     # It tries again by itself, so at worst the run waits.
-    problem = stream.trouble(line, now) or stream.of_kind("transient", line, now, None)
+    problem = stream.trouble(line, now) or stream.of_kind("transient", line, now)
     return stream.troubled(report, problem)

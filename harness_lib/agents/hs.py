@@ -55,7 +55,7 @@ def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         words = stream.text(event, "message")
         return stream.troubled(
             report,
-            stream.trouble(words, now, _status(words)) or stream.of_kind("transient", words, now, None),
+            stream.trouble(words, now, _status(words)) or stream.of_kind("transient", words, now),
         )
     return _result(report, event, now) if kind == "result" else report
 
@@ -73,11 +73,10 @@ def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) 
     if not words:
         return stream.spoke(report, stream.text(event, "output"))
     if _PERSON.search(words):
-        return stream.troubled(report, stream.of_kind("login", words, now, None))
+        return stream.troubled(report, stream.of_kind("login", words, now))
     if stream.text(event, "stop") in _OWN_LIMITS:
         return stream.noted(report, words)._replace(trouble=None)
-    problem = stream.trouble(words, now, _status(words))
-    return stream.troubled(stream.noted(report, words), problem)
+    return stream.failed(report, words, now, _status(words))
 
 
 def _status(words: str) -> float:

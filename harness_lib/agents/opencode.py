@@ -81,4 +81,4 @@ def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     # It tries again by itself; the final failure comes as an event.
     seen = stream.trouble(match["text"], now)
     patient = seen is None or seen.kind == "login"
-    return stream.troubled(report, stream.of_kind("transient", match["text"], now, None) if patient else seen)
+    return stream.troubled(report, stream.of_kind("transient", match["text"], now) if patient else seen)

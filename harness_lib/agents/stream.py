@@ -165,6 +165,11 @@ def troubled(report: Report, trouble: Trouble | None) -> Report:
     return updated._replace(trouble=trouble)
 
 
+def failed(report: Report, words: str, now: datetime, status: float = 0) -> Report:
+    """Note the error `words` of a client, with the trouble that it is; `status` as in `trouble`."""
+    return troubled(noted(report, words), trouble(words, now, status))
+
+
 # -- trouble
 
 
@@ -222,7 +227,7 @@ def trouble(text: str, now: datetime, status: float = 0) -> Trouble | None:
     return of_kind(_kind(looked, until) or by_status, text, now, until)
 
 
-def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None) -> Trouble | None:
+def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None = None) -> Trouble | None:
     """Return trouble of the known `kind`; a wait until `until` may change it."""
     if kind is None:
         return None

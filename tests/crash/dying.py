@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ class Point:
     name: str
     number: int
     how: How = "before"
+
+    @property
+    def tears_the_log(self) -> bool:
+        return self.how == "half" and self.name.endswith("harness-progress.txt")
 
     def __str__(self) -> str:
         return f"{self.how} [{self.number}] {self.name!r}"
@@ -68,9 +72,7 @@ def effects_of(scenario: Scenario, world: World, template: Path) -> list[Note]:
     """Let the verb run to its end once, and return its effects in their order."""
     with world.agent() as agent:
         world.load(template, agent if scenario.lives else None)
-        answer = agent.type(*scenario.verb.split(), noting=True)
-    assert answer.code in scenario.fine, answer
-    return answer.noted
+        return agent.type(*scenario.verb.split(), noting=True, ends=scenario.fine).noted
 
 
 def points_of(noted: list[Note]) -> Iterator[Point]:
@@ -91,11 +93,10 @@ def points_of(noted: list[Note]) -> Iterator[Point]:
             yield Point(name, number, "ended")
 
 
-def die(scenario: Scenario, world: World, agent: Agent, point: Point) -> None:
+def die(world: World, agent: Agent, point: Point, *verb: str) -> None:
     """Let `agent` type the verb and die at `point`; a death elsewhere fails the test."""
-    answer = agent.type(*scenario.verb.split(), die_at=(point.name, point.number, point.how))
-    died = answer.code == (KILLED if point.how == "killed" else DIED)
-    assert died, f"it did not die there, but ended with {answer.code}: {answer.out}{answer.err}"
+    code = KILLED if point.how == "killed" else DIED
+    agent.type(*verb, die_at=(point.name, point.number, point.how), ends={code})
     world.let_time_pass()
 
 
@@ -118,17 +119,14 @@ def other_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
 def living_agent(scenario: Scenario, world: World, agent: Agent) -> Agent:
     """Only the command died; its agent types it again, and `recover` where the answer says so."""
     del world
-    answer = agent.type(*scenario.verb.split())
-    assert answer.code in scenario.fine, f"typed again, it ended with {answer.code}: {answer.out}{answer.err}"
+    answer = agent.type(*scenario.verb.split(), ends=scenario.fine)
     if "harness recover" in answer.err:
-        answer = agent.type("recover")
-        assert answer.code in FINE, f"recover ended with {answer.code}: {answer.out}{answer.err}"
+        agent.type("recover", ends=FINE)
     return agent
 
 
 def _starts(scenario: Scenario, agent: Agent) -> Agent:
-    answer = agent.type("start")
-    assert answer.code in scenario.fine, f"start ended with {answer.code}: {answer.out}{answer.err}"
+    agent.type("start", ends=scenario.fine)
     return agent
 
 
@@ -139,13 +137,10 @@ SURVIVORS: tuple[Survivor, ...] = (same_worker, other_worker, living_agent)
 def work_to_the_end(world: World, agent: Agent) -> None:
     """Claim and finish what is left, as if nothing had happened."""
     for _ in range(VERBS_TO_THE_END):
-        answer = agent.type("claim")
-        if answer.code == 9:
+        if agent.type("claim", ends={0, 9}).code == 9:
             return
-        assert answer.code == 0, f"claim ended with {answer.code}: {answer.out}{answer.err}"
         world.put({contents.SOLUTION: b"solved\n"})
-        answer = agent.type("finish")
-        assert answer.code == 0, f"finish ended with {answer.code}: {answer.out}{answer.err}"
+        agent.type("finish", ends={0})
     raise AssertionError("it goes on for ever")
 
 
@@ -162,33 +157,26 @@ def survive(
     agent = world.agent()
     try:
         world.load(template, agent if scenario.lives else None)
-        die(scenario, world, agent, point)
-        torn = point.how == "half" and point.name.endswith("harness-progress.txt")
+        die(world, agent, point, *scenario.verb.split())
         agent = survivor(scenario, world, agent)
         started = survivor is not living_agent
-        invariants.check_always(world, torn=torn, started=started)
+        invariants.check_always(world, torn=point.tears_the_log, started=started)
         scenario.expect(world)
         if to_the_end and not scenario.held:
             work_to_the_end(world, agent)
-            invariants.check_always(world, torn=torn, started=started)
+            invariants.check_always(world, torn=point.tears_the_log, started=started)
             invariants.no_git_lock_is_left(world)
             invariants.all_done(world)
     finally:
         agent.end()
 
 
-def failure(
-    scenario: Scenario,
-    world: World,
-    template: Path,
-    point: Point,
-    survivor: Survivor,
-    *,
-    to_the_end: bool,
-) -> str | None:
-    """Return what was not kept after a death at `point`, for a list of them; None if all was."""
-    try:
-        survive(scenario, world, template, point, survivor, to_the_end=to_the_end)
-    except AssertionError:
-        return f"{point}, then {survivor.__name__}:\n{traceback.format_exc(limit=-2)}"
-    return None
+def lose_nothing(deaths: Mapping[str, Callable[[], None]]) -> None:
+    """Die each death and survive it; what was lost in which of them is told of all together."""
+    broken = []
+    for name, survive_it in deaths.items():
+        try:
+            survive_it()
+        except AssertionError:
+            broken.append(f"{name}:\n{traceback.format_exc(limit=-2)}")
+    assert not broken, f"{len(broken)} of {len(deaths)} deaths lost something:\n\n" + "\n".join(broken)

@@ -176,9 +176,14 @@ def _commit_holds_the_work(world: World, commit: str) -> None:
     assert not held, f"committed, but not the attempt's: {sorted(held)}"
 
 
-def _work_tree_is_as_committed(world: World) -> None:
+def only_those_of_before_are_changes(world: World) -> None:
+    """Git sees the user's untracked files there, and no other difference."""
     status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
     assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
+
+
+def _work_tree_is_as_committed(world: World) -> None:
+    only_those_of_before_are_changes(world)
     holds(world, {**contents.BEFORE, **contents.CHANGED_BEFORE, **contents.CHANGED_IGNORED})
 
 
@@ -227,8 +232,7 @@ def tree_is_as_before(world: World) -> None:
     """HEAD, branch, index and files are those of the claim; ignored files were left alone."""
     for ref in ("HEAD", f"refs/heads/{world.branch}"):
         assert world.git("rev-parse", ref).strip() == world.base, f"{ref} is not at the base"
-    status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
-    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
+    only_those_of_before_are_changes(world)
     holds(world, {**contents.TRACKED, **contents.BEFORE, **contents.CHANGED_IGNORED})
     assert not world.path("src/run.sh").stat().st_mode & 0o111, "an executable bit is left"
     assert not world.path("new dir").exists(), "a directory that the attempt made is left"

@@ -10,7 +10,6 @@ from harness_lib.core import sessions
 from harness_lib.system.git import worktrees
 from harness_lib.system.git.repository import Git
 from tests.crash import contents, dying, invariants
-from tests.crash.driver import DIED
 from tests.crash.dying import Point
 from tests.crash.merging import (
     BESIDE,
@@ -92,8 +91,7 @@ def _beside_has_arrived(world: Merging, *, at_the_end: bool) -> None:
 
 def _checkout_is_as_committed(world: Merging) -> None:
     """Find in the user's checkout what its branch has, and their own files as they were."""
-    status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
-    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
+    invariants.only_those_of_before_are_changes(world)
     invariants.holds(world, {**contents.BEFORE, **contents.IGNORED})
     assert not world.git("diff", "HEAD", "--stat")
 
@@ -126,8 +124,7 @@ def recovered(world: Merging, agent: Agent) -> Agent:
 
 def _typed(world: Merging, *argv: str) -> Agent:
     survivor = world.agent(OTHER_WORKER)
-    answer = survivor.type(*argv)
-    assert answer.code in dying.FINE, f"{argv[0]} ended with {answer.code}: {answer.out}{answer.err}"
+    survivor.type(*argv, ends=dying.FINE)
     return survivor
 
 
@@ -172,16 +169,12 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
     try:
         world.load(template, agent)
         with world.in_worktree():
-            answer = agent.type("finish", die_at=(point.name, point.number, point.how))
-        died = answer.code == (dying.KILLED if point.how == "killed" else DIED)
-        assert died, f"it did not die there, but ended with {answer.code}: {answer.out}{answer.err}"
-        world.let_time_pass()
+            dying.die(world, agent, point, "finish")
         if scenario.beside and not scenario.queued:
             _another_merges(scenario, world)
         committed = _the_user_commits(scenario, world)
-        torn = point.how == "half" and point.name.endswith("harness-progress.txt")
         agent = survivor(world, agent)
-        invariants.check_always(world, torn=torn, started=survivor is not orphaned)
+        invariants.check_always(world, torn=point.tears_the_log, started=survivor is not orphaned)
         it_ended_well(scenario, world, at_the_end=survivor is next_run)
         if committed:
             invariants.holds(world, dict(scenario.committed))
@@ -207,7 +200,4 @@ def _the_user_commits(scenario: Scenario, world: Merging) -> bool:
 
 def _another_merges(scenario: Scenario, world: Merging) -> None:
     with world.agent(BESIDE_WORKER) as another, world.in_worktree(BESIDE_WORKER):
-        answer = another.type("finish")
-        assert answer.code in {0, int(scenario.conflicts)}, (
-            f"the other one ended with {answer.code}: {answer.out}{answer.err}"
-        )
+        another.type("finish", ends={0, int(scenario.conflicts)})

@@ -23,9 +23,7 @@ def _paused(world: World) -> None:
 
 
 def _started(world: World) -> None:
-    with world.agent() as agent:
-        answer = agent.type("start")
-        assert answer.code == 0, answer
+    world.typed("start")
 
 
 def _attempted(world: World) -> None:
@@ -35,17 +33,13 @@ def _attempted(world: World) -> None:
 
 def _held_out(world: World) -> None:
     """Leave an attempt whose own check passes, and a held-out one does not."""
-    with world.agent() as agent:
-        answer = agent.type("edit", "task-001", "--hidden", f"test -f {contents.SOLUTION}")
-        assert answer.code == 0, answer
+    world.typed("edit", TASK, "--hidden", f"test -f {contents.SOLUTION}")
     _attempted(world)
 
 
 def _held_out_and_right(world: World) -> None:
     """Leave an attempt that passes a held-out check, which leaves a trace when it runs."""
-    with world.agent() as agent:
-        answer = agent.type("edit", "task-001", "--hidden", f"touch {_trace(world)}")
-        assert answer.code == 0, answer
+    world.typed("edit", TASK, "--hidden", f"touch {_trace(world)}")
     _attempted(world)
 
 
@@ -77,8 +71,7 @@ def _dies(world: World, verb: str, name: str, number: int = 1) -> None:
     world.save(template)
     with world.agent() as agent:
         world.load(template, agent)
-        answer = agent.type(verb, die_at=(name, number, "before"))
-        assert answer.code == DIED, answer
+        agent.type(verb, die_at=(name, number, "before"), ends={DIED})
 
 
 def _rollback_begun(world: World) -> None:
@@ -107,9 +100,7 @@ def _judged_twice(world: World) -> None:
 
 def _with_a_judge(world: World) -> None:
     """Let an attempt write a judge that never fails, whether the base had one or not."""
-    with world.agent() as agent:
-        answer = agent.type("edit", TASK, "--protect", "auto")
-        assert answer.code == 0, answer
+    world.typed("edit", TASK, "--protect", "auto")
     world.base = world.git("rev-parse", "HEAD").strip()
     world.lasting = world.facts()
     _attempted(world)

@@ -8,6 +8,7 @@ With CRASH_EVERYWHERE set, every survivor comes to every point.
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,16 +49,20 @@ def test_a_death_at_any_point_loses_nothing(tmp_path: Path, scenario: Scenario, 
         points = list(dying.points_of(noted))
         deaths = _deaths(scenario, points, part)
         _are_those_that_matter(scenario, noted)
-        broken = [
-            broken
-            for number, point, survivor in deaths
-            if (
-                broken := dying.failure(
-                    scenario, here, template, point, survivor, to_the_end=number % TO_THE_END == 0
+        dying.lose_nothing(
+            {
+                f"{number}: {point}, then {survivor.__name__}": partial(
+                    dying.survive,
+                    scenario,
+                    here,
+                    template,
+                    point,
+                    survivor,
+                    to_the_end=number % TO_THE_END == 0,
                 )
-            )
-        ]
-    assert not broken, f"{len(broken)} of {len(deaths)} deaths lost something:\n\n" + "\n".join(broken)
+                for number, point, survivor in deaths
+            }
+        )
 
 
 # What must be among the effects, or nothing has been tested.

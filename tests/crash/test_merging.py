@@ -6,8 +6,8 @@ The survivors take turns; with CRASH_EVERYWHERE set each of them comes to every 
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,10 +48,11 @@ def test_a_death_anywhere_in_merging_loses_nothing(tmp_path: Path, here: Merging
     template = tmp_path / "template"
     noted = merging.effects_of(scenario, here, template)
     deaths = _deaths(scenario, list(dying.points_of(noted)))
-    broken = []
-    for point, survivor in deaths:
-        try:
-            merging_survivors.survive(scenario, here, template, point, survivor)
-        except AssertionError:
-            broken.append(f"{point}, then {survivor.__name__}:\n{traceback.format_exc(limit=-2)}")
-    assert not broken, f"{len(broken)} of {len(deaths)} deaths lost something:\n\n" + "\n".join(broken)
+    dying.lose_nothing(
+        {
+            f"{point}, then {survivor.__name__}": partial(
+                merging_survivors.survive, scenario, here, template, point, survivor
+            )
+            for point, survivor in deaths
+        }
+    )

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,23 +51,27 @@ class Agent:
         self._talk: TextIO = self._socket.makefile("rw", encoding="utf-8")
         self.pid = int(json.loads(self._talk.readline()))
 
-    def type(self, *argv: str, die_at: tuple[str, int, str] | None = None, noting: bool = False) -> Answer:
-        """Type a verb in the project; it may die on the way."""
+    def type(
+        self,
+        *argv: str,
+        die_at: tuple[str, int, str] | None = None,
+        noting: bool = False,
+        ends: Collection[int] | None = None,
+    ) -> Answer:
+        """Type a verb in the project, and expect one of the exit codes `ends`; it may die on the way."""
         # Commits of a killed command must be old, too, before they are known to be nobody's.
         env = {
             **os.environ,
             "HARNESS_WORKER_ID": self._worker,
             "GIT_COMMITTER_DATE": f"@{_long_ago():.0f} +0000",
         }
-        order = {
-            "argv": argv,
-            "cwd": str(self._world.tree),
-            "env": env,
-            "die_at": die_at,
-            "noting": noting,
-        }
+        cwd = str(self._world.tree)
+        order = {"argv": argv, "cwd": cwd, "env": env, "die_at": die_at, "noting": noting}
         print(json.dumps(order), file=self._talk, flush=True)
-        return Answer(**json.loads(self._talk.readline()))
+        answer = Answer(**json.loads(self._talk.readline()))
+        said = f"{argv[0]} ended with {answer.code}: {answer.out}{answer.err}"
+        assert ends is None or answer.code in ends, said
+        return answer
 
     def end(self) -> None:
         self._talk.close()
@@ -137,6 +141,11 @@ class World:
     def agent(self, worker: str = WORKER) -> Agent:
         return Agent(self, worker)
 
+    def typed(self, *argv: str) -> None:
+        """Let an agent type a verb that passes, and die."""
+        with self.agent() as agent:
+            agent.type(*argv, ends={0})
+
     # -- what a test prepares -------------------------------------------------------------------------------
 
     def make_project(self, check: str) -> None:
@@ -160,15 +169,12 @@ class World:
                 ("add", "The first", "--validate", check, "--cleanup", contents.CLEANUP),
                 ("add", "The second", "--validate", f"test -f {contents.SOLUTION}", "--depends-on", TASK),
             ):
-                answer = agent.type(*argv)
-                assert answer.code == 0, answer
+                agent.type(*argv, ends={0})
         self.lasting = self.facts()
 
     def share(self) -> None:
         """Let many share the list: from here on, work is done in a linked work tree with all its things."""
-        with self.agent() as agent:
-            answer = agent.type("edit", "--mode", "concurrent")
-            assert answer.code == 0, answer
+        self.typed("edit", "--mode", "concurrent")
         # Where git does not look, and where it is copied with the project.
         tree, self.branch = self.path("ignored/tree"), "shared"
         self.git("worktree", "add", "-q", "-b", self.branch, str(tree))
@@ -180,8 +186,7 @@ class World:
         """Let an agent begin the first task, and die before it has done anything."""
         with self.agent() as agent:
             for verb in ("start", "claim"):
-                answer = agent.type(verb)
-                assert answer.code == 0, answer
+                agent.type(verb, ends={0})
 
     def attempt(self) -> None:
         """Do what an attempt does: commit some, stage some, edit, delete, and make files of odd names."""

@@ -81,10 +81,11 @@ def go_on(ctx: Context) -> Opened:
         if session is not None and tx.awaits_user():
             sessions.close(tx, session)
             return Opened(None, "waiting")
-        left = has_unclaimed(tx)
+        # What nobody holds waits for the end of the caller's own task: the work tree has the files of both.
+        is_left = has_unclaimed(tx) if held is None else held.intent is not None
     if session is None:
         return open_session(ctx)
-    if not left and (held is None or held.intent is None):
+    if not is_left:
         return Opened(session)
     report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
     return Opened(None if report.stop else session, report.stop, report.recovered, report.warnings)

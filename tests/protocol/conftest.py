@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.legacy_agent import LegacyAgent
-from tests.verbs.conftest import agent, make_project, project
+from tests.verbs.conftest import agent, bare, make_project, project
 from tests.verbs.project import Agent, Project
 
-__all__ = ["agent", "legacy_in", "make_project", "project"]
+__all__ = ["agent", "bare", "legacy_in", "make_project", "project"]
 
 # Where users stand who meet a list of the legacy protocol: nobody has given them a HARNESS_WORKER_ID.
 SHELL: dict[str, str | None] = {"HARNESS_WORKER_ID": None}
@@ -32,6 +32,11 @@ def legacy_in() -> Iterator[LegacyIn]:
     yield make
     for legacy in made:
         legacy.unlock()
+
+
+@pytest.fixture
+def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
+    return legacy_in(project.top)
 
 
 def user(project: Project, stand: str = "shell") -> Agent:

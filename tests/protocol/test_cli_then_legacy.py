@@ -14,11 +14,6 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Agent, Project
 
 
-@pytest.fixture
-def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
-    return legacy_in(project.top)
-
-
 def test_after_every_command_the_legacy_protocol_can_read_it(agent: Agent, legacy: LegacyAgent) -> None:
     """Documented fields, documented types, whatever state a task is in."""
     agent.ok("add", "First", "--validate", "test -f one.txt")

@@ -10,17 +10,10 @@ from tests.cli.conftest import TYPED
 from tests.protocol.conftest import LegacyIn, trusted, user
 from tests.protocol.documented import require_documented, seed_task
 from tests.protocol.legacy_agent import LegacyAgent
-from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Project
 
 FOREIGN = {"owner": "team-a", "estimate": {"hours": 3}}
 WORK = "test -f work.txt"
-
-
-@pytest.fixture
-def bare(make_project: Make) -> Project:
-    """Return a repository without a list."""
-    return make_project(bare=True)
 
 
 @pytest.fixture
@@ -186,6 +179,21 @@ def test_what_is_in_progress_for_nobody_is_recovered_at_once(
     agent(verb)
 
     assert bare.task()["status"] == "completed", agent("status").text
+
+
+def test_what_nobody_holds_waits_while_the_caller_has_a_task(bare: Project, legacy: LegacyAgent) -> None:
+    """The work tree has the files of both: to undo the one would take the commit of the other away."""
+    legacy.init(seed_task("task-001", "Ours", "false"), seed_task("task-002", "Theirs", WORK))
+    trusted(bare)
+    agent = user(bare)
+    agent.ok("claim")
+    bare.edit_task("task-002", status="in_progress", started_at_commit=legacy.head)
+    bare.put("work.txt")
+
+    assert agent.ok("claim")["recovered"] == agent.ok("start")["recovered"] == []
+    agent("finish")
+    assert "task-002" in agent.ok("claim")["recovered"][0]
+    assert bare.task("task-002")["status"] == "failed"
 
 
 def test_only_start_and_claim_end_the_hold_of_the_legacy_protocol(bare: Project, legacy: LegacyAgent) -> None:

@@ -12,11 +12,6 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 
 
-@pytest.fixture
-def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
-    return legacy_in(project.top)
-
-
 def test_both_mean_the_same_directory_also_from_a_folder_below(project: Project, legacy: LegacyAgent) -> None:
     below = project.top / "some/folder"
     below.mkdir(parents=True)

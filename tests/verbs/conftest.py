@@ -41,6 +41,12 @@ def project(make_project: Make) -> Project:
 
 
 @pytest.fixture
+def bare(make_project: Make) -> Project:
+    """Return a repository without a list."""
+    return make_project(bare=True)
+
+
+@pytest.fixture
 def with_git(tmp_path: Path) -> Callable[[str], str]:
     """Return a function that makes a PATH on which git is of the version it is given."""
 

@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.git.gitrepo import put
-from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Agent, Project
-
-
-@pytest.fixture
-def bare(make_project: Make) -> Project:
-    """Return a repository without a list."""
-    return make_project(bare=True)
 
 
 def test_a_repository_without_a_commit_is_told_what_it_lacks(bare: Project) -> None:
@@ -32,11 +25,8 @@ def test_it_makes_the_files_and_git_does_not_see_them(bare: Project) -> None:
     assert names == {"harness-tasks.json", "harness-progress.txt", ".harness-active"}
     assert bare.state["version"] == 2
     assert bare.state["tasks"] == bare.state["sessions"] == []
-    assert bare.state["session_config"] == {
-        "concurrency_mode": "exclusive",
-        "max_tasks_per_session": 20,
-        "max_sessions": 50,
-    }
+    settings = {"concurrency_mode": "exclusive", "max_tasks_per_session": 20, "max_sessions": 50}
+    assert bare.state["session_config"] == settings
     assert bare.enable_flag
     assert bare.git("status", "--porcelain") == ""
     (line,) = bare.log

@@ -16,7 +16,6 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import arrows, transitions
 from harness_lib.state.api import Questions
-from harness_lib.system.git import merge
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
@@ -68,7 +67,11 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     done = [task for task in questions.search("completed") if task.completed_commit and task.machine]
     gone = [task for task in done if task.completed_commit not in known]
     tip = there.git.ref(f"{prefix}/{target_branch.short(there.branch)}")
-    arrived = _in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone]) if tip else ()
+    arrived = (
+        publish.in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone])
+        if tip
+        else ()
+    )
     told = {(each.task, each.fence) for each in remote.landed(there.git, there.name, tip)} if tip else ()
     return [
         _lost(there, task)
@@ -92,22 +95,6 @@ def _lost(there: There, task: Task) -> str:
 def _is_told(git: Git, task: Task, told: Collection[tuple[str, int]]) -> bool:
     """Return whether trailers tell that the work of `task` has arrived, whose commit was never here."""
     return (check.safe_name(task.id), task.fence) in told and not git.exists(task.completed_commit or "")
-
-
-def _in_other_commits(git: Git, tip: str, commits: Sequence[str]) -> set[str]:
-    """Return those of `commits` whose changes `tip` has in other commits, as after a squash."""
-    present = {commit for commit in commits if git.exists(commit)}
-    arrived: set[str] = set()
-    # All that was squashed into one commit is found in the last of them.
-    for end in git.text("merge-base", "--independent", *present).split() if present else ():
-        base = merge.parted(git, end, tip)
-        if base and publish.has_change(git, tip, end, base):
-            arrived.update(git.text("rev-list", end, f"^{base}").split())
-    for commit in present - arrived:
-        base = git.parent(commit)
-        if base and publish.has_change(git, tip, commit, base):
-            arrived.add(commit)
-    return arrived
 
 
 def too_many_refs(ctx: Context) -> str | None:

@@ -15,7 +15,7 @@ Source: docs/unattended.md, "Where finished work goes".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from harness_lib import typed
@@ -396,13 +396,28 @@ def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
     return brought
 
 
-def has_change(git: Git, tip: str, commit: str, base: str) -> bool:
-    """Return whether what `commit` changes from `base` is in the content of `tip`, in whatever commits."""
+def in_other_commits(git: Git, tip: str, commits: Iterable[str]) -> set[str]:
+    """Return those of `commits` whose changes `tip` has in other commits, as after a rebase or a squash."""
+    present = {commit for commit in commits if git.exists(commit)}
+    arrived: set[str] = set()
+    # All that was squashed into one commit is found in the last of them.
+    for end in git.text("merge-base", "--independent", *present).split() if present else ():
+        base = merge.parted(git, end, tip)
+        if base and _has_change(git, tip, end, base):
+            arrived.update(git.text("rev-list", end, f"^{base}").split())
+    for commit in present - arrived:
+        base = git.parent(commit)
+        if base and _has_change(git, tip, commit, base):
+            arrived.add(commit)
+    return arrived
+
+
+def _has_change(git: Git, tip: str, commit: str, base: str) -> bool:
     return next((has for _, has in _found_in(git, tip, commit, base)), False)
 
 
 def _found_in(git: Git, tip: str, commit: str, base: str) -> Iterator[tuple[str, bool]]:
-    """Yield whether commits have the change, from `tip` backwards, where that can be told."""
+    """Yield whether commits have the change to `commit`, from `tip` backwards, where that can be told."""
     since = merge.parted(git, base, tip)
     span = (tip, f"^{since}") if since else (tip,)
     history = git.text("rev-list", "--first-parent", f"--max-count={LOOKED_AT}", *span, "--").split()

@@ -319,23 +319,15 @@ def _not_there(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> 
     if not merged or merged[0].after is None:
         return []
     git = ctx.main
-    refs = (target_branch.waiting(target_branch.HEADS + each.branch) for each in merged)
-    tips = [tip for tip in (*(each.after for each in merged), *map(git.ref, refs)) if tip]
-    missing = [
-        task
-        for task in done[-MOST_ASKED:]
-        if (commit := task.completed_commit) not in (None, *tips)
-        if commit and git.exists(commit) and not any(_has(git, tip, commit) for tip in tips)
-    ]
-    if not missing:
-        return []
-    begun = [each.before for each in merged if each.before]
-    # Of those completed in the same second it is the last in the list.
-    end = max(reversed(done), key=lambda task: task.completed_at or "").completed_commit
-    if not (end and git.exists(end) and any(_has(git, tip, end, before) for tip in tips for before in begun)):
-        return missing
-    # Others have changed the same lines since, and all of it stands in one commit.
-    return [task for task in missing if not git.is_ancestor(task.completed_commit or "", end)]
+    waiting = [git.ref(target_branch.waiting(target_branch.HEADS + each.branch)) for each in merged]
+    missing = {task.completed_commit or "" for task in done[-MOST_ASKED:]}
+    missing = {commit for commit in missing if commit and git.exists(commit)}
+    for tip in filter(None, (*(each.after for each in merged), *waiting)):
+        missing = {commit for commit in missing if not git.is_ancestor(commit, tip)}
+        # Where it cannot be told, as git is too old, somebody should look.
+        with suppress(HarnessError):
+            missing -= publish.in_other_commits(git, tip, missing)
+    return [task for task in done if task.completed_commit in missing]
 
 
 def _passes_without(git: Git, task: Task) -> bool:
@@ -344,20 +336,6 @@ def _passes_without(git: Git, task: Task) -> bool:
     if found is None or not found.passed or not git.exists(found.commit):
         return False
     return not git.is_ancestor(task.completed_commit or "", found.commit)
-
-
-def _has(git: Git, tip: str, commit: str, since: str | None = None) -> bool:
-    """Return whether `tip` has `commit`, or its work in another one, as after a rebase or a squash.
-
-    With `since`, its work is all that came after that commit.
-    """
-    if git.is_ancestor(commit, tip):
-        return True
-    before = since or git.parent(commit)
-    # Where it cannot be told, as git is too old, somebody should look.
-    with suppress(HarnessError):
-        return before is not None and publish.has_change(git, tip, commit, before)
-    return False
 
 
 def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[str, ...]]:

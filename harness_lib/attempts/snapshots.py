@@ -148,7 +148,7 @@ def share(ctx: Context, task: Task) -> Answer:
     goes_on = task.handback if outcome.intent_of(task).outcome == "pending" else None
     is_there = goes_on is None or (not too_large and goes_on.rescue in dict(kept))
     if answer.done and is_there:
-        answer = drop(ctx, there, task)
+        drop(ctx, there, task)
     return too_large or answer
 
 
@@ -173,16 +173,13 @@ def send(ctx: Context) -> None:
             git.delete_ref(f"{prefix}/{name}", commit)
 
 
-def drop(ctx: Context, there: There, task: Task) -> Answer:
+def drop(ctx: Context, there: There, task: Task) -> None:
     """Remove the work so far of `task` from the remote; what cannot be removed now does no harm."""
     git, safe = there.git, check.safe_name(task.id)
     copies = [each for kind in KINDS for each in git.refs(there.copy(kind, safe))]
-    answer = Answer(done=True)
+    _delete(ctx, there.work, there, {there.ref(*name.split("/")[-3:]): commit for name, commit in copies})
     for name, commit in copies:
-        ref = there.ref(*name.split("/")[-3:])
-        answer = remote.push(ctx, there, f"--force-with-lease={ref}:{commit}", there.work, f":{ref}")
         git.delete_ref(name, commit)
-    return Answer(done=True) if copies else answer
 
 
 def bring(ctx: Context, task: Task, ref: str) -> Answer:

@@ -13,7 +13,6 @@ from harness_lib import typed
 from harness_lib.attempts import check, publish, remote, target_branch
 from harness_lib.attempts.remote import Landed, There
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError
 from harness_lib.rules import arrows, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
@@ -61,8 +60,7 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     prefix = there.copy("branches")
     spec = f"+{target_branch.HEADS}*:{prefix}/*"
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, spec)
-    if not answer.done:
-        raise HeldError(f"{there.remote} cannot be fetched: {answer.why}.", remote.see(there.remote))
+    remote.require_answer(answer, there.remote, f"{there.remote} cannot be fetched")
     known = set(there.git.text("rev-list", f"--glob={prefix}").split())
     done = [task for task in questions.search("completed") if task.completed_commit and task.machine]
     gone = [task for task in done if task.completed_commit not in known]

@@ -195,8 +195,7 @@ def _fetch(ctx: Context, there: There, branch: str, *specs: str) -> Answer:
 def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, str]:
     """Return the objects of the refs of the remote called `name`, by ref. Raises RemoteAwayError."""
     answer = ask(ctx, there, "ls-remote", "--quiet", name, *patterns)
-    if not answer.done:
-        raise RemoteAwayError(f"{name} cannot be asked for its refs: {answer.why}.", see(name))
+    require_answer(answer, name, f"{name} cannot be asked for its refs")
     pairs = (line.partition("\t") for line in answer.out.splitlines())
     return {ref: oid for oid, _, ref in pairs}
 
@@ -205,14 +204,25 @@ def require(ctx: Context, there: There) -> str:
     """Fetch the branch and return its commit. Raises RemoteAwayError: the remote does not answer."""
     answer = fetch(ctx, there)
     tip = there.tip
-    if not answer.done or tip is None:
-        raise RemoteAwayError(f"{there.shown} cannot be fetched: {answer.why}.", see(there.remote))
-    return tip
+    require_answer(
+        answer._replace(done=answer.done and tip is not None),
+        there.remote,
+        f"{there.shown} cannot be fetched",
+    )
+    return tip or ""
 
 
-def see(name: str) -> str:
-    """Return what to do if the remote called `name` cannot be reached."""
-    return f"See whether it answers: {typed.git('ls-remote', name)}"
+def fetched(ctx: Context, there: There, *specs: str, prunes: bool = False) -> Answer:
+    """Fetch refs with unfinished work; `prunes`: copies of what is gone there are removed."""
+    quiet = ("--quiet", "--no-tags", *(("--prune",) if prunes else ()))
+    return ask(ctx, there, "fetch", *quiet, there.work, *specs)
+
+
+def require_answer(answer: Answer, name: str, problem: str) -> None:
+    """Raise RemoteAwayError, which says the `problem`, if the remote called `name` has not done it."""
+    if not answer.done:
+        see = f"See whether it answers: {typed.git('ls-remote', name)}"
+        raise RemoteAwayError(f"{problem}: {answer.why}.", see)
 
 
 def refresh(ctx: Context) -> str:

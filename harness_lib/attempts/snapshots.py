@@ -16,7 +16,6 @@ from harness_lib import timestamps, typed
 from harness_lib.attempts import check, outcome, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError, RemoteAwayError
 from harness_lib.rules import stats
 from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, trees
@@ -94,10 +93,8 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
     specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
     remote.require(ctx, there)
     # Copies of what is gone there are of an earlier attempt.
-    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, *specs)
-    if not answer.done:
-        message = f"{there.work} cannot be asked for the work of {task.id}: {answer.why}."
-        raise RemoteAwayError(message, remote.see(there.work))
+    answer = remote.fetched(ctx, there, *specs, prunes=True)
+    remote.require_answer(answer, there.work, f"{there.work} cannot be asked for the work of {task.id}")
     base = git.commit_called(task.started_at_commit)
     found = []
     for kind in KINDS:
@@ -118,7 +115,7 @@ def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
     specs = [f"+{there.ref(*name)}/*:{there.copy(*name)}/*" for name in names]
     if specs:
         # What cannot be fetched now waits for its own machine.
-        remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs)
+        remote.fetched(ctx, there, *specs)
     return [each for each in others if there.git.exists(_checked(each))]
 
 
@@ -186,7 +183,7 @@ def bring(ctx: Context, task: Task, ref: str) -> Answer:
     """Fetch the rescue ref `ref`, which another machine has made."""
     there = remote.of(ctx, task)
     spec = f"+{_shared(there, ref)}:{ref}"
-    return remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, spec)
+    return remote.fetched(ctx, there, spec)
 
 
 def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
@@ -205,8 +202,7 @@ def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
         return ""
     there = remote.of(ctx, task)
     if remote.NO_BRANCH not in answer.why:
-        message = f"{there.work} cannot be asked for the work of {task.id}: {answer.why}."
-        raise RemoteAwayError(message, remote.see(there.work))
+        remote.require_answer(answer, there.work, f"{there.work} cannot be asked for the work of {task.id}")
     left = newest(ctx, there, task._replace(started_at_commit=back.base))
     if left is None:
         return answer.why
@@ -218,10 +214,9 @@ def bring_all(ctx: Context) -> Answer:
     """Fetch all work that other machines have kept: of ended attempts, and of those that go on."""
     there = remote.of(ctx)
     specs = [f"+{there.ref('rescue')}/*:{rescue_refs.RESCUE_REFS}*"]
-    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs)
+    answer = remote.fetched(ctx, there, *specs)
     if answer.done:
-        wip = f"+{there.ref('wip')}/*:{there.copy('wip')}/*"
-        answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, wip)
+        answer = remote.fetched(ctx, there, f"+{there.ref('wip')}/*:{there.copy('wip')}/*", prunes=True)
     for name, commit in there.git.refs(there.copy("wip")) if answer.done else ():
         task, fence = name.split("/")[-2:]
         there.git.set_ref(f"{rescue_refs.RESCUE_REFS}{task}/so-far-{fence}", commit)
@@ -244,12 +239,9 @@ def keep_unknown(ctx: Context) -> int:
         if not is_known and not _PROBE.search(ref):
             name = "checked" if kind == "ready" else "so-far"
             specs.append(f"+{ref}:{rescue_refs.RESCUE_REFS}{task}/{name}-{fence}")
-    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs) if specs else None
-    if answer and not answer.done:
-        message = (
-            f"{there.work} cannot be asked for the work of claims that the list does not know: {answer.why}."
-        )
-        raise RemoteAwayError(message, remote.see(there.work))
+    if specs:
+        problem = f"{there.work} cannot be asked for the work of claims that the list does not know"
+        remote.require_answer(remote.fetched(ctx, there, *specs), there.work, problem)
     return len(specs)
 
 
@@ -306,10 +298,7 @@ def outlived(ctx: Context) -> dict[str, str]:
     What is kept of a task that is still to be done is needed. Raises HeldError.
     """
     there = remote.of(ctx)
-    if not (answer := bring_all(ctx)).done:
-        raise HeldError(
-            f"{there.work} cannot be asked for rescued work: {answer.why}.", remote.see(there.work)
-        )
+    remote.require_answer(bring_all(ctx), there.work, f"{there.work} cannot be asked for rescued work")
     # After that: what was handed back meanwhile is needed.
     questions = ctx.store.ask()
     now, tasks = questions.now.timestamp(), questions.search()

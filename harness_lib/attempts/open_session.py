@@ -152,7 +152,7 @@ def _open(ctx: Context, goes_on: bool, is_known: bool, for_user: bool) -> Opened
         with ctx.store.transaction("tasks") as tx:
             tx.count_session(session.number)
         return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
-    if (head := ctx.git.head()) and worker_worktrees.are_any(ctx):
+    if head := ctx.git.head():
         # Of killed runs, whose tasks are recovered now.
         warnings += (*worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx)),)
     _check_environment(ctx, session)

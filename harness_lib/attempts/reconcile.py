@@ -141,7 +141,7 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> tuple[str, outcome
     if taken.intent is not None:
         return _recover_one(ctx.at(worktree), session, taken, stays=False)
     problems = inbox.open_all(ctx.at(worktree))
-    reason = "its worker was killed"
+    reason = "its worker has ended"
     ended = requeue.interrupted(ctx.at(worktree), session, taken, reason)
     line = interrupted.log(ctx, session, taken, "hand back what was done", reason)
     return " ".join([line, *problems]), ended

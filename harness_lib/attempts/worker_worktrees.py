@@ -393,11 +393,6 @@ def drop_checks(ctx: Context, place: Place) -> None:
     directories.remove_tree(place.path)
 
 
-def are_any(ctx: Context) -> bool:
-    """Return whether a run, living or dead, has a place here."""
-    return bool(_places(ctx))
-
-
 def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
     """Remove what dead runs (not in `alive`) have left; return warnings."""
     warnings = []

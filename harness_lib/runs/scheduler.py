@@ -108,7 +108,7 @@ class Scheduler:
         """See the run through; what cuts it short is raised by `reply`, with the report."""
         try:
             # Earlier runs are cleaned up, and the user hears what there is to know, before the first agent.
-            self.orphans.of_earlier_sessions()
+            self.orphans.of(self._ctx.owner.worker)
             if offer := project.offer_ignored(self._ctx.git):
                 self.warn(f"{offer} {project.CURE_IGNORED}")
             ending.tidy(self._ctx, self.warn)

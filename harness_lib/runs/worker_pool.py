@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness_lib.attempts import merge_queue, reconcile, requeue, snapshots
+from harness_lib.attempts import merge_queue, reconcile, snapshots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
@@ -18,7 +18,6 @@ from harness_lib.rules.events import Event, Gone, News, Notice, Queued, Unstarte
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.api import Questions
-from harness_lib.system.git import clones
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
 from harness_lib.system.processes.child import Child
@@ -191,23 +190,11 @@ class Orphans:
         self.merger = ctx.merging.by
         self._reclaims = reconcile.Reclaims(ctx)
 
-    def of_earlier_sessions(self) -> None:
-        """Requeue what recovery has left to this run: a worker continues it in a work tree of its own."""
-        ctx, questions = self._ctx, self._ctx.store.ask()
-        session = sessions.mine(questions, ctx)
-        if session is None:
-            return
-        for task in questions.in_progress():
-            if task.claimed_by == ctx.owner.worker and task.worktree:
-                worktree = clones.at(ctx.git, Path(task.worktree))
-                if worktree is None and ctx.store.shared is not None:
-                    # Of another machine; the remote does not answer now.
-                    continue
-                assert worktree is not None, "BUG: recovery has left a task whose work tree is gone."
-                requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")
-
     def of(self, worker: str) -> None:
-        """Requeue what `worker`, whose process is dead, has in progress."""
+        """Requeue what `worker` has in progress: its process is dead, or it is the run's own name.
+
+        Under that it has what recovery has left to it: a worker continues it in a work tree of its own.
+        """
         questions = self._ctx.store.ask()
         session, working = sessions.mine(questions, self._ctx), questions.in_progress()
         # A database then uses its connection for what follows.

@@ -254,9 +254,8 @@ def sweep(ctx: Context) -> None:
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: what was pushed for a claim that is made meanwhile is not in it.
     needed = _needed(ctx.store.ask_to_change()) if found else set()
-    left = {ref: oid for ref, oid in found.items() if ref.split("/")[-2] not in needed}
-    probes = {ref for ref in left if _PROBE.search(ref)}
-    _delete(ctx, there.work, there, {ref: oid for ref, oid in left.items() if ref not in probes})
+    is_needed = {ref: ref.split("/")[-2] in needed or _PROBE.search(ref) for ref in found}
+    _delete(ctx, there.work, there, {ref: oid for ref, oid in found.items() if not is_needed[ref]})
 
 
 def _needed(questions: Questions) -> set[str]:

@@ -213,8 +213,6 @@ def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentE
         _keep_spent(ctx, task, agent_exit)
         said = agent_exit.report
         worker.tell(Said(said.last, tries.spent.tokens, tries.spent.cost, said.session))
-        if agent_exit.how == "told":
-            raise KeyboardInterrupt
         if agent_exit.how == "login":
             hint = f"{SEE_TO_IT}{confinement.way_out(ctx.env)}"
             raise StuckError("ENV_SETUP", agent_exit.why, hint, everywhere=True)
@@ -238,7 +236,7 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
 def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Tries, brief: str) -> AgentExit:
     last_report, renewals = Report(), check.Renewals(ctx, task)
 
-    def on_poll(listener: Listener) -> bool:
+    def on_poll(listener: Listener) -> None:
         nonlocal last_report
         if listener.report != last_report:
             last_report = listener.report
@@ -248,7 +246,6 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
             inbox.keep_elsewhere(ctx, task)
         _read_inbox(ctx, worker)
         listener.hold_to(worker.rules())
-        return True
 
     agent_exit = agent_process.run(
         ctx,

@@ -31,7 +31,7 @@ from harness_lib.system.processes import child, denied, environment, runner, san
 from harness_lib.task import Task
 from harness_lib.text import sentence
 
-How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
+How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "long"]
 
 LIMIT_REACHED = "the limit of one task is reached"
 POLL_SECONDS = 0.3
@@ -235,7 +235,7 @@ def run(
     adapter: Adapter,
     brief: str,
     rules: Rules,
-    on_poll: Callable[[Listener], bool],
+    on_poll: Callable[[Listener], None],
     *,
     number: int,
     before: run_state.Spent,
@@ -244,8 +244,8 @@ def run(
 ) -> AgentExit:
     """Let the agent work on `task` until it ends or has to.
 
-    `on_poll` is asked several times a second whether it may go on; `number` tells the agents of one attempt
-    apart; `before` is what earlier ones have spent.
+    `on_poll` is called several times a second; `number` tells the agents of one attempt apart; `before` is
+    what earlier ones have spent.
     """
     name = f"{task.attempts + 1}-agent-{number}"
     directory = check.log_directory(ctx, task)
@@ -254,6 +254,11 @@ def run(
     atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False, make=True)
     launch = adapter.launch(brief, model=model, extra=extra)
     listener = Listener(ctx, adapter, rules, before)
+
+    def on_tick() -> bool:
+        on_poll(listener)
+        return listener.poll()
+
     # A directory: Copilot renames its file into place.
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as own:
         usage = Path(own, "usage.json")
@@ -278,7 +283,7 @@ def run(
             },
             stdin=launch.stdin.encode("utf-8", "replace"),
             at_start=listener.listen_to,
-            on_tick=lambda: listener.poll() and on_poll(listener),
+            on_tick=on_tick,
             at_end=lambda: listener.hear_all(usage),
             tick=POLL_SECONDS,
             max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
@@ -352,8 +357,6 @@ def _how(finished: runner.Finished, report: Report, most: int) -> tuple[How, str
         return "long", f"the agent did not end within {finished.seconds:.0f} s"
     if finished.too_loud:
         return "circling", "the agent printed without end"
-    if finished.returncode is None:
-        return "told", "it was stopped"
     trouble = report.trouble
     if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
         return trouble.kind, trouble.message

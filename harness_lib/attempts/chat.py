@@ -33,7 +33,6 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.rules import transitions
 from harness_lib.system.git import locks, merge, restore, trees
 from harness_lib.system.git.calls import GitError
 from harness_lib.task import Session, Task
@@ -95,7 +94,12 @@ def finish(
                 checked = _check(ctx, task, picked.tip)
                 if not checked.passed:
                     return _stays(ctx, session, task, _fails_there(there, checked))
-            moving = _intend(ctx, task, picked.tip, head, look_at, tip)
+            with commit.held(ctx.git, task):
+                if ctx.git.head() != head:
+                    again = f"Type it again: {typed.harness('finish', task.id)}"
+                    raise RefusedError("HEAD has moved while the check ran.", again)
+                onto = tip if there.base else None
+                moving = commit.begin(ctx, task, picked.tip, head, look_at, onto)
             try:
                 mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
             except target_branch.MovedError:
@@ -159,22 +163,6 @@ def _check(ctx: Context, task: Task, content: str) -> Checked:
     if passed.passed and task.validation.hidden is not None:
         return committed.run_held_out(ctx, task, content, suffix="-merged")
     return passed
-
-
-def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str], tip: str) -> Task:
-    git = ctx.git
-    with commit.held(git, task):
-        if git.head() != head:
-            raise RefusedError(
-                "HEAD has moved while the check ran.", f"Type it again: {typed.harness('finish', task.id)}"
-            )
-        with ctx.store.transaction() as tx:
-            mine = outcome.require_checked(tx, task)._replace(started_at_commit=outcome.full_base(git, task))
-            mine = commit.with_look_at(mine, new, look_at)
-            onto = tip if ctx.merging.onto else None
-            moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=new, base=onto)
-            tx.replace(moving)
-    return moving
 
 
 def _carry_out(

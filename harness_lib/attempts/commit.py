@@ -41,16 +41,23 @@ def commit(
     Raises RefusedError (HEAD moved, the user's merge is under way, the check was edited), HeldError (git is
     locked), LeaseLostError; then nothing is recorded.
     """
-    git = ctx.git
-    with held(git, task):
-        base = outcome.full_base(git, task)
-        with ctx.store.transaction("tasks") as tx:
-            mine = with_look_at(
-                outcome.require_checked(tx, task)._replace(started_at_commit=base), oid, look_at
-            )
-            task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
-            tx.replace(task)
-        return carry_out(ctx, session, task)
+    with held(ctx.git, task):
+        return carry_out(ctx, session, begin(ctx, task, oid, head, look_at))
+
+
+def begin(
+    ctx: Context, task: Task, oid: str, head: str, look_at: Sequence[str], onto: str | None = None
+) -> Task:
+    """Return the task, with the intent to move HEAD from `head` to `oid`, the commit of its checked work.
+
+    `onto`: what the work goes on top of, if that is not what the attempt began with.
+    """
+    base = outcome.full_base(ctx.git, task)
+    with ctx.store.transaction("tasks") as tx:
+        mine = with_look_at(outcome.require_checked(tx, task)._replace(started_at_commit=base), oid, look_at)
+        moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid, base=onto)
+        tx.replace(moving)
+    return moving
 
 
 @contextmanager
@@ -139,8 +146,6 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     said = _moved_branch(git, task)
     if not is_as_committed:
         said += undo_check(ctx, task, oid)
-    if task.gate is None or task.gate.before is None:
-        return outcome.completed(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended

@@ -45,8 +45,8 @@ NO_EXTRA: Extra = MappingProxyType({})
 class Checkpoint(NamedTuple):
     """Progress inside an attempt."""
 
-    step: Annotated[int, About(integer(), "Steps done.", required=True, always=True)]
-    total: Annotated[int, About(integer(), "Steps planned.", required=True, always=True)]
+    step: Annotated[int, About(integer(), "Steps done.", required=True)]
+    total: Annotated[int, About(integer(), "Steps planned.", required=True)]
     description: Annotated[str, About(LONG, "What was done.", always=True)] = ""
     timestamp: Annotated[str | None, About(MOMENT, "When.", always=True)] = None
     tree: Annotated[str | None, About(REVISION, "The git tree of the content at that moment.")] = None
@@ -92,8 +92,8 @@ class Intent(NamedTuple):
     moves from `head` to `commit`; `rollback`: the work goes to `rescue` and the work tree back to `base`.
     """
 
-    action: Annotated[GitStep, About(choice(GitStep), "Which step.", required=True, always=True)]
-    at: Annotated[str, About(MOMENT, "When it began.", required=True, always=True)]
+    action: Annotated[GitStep, About(choice(GitStep), "Which step.", required=True)]
+    at: Annotated[str, About(MOMENT, "When it began.", required=True)]
     base: Annotated[str | None, About(REVISION, "Where the attempt began.")] = None
     head: Annotated[str | None, About(REVISION, "HEAD when the step began.")] = None
     commit: Annotated[str | None, About(REVISION, "The commit that the step moves to.")] = None
@@ -110,7 +110,7 @@ class Intent(NamedTuple):
 class Handback(NamedTuple):
     """Work that was done and could not be merged, or was cut off, and goes to an agent again at no cost."""
 
-    reason: Annotated[str, About(STRING, "What the next agent is told.", required=True, always=True)]
+    reason: Annotated[str, About(STRING, "What the next agent is told.", required=True)]
     rounds: Annotated[
         int,
         About(integer(), "How often the work of this attempt could not be merged.", null=False, always=True),
@@ -165,9 +165,7 @@ class Interruption(NamedTuple):
 class Attempt(NamedTuple):
     """One attempt at the task."""
 
-    number: Annotated[
-        int, About(integer(1), "Which attempt it was, counted from 1.", required=True, always=True)
-    ]
+    number: Annotated[int, About(integer(1), "Which attempt it was, counted from 1.", required=True)]
     fence: Annotated[int, About(integer(), "Which claim it was.", null=False, always=True)] = 0
     outcome: Annotated[
         Outcome | None,
@@ -196,8 +194,8 @@ class Attempt(NamedTuple):
 class Recheck(NamedTuple):
     """What the check of a completed task said on a clean checkout of what is committed."""
 
-    commit: Annotated[str, About(REVISION, "The commit that was checked out.", required=True, always=True)]
-    passed: Annotated[bool, About(FLAG, "Whether the check passed there.", required=True, always=True)]
+    commit: Annotated[str, About(REVISION, "The commit that was checked out.", required=True)]
+    passed: Annotated[bool, About(FLAG, "Whether the check passed there.", required=True)]
     tail: Annotated[
         str, About(NOTE, "Why it failed, and the end of what it printed.", null=False, always=True)
     ] = ""

@@ -68,8 +68,9 @@ class About(NamedTuple):
     """All that is said of a field, for its `Annotated`: what it holds, and what it means.
 
     `null`: null counts as absent, unless it is required. `always`: it is written even when it holds its
-    default. `required`: an object without it is refused. `absent` is what a file means that leaves it out,
-    where that is not the default of a new one. `columns` adds its name, and its default in a new record.
+    default. `required`: an object without it is refused, so it always is. `absent` is what a file means that
+    leaves it out, where that is not the default of a new one. `columns` adds its name, and its default in a
+    new record.
     """
 
     kind: Kind
@@ -93,6 +94,7 @@ def columns(record: Record) -> tuple[About, ...]:
                 name=name,
                 default=table._field_defaults.get(name),
                 null=about.null and not about.required,
+                always=about.always or about.required,
             )
             for name in table._fields
             if name != "extra"

@@ -68,7 +68,7 @@ DEFAULT_MAX_ATTEMPTS = 3
 class HeldOut(NamedTuple):
     """A held-out check; what it is made of is kept outside of the list, in the user's data directory."""
 
-    sha256: Annotated[str, About(STRING, "SHA-256 of what is kept there.", required=True, always=True)]
+    sha256: Annotated[str, About(STRING, "SHA-256 of what is kept there.", required=True)]
     extra: Extra = NO_EXTRA
 
 
@@ -191,11 +191,11 @@ class Source(NamedTuple):
 
     plan: Annotated[
         str,
-        About(STRING, "The file of the plan, from the top of the work tree.", required=True, always=True),
+        About(STRING, "The file of the plan, from the top of the work tree.", required=True),
     ]
     key: Annotated[
         str,
-        About(STRING, "What the plan calls the task, such as `3` or `T012`.", required=True, always=True),
+        About(STRING, "What the plan calls the task, such as `3` or `T012`.", required=True),
     ]
     extra: Extra = NO_EXTRA
 
@@ -209,7 +209,6 @@ class Task(NamedTuple):
             ID,
             "Names it in commands, logs and dependencies.",
             required=True,
-            always=True,
             typed=Typed(words=("id",)),
         ),
     ]
@@ -229,7 +228,6 @@ class Task(NamedTuple):
             choice(Status),
             "`in_progress` is transient: found at the start of a session it means an interrupted one.",
             required=True,
-            always=True,
         ),
     ] = "pending"
     priority: Annotated[

@@ -31,9 +31,9 @@ _Made = TypeVar("_Made")
 class Session(NamedTuple):
     """An open session and the process that owns it."""
 
-    number: Annotated[int, About(integer(), "N of SESSION-N in the log.", required=True, always=True)]
-    worker: Annotated[str, About(STRING, "Who claims in it.", required=True, always=True)]
-    host: Annotated[str, About(STRING, "The machine it runs on.", required=True, always=True)]
+    number: Annotated[int, About(integer(), "N of SESSION-N in the log.", required=True)]
+    worker: Annotated[str, About(STRING, "Who claims in it.", required=True)]
+    host: Annotated[str, About(STRING, "The machine it runs on.", required=True)]
     boot_id: Annotated[
         str | None, About(STRING, "Which start of that machine, and which process namespace.", always=True)
     ] = None
@@ -99,12 +99,8 @@ class SessionConfig(NamedTuple):
 class KeptPlan(NamedTuple):
     """An imported plan: what it says for all of its tasks."""
 
-    plan: Annotated[
-        str, About(STRING, "Its file, as in the source of its tasks.", required=True, always=True)
-    ]
-    header: Annotated[
-        str, About(LONG, "What the brief of each of its tasks begins with.", required=True, always=True)
-    ]
+    plan: Annotated[str, About(STRING, "Its file, as in the source of its tasks.", required=True)]
+    header: Annotated[str, About(LONG, "What the brief of each of its tasks begins with.", required=True)]
     extra: Extra = NO_EXTRA
 
 
@@ -127,7 +123,6 @@ class State(NamedTuple):
             listed(record(Task, "task")),
             "The tasks, in the order they were added.",
             required=True,
-            always=True,
         ),
     ] = ()
     session_count: Annotated[int, About(integer(), "Sessions started so far.", null=False, always=True)] = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
@@ -206,12 +208,23 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     if args.repair:
         command = typed.harness("store", "check", "--repair")
         rights.require_user(as_it_is, "Whether the list goes on", command)
+    merged: list[Forgotten] = []
+    problems: list[str] = []
     # First: a database that goes on has fences above those of its lost claims.
-    merged, problems = _merged(as_it_is)
-    problems += _kept(as_it_is, store) if args.repair else []
+    with _asking_remote(ctx, problems) as is_pushed:
+        if is_pushed:
+            questions = as_it_is.store.ask()
+            crowded = forgotten.too_many_refs(as_it_is)
+            problems += [*forgotten.lost(as_it_is, questions), *([crowded] if crowded else [])]
+            merged = forgotten.find(as_it_is, questions)
+            if args.repair:
+                _keep(as_it_is, store)
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
-    problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
+    with _asking_remote(ctx, problems) as is_pushed:
+        if is_pushed:
+            problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
+    problems = list(dict.fromkeys(problems))
     return Reply(
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
         exit=Exit.CONFIG if problems else Exit.DONE,
@@ -230,45 +243,29 @@ def _as_it_is(ctx: Context, store: PgStore) -> Context:
     return view
 
 
-def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
-    """Return the finished work that the list does not know, and why that cannot be found out."""
-    if not _is_pushed(ctx):
-        # Nothing was ever pushed from here.
-        return [], []
+@contextmanager
+def _asking_remote(ctx: Context, problems: list[str]) -> Iterator[bool]:
+    """Yield whether anything was ever pushed from here; add to `problems` why the remote does not answer."""
     try:
-        questions = ctx.store.ask()
-        crowded = forgotten.too_many_refs(ctx)
-        problems = [*forgotten.lost(ctx, questions), *([crowded] if crowded else [])]
-        return forgotten.find(ctx, questions), problems
+        yield target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is not None
     except HeldError as error:
-        return [], [error.message]
+        problems.append(error.message)
 
 
-def _kept(ctx: Context, store: PgStore) -> list[str]:
-    """Keep here what the remote has of claims that the list does not know; return why that cannot be done."""
-    if not _is_pushed(ctx):
-        return []
-    try:
-        count = snapshots.keep_unknown(ctx)
-    except HeldError as error:
-        return [error.message]
+def _keep(ctx: Context, store: PgStore) -> None:
+    """Keep here what the remote has of claims that the list does not know."""
+    count = snapshots.keep_unknown(ctx)
     if count:
         store.warn(
             f"The remote has unmerged work of claims that the list does not know ({counted(count, 'ref')}). "
             "It is kept on this machine: harness rescue list"
         )
-    return []
 
 
 def _left_over(ctx: Context, *, repair: bool) -> list[str]:
     """Remove from the remote what nobody needs any more, or return a sentence about it."""
-    if not _is_pushed(ctx):
-        return []
-    try:
-        probes = snapshots.drop_probes(ctx, remote.of(ctx), only_look=not repair)
-        refs = snapshots.outlived(ctx)
-    except HeldError as error:
-        return [error.message]
+    probes = snapshots.drop_probes(ctx, remote.of(ctx), only_look=not repair)
+    refs = snapshots.outlived(ctx)
     if not repair:
         rescued = f"of rescued work in the remote, older than {snapshots.DAYS:.0f} days"
         left = [
@@ -277,10 +274,6 @@ def _left_over(ctx: Context, *, repair: bool) -> list[str]:
         return [*left, *([f"{counted(len(refs), 'ref')} {rescued}"] if refs else [])]
     answer = snapshots.remove(ctx, refs)
     return [] if answer.done else [f"old rescue refs could not be removed: {answer.why}"]
-
-
-def _is_pushed(ctx: Context) -> bool:
-    return target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is not None
 
 
 def _in_database(ctx: Context) -> PgStore:

@@ -152,36 +152,26 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         if task.halt is None:
             return _sent_back(held, ended)
         raise complete.refusal(task)
+    changed: list[str] = []
+    is_good = True
     if task.halt_kind == "MERGE":
-        return _proposed(ctx, held, ended)
-    is_done = task.status == "completed"
-    lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
-    changed = (
-        [] if is_done or not task.touched else [f"{task.id}: the attempt {quoting.touched(task.touched)}"]
-    )
+        task = ownership.require_task(ctx.store.ask(), task.id)
+        lines = [f"{task.id} is not merged yet. {task.halt}"]
+    elif task.status == "completed":
+        lines = [outcome.words_of_completed(ended)]
+    else:
+        lines, is_good = _rolled_back(task, ended, checked), False
+        changed = [f"{task.id}: the attempt {quoting.touched(task.touched)}"] if task.touched else []
     then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
         "\n".join(filter(None, (*lines, then.words))),
-        exit=Exit.DONE if is_done else Exit.CHECK_FAILED,
+        exit=Exit.DONE if is_good else Exit.CHECK_FAILED,
         session=held.session.number,
         task=task,
         stop=ended.stop,
         next=then.next,
         warnings=(*changed, *ended.said, *baseline.left(ctx, task.id)),
         extra=extra,
-    )
-
-
-def _proposed(ctx: Context, held: HeldTask, ended: outcome.Ended) -> Reply:
-    current = ownership.require_task(ctx.store.ask(), ended.task.id)
-    then = rechecked.after_attempt(ctx, ended.stop)
-    return Reply(
-        "\n".join(filter(None, (f"{current.id} is not merged yet. {current.halt}", then.words))),
-        session=held.session.number,
-        task=current,
-        stop=ended.stop,
-        next=then.next,
-        warnings=ended.said,
     )
 
 

@@ -58,8 +58,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
     Its check runs again on the branch of its run, or the current one. Exit 1: it failed, or the work goes to
     an agent again; 8: more waits to be accepted. Somebody who holds the list meanwhile completes the task.
-    Raises RefusedError (typed by an agent), UsageError (nothing waits, or not these paths), and what
-    `complete` does.
     """
     paths = tuple(path.rstrip("/") for path in args.path)
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
@@ -229,10 +227,7 @@ def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -
 def _complete(ctx: Context, task_id: str, merge: Merge | None, into: str | None) -> outcome.Ended | None:
     """Complete the task on the branch `into`, or the current one; None if no session may be opened.
 
-    With `merge`, where that says.
-
-    Raises HeldError (another session holds the list), RefusedError (untrusted commands), ConfigError,
-    EnvSetupError; the work is kept then.
+    With `merge`, where that says. After an error the work is kept.
     """
     own = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     own.__dict__["owner"] = owner.ourselves("accept")

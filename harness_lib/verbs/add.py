@@ -58,11 +58,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
-    """Append `draft` with a new id; with `try_once` its check runs once before.
-
-    Raises UsageError if its title is empty or a dependency does not exist, and EnvSetupError if its
-    check was to be tried and cannot run here.
-    """
+    """Append `draft` with a new id; with `try_once` its check runs once before."""
     if not draft.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
     tried = f"\n{_try(ctx, draft)}" if try_once else ""

@@ -36,7 +36,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Show limits and spending; first change the limits that were typed (0: no limit).
 
     Each run has its own limits and its own count; a change is for all active runs.
-    Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.
     """
     names = [name.replace("-", "_") for name in options.LIMITS]
     changes = {name: value for name in names if (value := getattr(args, name)) is not None}

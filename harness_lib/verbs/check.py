@@ -156,10 +156,7 @@ def _is_trusted(ctx: Context, questions: Questions) -> bool:
 
 
 def repair(ctx: Context) -> Reply:
-    """Restore a broken or missing list, end a torn log line, and clean up temporary and generated files.
-
-    Raises ContractError (the user must edit), StateUnreadableError (no valid copy is left), HeldError.
-    """
+    """Restore a broken or missing list, end a torn log line, and clean up temporary and generated files."""
     ownership.refuse_supervised(ctx, "harness check --repair")
     done, warnings = ctx.store.repair()
     return Reply(
@@ -171,10 +168,7 @@ def repair(ctx: Context) -> Reply:
 
 
 def put_back(ctx: Context) -> Reply:
-    """Replace a list that is invalid, or that another program has replaced, as the user has decided.
-
-    Raises RefusedError (nothing to restore, or an agent asks), StateUnreadableError (no valid copy is left).
-    """
+    """Replace a list that is invalid, or that another program has replaced, as the user has decided."""
     agent = rights.known_agent(ctx)
     if agent is not None:
         raise RefusedError(

@@ -42,10 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Claim the task that was typed, or the next one in the protocol's order, and print its brief.
-
-    Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
-    """
+    """Claim the task that was typed, or the next one in the protocol's order, and print its brief."""
     if args.dry_run:
         return _dry_run(ctx, args.id)
     deadline = ctx.clock.monotonic() + args.wait

@@ -103,10 +103,7 @@ TASKS = (
 
 
 def run(ctx: Context, show: Callable[[str], None]) -> Reply:
-    """Run the demo and pass each step to `show`; exit 1 unless everything that it promises happened.
-
-    Raises EnvSetupError at once if git is missing or too old.
-    """
+    """Run the demo and pass each step to `show`; exit 1 unless everything that it promises happened."""
     calls.require_for_runs(ctx.cwd)
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
     env = owner.without_agent(ctx.env)

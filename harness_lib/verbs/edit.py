@@ -77,11 +77,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
-    """Set the fields of `task_id` in `changes`, and end its halt, unless finished work waits for an answer.
-
-    Raises UsageError (no such task or value), RefusedError (completed; or the check of a task in progress,
-    asked by the agent or, where no user types, by its worker).
-    """
+    """Set the fields of `task_id` in `changes`, and end its halt unless finished work waits for an answer."""
     while True:
         questions = ctx.store.ask()
         old = ownership.require_task(questions, task_id)

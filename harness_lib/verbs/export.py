@@ -36,10 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Tick the boxes of the tasks of a plan that are completed in the list.
-
-    Raises UsageError (no such file, no plan, nothing was imported from it), HeldError (it has just changed).
-    """
+    """Tick the boxes of the tasks of a plan that are completed in the list."""
     path = ctx.cwd / Path(args.tick)
     try:
         data = path.read_bytes()

@@ -60,9 +60,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
     `--already-done`: the caller says that no change was needed; a failed check does not end the attempt.
-    Exit 0 completed, 1 the check failed (or the attempt changed its inputs).
-    Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
-    the like is under way); then no attempt is counted and the session is halted.
+    Exit 0 completed, 1 the check failed (or the attempt changed its inputs). An error counts no attempt, and
+    halts the session if only a human can resolve it.
     """
     for _ in range(outcome.EDITS):
         # Once the user has edited the check while it ran, the new one decides.

@@ -61,7 +61,6 @@ def install(ctx: Context, agent: str, scope: Scope, *, dry_run: bool, ask: Ask |
     """Add our hooks to the settings of `agent`, after showing the difference. Idempotent.
 
     `ask` shows the difference and returns the user's answer; None writes at once. Exit 8 if they say no.
-    Raises UsageError (no such scope there), ConfigError (its file is broken), RefusedError, HeldError.
     """
     if agent in WITHOUT_HOOKS:
         return _limit(agent)

@@ -137,7 +137,7 @@ def run(
 
     `questions` are the answers for a dry run where there is no list yet.
     The commands of a plan count as trusted if a user types at a terminal, or says yes in a script.
-    Raises UsageError with every problem and its place; then nothing is added.
+    If anything in the file is wrong, nothing is added.
     """
     again = typed.harness("import", word, *choices.words())
     drafts = _with_files_beside(ctx, *_drafts(found, choices, ctx.git.top))
@@ -195,10 +195,7 @@ def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tu
 
 
 def sources(ctx: Context, word: str) -> list[Source]:
-    """Return the file that `word` names, or the files of that directory which may be plans, in order.
-
-    Raises UsageError if it cannot be read.
-    """
+    """Return the file that `word` names, or the files of that directory which may be plans, in order."""
     if word == "-":
         data = sys.stdin.buffer.read()
         # Another plan that is typed in later is not this one again.

@@ -93,9 +93,6 @@ def run(
 
     But one that has the final check loses it with `final_check` False.
     One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
-    Raises UsageError (no such directory; or it was not named, and the list is elsewhere), EnvSetupError (no
-    git repository, and not `make_git`; or its directory cannot be written), and what
-    `begin_anew` does.
     """
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
@@ -252,10 +249,7 @@ def restore(ctx: Context) -> bool:
 
 
 def begin_anew(ctx: Context) -> str:
-    """Replace the list by an empty one; return the name of the file that keeps the old list.
-
-    Raises HeldError (somebody works on it), RefusedError (a task is in progress).
-    """
+    """Replace the list by an empty one; return the name of the file that keeps the old list."""
     with ctx.store.transaction() as tx:
         sessions.refuse_other(tx, ctx)
         working = next(iter(tx.in_progress()), None)

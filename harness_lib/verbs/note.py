@@ -25,7 +25,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Append the text, as one line, to the notes of a task in any status. Every caller may do this.
 
     A repeated note counts once; beyond `inbox.MOST_NOTES` the oldest note is dropped, with a warning.
-    Raises UsageError if there is no such task, or no text.
     """
     line = inbox.line(args.id, args.text)
     try:

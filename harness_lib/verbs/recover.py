@@ -17,11 +17,7 @@ HELP_ORDER = 180
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Recover every interrupted task that this worker may recover; open a session if there is none.
-
-    Raises UsageError for a list of the legacy protocol: its hooks hold until `start` or `claim` takes it
-    over.
-    """
+    """Recover every interrupted task that this worker may recover; open a session if there is none."""
     questions = ctx.store.ask_to_change()
     if not questions.has_had_sessions:
         raise UsageError(

@@ -27,10 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Remove the task; its logs and the rescued work of its attempts stay.
-
-    Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
-    """
+    """Remove the task; its logs and the rescued work of its attempts stay."""
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, args.id)
         if task.status == "in_progress":

@@ -47,10 +47,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Return the moment that `text` names: so long before `now`, or a date and time of the local zone.
-
-    Raises UsageError if it names none.
-    """
+    """Return the moment that `text` names: so long before `now`, or a date and time of the local zone."""
     if match := _SPAN.fullmatch(text):
         return now - timedelta(**{UNITS[match[2]]: int(match[1])})
     try:

@@ -92,10 +92,7 @@ def show_all(ctx: Context, task_id: str | None) -> Reply:
 
 
 def show(ctx: Context, name: str) -> Reply:
-    """Show what a rescued attempt had changed; `name` is a ref, `ID/N`, or an id for its newest.
-
-    Raises UsageError if there is none.
-    """
+    """Show what a rescued attempt had changed; `name` is a ref, `ID/N`, or an id for its newest."""
     rescue = _find(ctx, name)
     base = rescue_apply.origin(ctx.git, rescue.oid)
     rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, rescue.oid)]
@@ -125,9 +122,8 @@ def _next(ctx: Context, ref: str) -> str:
 def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
     """Apply rescued work to the work tree as uncommitted changes; nothing is overwritten.
 
-    `only`: these files or directories, from the top of the work tree; none: everything.
-    Raises UsageError (no such ref, or no such path in it), RefusedError (a file has other changes, or does
-    not fit; then nothing was written).
+    `only`: these files or directories, from the top of the work tree; none: everything. If a file has other
+    changes, or does not fit, nothing is written.
     """
     rescue = _find(ctx, name)
     ownership.refuse_in_sandbox(ctx, "harness rescue apply", lambda: _by_git(ctx, rescue))
@@ -181,9 +177,6 @@ def save(ctx: Context, task_id: str) -> Reply:
     For work whose claim was lost: a claim refuses to begin on top of it. What git does not know goes too in a
     worker's own work tree, and stays in the main one, where the user may have put it. A staged version that
     was changed further is neither in HEAD nor in the work tree, so it is kept by itself.
-
-    Raises RefusedError where it is an attempt's, or a merge or the like is under way; HeldError where another
-    program has git locked.
     """
     ownership.refuse_supervised(ctx, "harness rescue save")
     task_id = _whole_id(ctx, task_id)
@@ -243,10 +236,7 @@ def _refuse_own_attempt(ctx: Context) -> None:
 
 
 def drop(ctx: Context, ref: str) -> Reply:
-    """Delete one rescue ref, named in full or as `ID/N`; git keeps its content until the next gc.
-
-    Raises UsageError (no such ref, or only an id), RefusedError (inside an agent, or its task needs it).
-    """
+    """Delete one rescue ref, named in full or as `ID/N`; git keeps its content until the next gc."""
     rights.require_user(ctx, "Whether rescued work is dropped", typed.harness("rescue", "drop", ref))
     rescue = _by_ref(ctx, ref)
     if rescue is None:

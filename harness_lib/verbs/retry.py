@@ -45,7 +45,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Make each task pending with all its attempts, and also the tasks that failed only because of it.
 
     Its errors stay, for the next attempt. All are reset, or none.
-    Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
     with rights.change(ctx) as tx:
         resets = [_reset(tx, ctx, word) for word in dict.fromkeys(args.ids)]

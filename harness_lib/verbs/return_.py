@@ -24,10 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Make the task pending, keep its work, and pass the text to the next agent.
-
-    Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
-    """
+    """Make the task pending, keep its work, and pass the text to the next agent."""
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
     answering.require_waiting(task)
     rights.require_user(ctx, f"What becomes of {task.id}", complete.return_command(task))

@@ -52,7 +52,6 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
 
     `private`: also show its held-out check and the result, for the user on a terminal.
-    Raises UsageError if there is no such task.
     """
     questions = ctx.store.ask()
     task = ownership.require_task(questions, task_id)

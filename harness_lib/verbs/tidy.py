@@ -52,7 +52,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """List old logs, those beyond the megabytes in total, and old rescued work.
 
     With `--yes` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
-    Raises RefusedError: an agent would take them.
     """
     if args.yes:
         rights.require_user(ctx, "What becomes of old logs and work", typed.harness("tidy", "--yes"))

@@ -60,7 +60,6 @@ def run(
     here. Exit 8 if nobody has said yes.
     `yes` counts at a terminal, or where the user has set HARNESS_TRUST: an agent that we do not know has
     neither, and types whatever it is shown.
-    Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the user read).
     """
     questions = ctx.store.ask()
     commands = _commands(ctx, questions, everything=everything)

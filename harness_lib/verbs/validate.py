@@ -140,10 +140,7 @@ def final_check(ctx: Context) -> Reply:
 
 
 def in_range(ctx: Context, span: str) -> Reply:
-    """Run the checks of the tasks completed in `span`, A..B, on a clean checkout of B; record nothing.
-
-    Raises UsageError (no such range), RefusedError (untrusted), EnvSetupError (`harness-init.sh` fails).
-    """
+    """Run the checks of the tasks completed in `span`, A..B, on a clean checkout of B; record nothing."""
     end, tasks = committed.in_range(ctx, span)
     if not tasks:
         return Reply(f"No task was completed in {span}.", next="harness status")

@@ -83,15 +83,13 @@ class Asking(Connection):
             together = self._together
         finally:
             self._together = None
+        self._done += ((act, None) for act in together)
         try:
             with super().pipeline():
                 for act in together:
                     act()
         except GIVEN_UP as error:
-            self._done += ((act, None) for act in together)
             self._again(error, self._begin)
-        else:
-            self._done += ((act, None) for act in together)
 
     def _do(self, act: Callable[[], Cursor], begin: Callable[[Exception], None], *, locks: bool) -> Cursor:
         while True:

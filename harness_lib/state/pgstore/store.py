@@ -110,16 +110,11 @@ class PgStore(Mirrored):
         return looking
 
     def ask_to_change(self) -> api.Questions:
-        """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""
         deadline = self._clock.monotonic() + self._timeout
         with connecting.explained(self.link.url):
             return self._until(deadline, self.look)
 
     def ask_now(self, *, waits: bool = True) -> api.Questions:
-        """Return the answers about the list in the database, none of them about the mirror.
-
-        That lacks what this machine has changed while its disk was full, or just before the connection broke.
-        """
         deadline = self._clock.monotonic() + (self._timeout if waits else 0.0)
 
         def refused(error: EnvSetupError) -> NoReturn:
@@ -129,13 +124,11 @@ class PgStore(Mirrored):
             return self._until(deadline, lambda: Looking(self.moments, self.moments.open(), refused))
 
     def whole(self) -> State:
-        """Return the list as it is now. Raises EnvSetupError."""
         answers = self.ask()
         assert isinstance(answers, Answers | Looking)
         return answers.state
 
     def changes(self, since: object = None) -> api.Changes:
-        """Return what has changed since the look with the mark `since`. Raises EnvSetupError."""
         with connecting.explained(self.link.url, changes=False):
             looking = self.look()
             now = looking.version
@@ -343,7 +336,6 @@ class PgStore(Mirrored):
     # -- the list as a whole --------------------------------------------------------------------------
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
-        """Make an empty list and its log, which begins with `message`; enable the hooks; return the names."""
         state = State(
             created=timestamps.render(self._clock.now()),
             session_config=settings._replace(concurrency_mode="concurrent"),

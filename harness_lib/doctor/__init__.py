@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
 
-from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
+from harness_lib.state.api import Oddity
 
-Level = Literal["ok", "warn", "bad"]
-
-LENGTH = 300
-
-
-class Diagnosis(NamedTuple):
-    """`bad` stops harness from working, `warn` may stop it or surprise the user."""
-
-    level: Level
-    what: str
-    cure: str | None = None
-
-    def line(self) -> str:
-        """Return `level  what -> cure`."""
-        text = f"{self.level:<4}  {quoting.one_line(self.what, LENGTH)}"
-        return f"{text} -> {quoting.one_line(self.cure, LENGTH)}" if self.cure else text
-
-
-Diagnoses = Iterator[Diagnosis]
+Diagnoses = Iterator[Oddity]
 Examination = Callable[[Context], Diagnoses]
 
 
@@ -39,21 +20,21 @@ def has_root(ctx: Context) -> bool:
         return False
 
 
-def ok(what: str) -> Diagnosis:
+def ok(what: str, cure: str | None = None) -> Oddity:
     """Return an ok line."""
-    return Diagnosis("ok", what)
+    return Oddity("ok", what, cure)
 
 
-def warn(what: str, cure: str | None) -> Diagnosis:
+def warn(what: str, cure: str | None) -> Oddity:
     """Return a warning."""
-    return Diagnosis("warn", what, cure)
+    return Oddity("warn", what, cure)
 
 
-def bad(what: str, cure: str | None) -> Diagnosis:
+def bad(what: str, cure: str | None) -> Oddity:
     """Return an error."""
-    return Diagnosis("bad", what, cure)
+    return Oddity("bad", what, cure)
 
 
-def failed(error: HarnessError) -> Diagnosis:
+def failed(error: HarnessError) -> Oddity:
     """Turn `error` into a diagnosis; its hint is the cure."""
     return bad(error.message, error.hint)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from harness_lib.core import project
 from harness_lib.core.context import Context
-from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
+from harness_lib.doctor import Diagnoses, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.runs import worker_pool
+from harness_lib.state.api import Oddity
 from harness_lib.system.git import calls, locks, worktrees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.install import launcher
@@ -125,7 +126,7 @@ def repository(ctx: Context) -> Diagnoses:
         yield warn(f"git's lock {lock} stands since {age} s", cure)
 
 
-def _identity(tree: Git) -> Diagnosis:
+def _identity(tree: Git) -> Oddity:
     answers = (tree.run("config", key, check=False).stdout for key in ("user.name", "user.email"))
     name, email = (answer.decode("utf-8", "replace").strip() for answer in answers)
     if name and email:

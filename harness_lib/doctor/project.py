@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.attempts import forgotten
 from harness_lib.core import project, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
+from harness_lib.doctor import Diagnoses, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.hookinstall import routes
 from harness_lib.hookinstall.routes import Route
@@ -40,12 +39,12 @@ def loaded(ctx: Context) -> Diagnoses:
         elif host.name == agent:
             yield warn(f"{host.title} does not load the hooks: it may stop early", _install(host))
         else:
-            yield Diagnosis("ok", f"{host.title} is used on this machine without the hooks", _install(host))
+            yield ok(f"{host.title} is used on this machine without the hooks", _install(host))
     if agent and agent in WITHOUT_HOOKS:
         yield ok(WITHOUT_HOOKS[agent].split(";")[0])
 
 
-def _ways(ctx: Context, host: Host, readable: list[Route]) -> Iterator[Diagnosis]:
+def _ways(ctx: Context, host: Host, readable: list[Route]) -> Diagnoses:
     for route in readable:
         if route.missing:
             yield warn(f"a hook of {host.title} is gone: {route.missing[0]}", _install(host))
@@ -176,8 +175,7 @@ def files(ctx: Context) -> Diagnoses:
 
 def store(ctx: Context) -> Diagnoses:
     """Report what is unusual about the files and locks of the list, and about the remote of its machines."""
-    for oddity in ctx.store.oddities():
-        yield Diagnosis(*oddity)
+    yield from ctx.store.oddities()
     if ctx.store.shared is None:
         return
     try:

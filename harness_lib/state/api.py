@@ -51,7 +51,7 @@ class TaskCommands(NamedTuple):
 
 
 class Oddity(NamedTuple):
-    """Something unusual, and its cure: `bad` keeps harness from working, `warn` may do so."""
+    """Something unusual, and its cure: `bad` keeps harness from working, `warn` may do so or surprise."""
 
     level: Literal["ok", "warn", "bad"]
     what: str

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.doctor import Diagnoses, Examination, bad, has_root, machine, project
 from harness_lib.errors import Exit
+from harness_lib.state.api import Oddity
 from harness_lib.system import os_errors
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "find common problems, and say how to fix each"
 EXAMPLE = "harness doctor"
 HELP_ORDER = 410
+LENGTH = 300
 
 MACHINE: tuple[Examination, ...] = (
     machine.python,
@@ -44,11 +47,17 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     verdict = f"{failed} bad, {odd} to look at" if failed or odd else "all is well"
     then = "harness status" if has_root(ctx) else "harness init"
     return Reply(
-        "\n".join([verdict, *(each.line() for each in diagnoses)]),
+        "\n".join([verdict, *map(_line, diagnoses)]),
         exit=Exit.CHECK_FAILED if failed else Exit.DONE,
         next="harness doctor" if failed else then,
         extra={"found": [each._asdict() for each in diagnoses]},
     )
+
+
+def _line(found: Oddity) -> str:
+    """Return `level  what -> cure`."""
+    text = f"{found.level:<4}  {quoting.one_line(found.what, LENGTH)}"
+    return f"{text} -> {quoting.one_line(found.cure, LENGTH)}" if found.cure else text
 
 
 def _examined(examination: Examination, ctx: Context) -> Diagnoses:

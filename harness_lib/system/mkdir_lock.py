@@ -14,6 +14,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -38,7 +39,6 @@ _PID = "pid"
 # Says that the directory was handed to the owner of a session of harness, which can be looked up.
 _MARK = "harness-session"
 _PID_LIMIT = 64
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class Holder(NamedTuple):
@@ -134,32 +134,25 @@ class SeedLock:
         if os.path.lexists(self.path):
             return self._join(pid, ours, over)
         try:
-            taken = self._make(pid)
+            self._make(pid)
         except FileExistsError:
             return self._join(pid, ours, over)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 return "foreign"
             raise
-        return "taken" if taken else None
+        return "taken"
 
-    def _make(self, pid: int) -> bool:
-        """Make the directory with `pid` in it; return False if an agent took it over.
-
-        Raises FileExistsError if there is one, or another OSError.
-        """
+    def _make(self, pid: int) -> None:
+        """Make the directory with `pid` in it. Raises OSError: FileExistsError if there is one."""
         private = self._private()
         private.mkdir(0o755)
         try:
-            _write_pid(private, pid)
+            (private / _PID).write_bytes(b"%d\n" % pid)
             rename(private, self.path)
-        except OSError as error:
+        except OSError:
             _remove(private)
-            if error.errno not in UNSUPPORTED:
-                raise
-            self.path.mkdir(0o755)
-            return self._sign(pid)
-        return True
+            raise
 
     def _private(self) -> Path:
         return self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
@@ -182,15 +175,6 @@ class SeedLock:
         # Our own pid, though this process holds nothing: left by a dead process with the same pid.
         return "taken" if seen.pid == pid else None
 
-    def _sign(self, pid: int) -> bool:
-        """Write `pid` into the directory just made; return False if an agent took it over before."""
-        try:
-            _write_pid(self.path, pid)
-        except (FileExistsError, FileNotFoundError):
-            return False
-        seen = holder_of(self.path)
-        return seen is not None and seen.pid == pid
-
     def _is_stale(self, seen: Holder) -> bool:
         """Return whether it is provably stale: its process is dead, or it has had no pid for too long."""
         if seen.pid is not None:
@@ -211,38 +195,11 @@ class SeedLock:
         moved = holder_of(private)
         if moved is None:
             return
-        if moved.identity != seen.identity or moved.pid != seen.pid:
-            self._put_back(private)
-        else:
+        if moved.identity == seen.identity and moved.pid == seen.pid:
             _remove(private)
-
-    def _put_back(self, private: Path) -> None:
-        try:
-            try:
-                rename(private, self.path)
-            except OSError as error:
-                if error.errno not in UNSUPPORTED:
-                    raise
-                # rename() would replace an empty directory that an agent has just made.
-                self.path.mkdir()
-                private.rename(self.path)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-
-
-def _write_pid(directory: Path, pid: int) -> None:
-    """Write `pid` into `directory`, never over another pid."""
-    descriptor = os.open(directory, _DIRECTORY)
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        file = os.open(_PID, flags, 0o644, dir_fd=descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        os.write(file, b"%d\n" % pid)
-    finally:
-        os.close(file)
+            return
+        with suppress(FileExistsError):
+            rename(private, self.path)
 
 
 def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
@@ -285,7 +242,7 @@ def _held(path: Path) -> HeldError:
 
 
 # A kernel or a file system that does not know the call.
-UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 _HERE = -100  # AT_FDCWD
 _NO_REPLACE = 1  # RENAME_NOREPLACE
@@ -296,28 +253,43 @@ def rename(source: Path, target: Path) -> None:
     """Rename `source` to `target` without replacing, in the same file system.
 
     `rename()` replaces an empty directory, and `mkdir()` makes one that is empty for a moment; the system
-    call that does neither is not in Python. Raises FileExistsError if `target` exists, an OSError of
-    `UNSUPPORTED` if this cannot be done in one step, or another OSError.
+    call that does neither is not in Python. Where there is none, `target` is empty for that moment.
+    Raises FileExistsError if `target` exists, or another OSError.
     """
     # For audit hooks (of the tests), as Python's own rename raises it.
     sys.audit("os.rename", os.fspath(source), os.fspath(target), -1, -1)
+    number = _renamed(os.fsencode(source), os.fsencode(target))
+    if number in _UNSUPPORTED:
+        target.mkdir(0o755)
+        try:
+            source.rename(target)
+        except OSError as error:
+            # Not empty: an agent has taken it over meanwhile.
+            number = errno.EEXIST if error.errno == errno.ENOTEMPTY else error.errno or errno.EIO
+            with suppress(OSError):
+                target.rmdir()
+        else:
+            return
+    if number:
+        raise OSError(number, os.strerror(number), str(source), None, str(target))
+
+
+def _renamed(old: bytes, new: bytes) -> int:
+    """Rename `old` to `new` in one step; return the number of an error, or 0."""
+    import ctypes  # noqa: PLC0415 (a verb that only reads needs none)
+
     libc = _libc()
-    old, new = os.fsencode(source), os.fsencode(target)
     if sys.platform == "darwin" and hasattr(libc, "renamex_np"):
         failed = libc.renamex_np(old, new, _EXCLUSIVE)
     elif sys.platform.startswith("linux") and hasattr(libc, "renameat2"):
         failed = libc.renameat2(_HERE, old, _HERE, new, _NO_REPLACE)
     else:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(source), None, str(target))
-    if failed:
-        import ctypes  # noqa: PLC0415 (loaded already by `_libc`)
-
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(source), None, str(target))
+        return errno.ENOSYS
+    return ctypes.get_errno() if failed else 0
 
 
 @cache
 def _libc() -> ctypes.CDLL:
-    import ctypes  # noqa: PLC0415 (a verb that only reads needs none)
+    import ctypes  # noqa: PLC0415 (as in `_renamed`)
 
     return ctypes.CDLL(None, use_errno=True)

@@ -81,9 +81,11 @@ def test_no_other_room_forks_or_kills() -> None:
 # -- a rename that never replaces anything
 
 
-@pytest.fixture
-def signed(tmp_path: Path) -> Path:
+@pytest.fixture(params=["by one call", "where the kernel has none"])
+def signed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a directory with a file in it."""
+    if request.param != "by one call":
+        monkeypatch.setattr(mkdir_lock, "_renamed", lambda *_names: errno.ENOSYS)
     (tmp_path / "signed").mkdir()
     (tmp_path / "signed/pid").write_text("1", "ascii")
     return tmp_path / "signed"
@@ -106,6 +108,7 @@ def test_not_even_an_empty_directory_is_replaced(signed: Path, tmp_path: Path) -
     assert (signed / "pid").exists()
 
 
-def test_what_is_not_there_cannot_be_renamed(tmp_path: Path) -> None:
+def test_what_is_not_there_cannot_be_renamed(signed: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        mkdir_lock.rename(tmp_path / "missing", tmp_path / "lock")
+        mkdir_lock.rename(signed / "missing", tmp_path / "lock")
+    assert not (tmp_path / "lock").exists()

@@ -8,7 +8,7 @@ Source: docs/protocol.md, "Task Selection Algorithm" and "Error Handling"; docs/
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -181,12 +181,12 @@ def pick(state: State, without: Collection[str] = ()) -> Task | None:
     None if no task may be claimed.
     """
     if without:
-        return _first([task for task in eligible(state) if task.id not in without])
+        return min((task for task in eligible(state) if task.id not in without), key=_rank, default=None)
     # Each change asks for its status cache, and the next claim asks about the same list.
     known, first = _picked[0]
     if known is not state:
         if known is None or not _is_as_free(known, state):
-            first = _first(list(eligible(state)))
+            first = min(eligible(state), key=_rank, default=None)
         _picked[0] = (state, first)
     return first
 
@@ -202,15 +202,6 @@ def _is_as_free(known: State, state: State) -> bool:
     return all(
         before.id == now.id and before.status == now.status == "in_progress" for before, now in changed
     )
-
-
-def _first(tasks: Sequence[Task]) -> Task | None:
-    pending = [task for task in tasks if task.status == "pending"]
-    if not pending:
-        return min(tasks, key=_rank, default=None)
-    highest = min([task.priority for task in pending])
-    first = {task.id: task for task in pending if task.priority == highest}
-    return first[min(first, key=graph.id_key)]
 
 
 def interesting(state: State) -> list[Task]:

@@ -48,13 +48,8 @@ _RUN = (
     'exec "${p:-python3}" -I -S "$f"'
 )
 _END = "; }"
-# The command that earlier versions wrote, which starts the shim.
-_FORMER_ABLE, _FORMER_RUN = "command -v python3 >/dev/null || exit 0; ", 'exec python3 -I -S "$f"'
-_FORMS = (
-    *(_AWAY + _FIND + able + _RUN for able in ("", _ABLE)),
-    *(_AWAY.replace("{ ", "{ " + able) + _FORMER_RUN for able in ("", _FORMER_ABLE)),
-)
-_SPELLING = re.compile(rf"f=(.+); (?:{'|'.join(map(re.escape, _FORMS))})(?: [a-z]+)?{_END}", re.DOTALL)
+# In between, earlier versions looked for python3 in another way.
+_SPELLING = re.compile(rf'f=(.+); \[ ! -f "\$f" \] \|\| {{ .* -I -S "\$f"(?: [a-z]+)?{_END}', re.DOTALL)
 
 
 def folder() -> Path:

@@ -15,7 +15,7 @@ from acp import PROTOCOL_VERSION, RequestError, run_agent, schema, stdio_streams
 from harness_lib import __version__
 from harness_lib.hs import session_store
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE, REJECT_ONCE
-from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess, commands, config
+from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess, commands
 from harness_lib.loop import runtime
 from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json
@@ -90,7 +90,7 @@ class Agent:
 
     async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> schema.NewSessionResponse:
         session = await self._open(cwd, {}, mcp_servers)
-        return schema.NewSessionResponse(session_id=session.id, config_options=config(session.config))
+        return schema.NewSessionResponse(session_id=session.id, config_options=session.config)
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
@@ -98,13 +98,13 @@ class Agent:
         session = await self._open(cwd, {"session": session_id}, mcp_servers)
         for update in session.updates.replay(Session(session.directory).messages()):
             await self._client.session_update(session.id, update)
-        return schema.LoadSessionResponse(config_options=config(session.config))
+        return schema.LoadSessionResponse(config_options=session.config)
 
     async def resume_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.ResumeSessionResponse:
         session = await self._open(cwd, {"session": session_id}, mcp_servers)
-        return schema.ResumeSessionResponse(config_options=config(session.config))
+        return schema.ResumeSessionResponse(config_options=session.config)
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
@@ -134,7 +134,7 @@ class Agent:
         **_: Any,
     ) -> schema.SetSessionConfigOptionResponse:
         settings = await self._known(session_id).choose(config_id, str(value))
-        return schema.SetSessionConfigOptionResponse(config_options=config(settings))
+        return schema.SetSessionConfigOptionResponse(config_options=settings)
 
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> schema.PromptResponse:
         text = "\n\n".join(text for block in prompt if (text := _text(block)).strip())

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from acp import RequestError, helpers, schema
 
@@ -141,24 +141,6 @@ def title(name: str, tool_input: Json) -> str:
     return (text if name == "bash" and text else f"{name} {text}".rstrip())[:_TITLE]
 
 
-def config(options: Sequence[Json]) -> list[Any]:
-    """Return the settings of a session as the protocol has them."""
-    return [
-        schema.SessionConfigOptionSelect(
-            type="select",
-            id=each["id"],
-            name=each["name"],
-            category=cast("Any", {"model": "model", "approval": "mode"}.get(each["id"])),
-            current_value=each["value"],
-            options=[
-                schema.SessionConfigSelectOption(value=value, name=name)
-                for value, name in each["options"].items()
-            ],
-        )
-        for each in options
-    ]
-
-
 def commands(known: Sequence[Json]) -> schema.AvailableCommandsUpdate:
     """Return the slash commands of a session."""
     hint = schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint="what to do"))
@@ -193,7 +175,8 @@ class SessionProcess:
     def __init__(self, cwd: Path, tell: Tell, ask: Ask) -> None:
         self.id = ""
         self.directory = Path()
-        self.config: list[Json] = []
+        # As the protocol has it.
+        self.config: list[Any] = []
         self.commands: list[Json] = []
         self.updates = Updates(cwd)
         self._cwd = cwd
@@ -247,7 +230,7 @@ class SessionProcess:
             self._send({"cancel": self._turn})
             self._withdraw()
 
-    async def choose(self, name: str, value: str) -> list[Json]:
+    async def choose(self, name: str, value: str) -> list[Any]:
         """Change a setting after the current turn and return all settings. Raises RequestError."""
         async with self._setting:
             self._send({"config": name, "value": value})

@@ -199,24 +199,31 @@ class Worker:
 
 
 def config(runtime: Runtime) -> list[Json]:
-    """Return the settings, each with its value and its options."""
+    """Return the settings, each with its value and its options, in the words of the protocol."""
     current = f"{runtime.provider}/{runtime.model}"
-    known = dict.fromkeys([current, *map(str, setup.ready_models(runtime))])
+    models = dict.fromkeys([current, *map(str, setup.ready_models(runtime))])
+    approval = trust.setting(runtime, "approve")
     return [
-        {"id": "model", "name": "Model", "value": current, "options": {name: name for name in known}},
-        {
-            "id": "approval",
-            "name": "Approval",
-            "value": trust.setting(runtime, "approve"),
-            "options": _APPROVALS,
-        },
+        _setting("model", "model", current, {name: name for name in models}),
+        _setting("approval", "mode", approval, _APPROVALS),
     ]
+
+
+def _setting(name: str, category: str, value: str, options: dict[str, str]) -> Json:
+    return {
+        "type": "select",
+        "id": name,
+        "name": name.capitalize(),
+        "category": category,
+        "currentValue": value,
+        "options": [{"value": each, "name": words} for each, words in options.items()],
+    }
 
 
 def choose(runtime: Runtime, name: str, value: str) -> None:
     """Set `name` to `value`. Raises UsageError."""
-    setting = next((each for each in config(runtime) if each["id"] == name), None)
-    if setting is None or value not in setting["options"]:
+    known = {each["id"]: [option["value"] for option in each["options"]] for each in config(runtime)}
+    if value not in known.get(name, ()):
         raise UsageError(f"{name} cannot be {value}.")
     if name == "approval":
         runtime.env["HARNESS_APPROVE"] = value

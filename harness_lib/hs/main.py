@@ -21,6 +21,7 @@ from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.stages import setup
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import signals
@@ -80,7 +81,8 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
         for line in plugin.target.environment_help(runtime).splitlines():
             show(f"      {line}")
-    for config in hosted.every_config(runtime):
+    configs = (hosted.find_config(runtime, name) for name in sorted(setup.candidates(runtime)))
+    for config in filter(None, configs):
         login = f"hs auth login {config.name}" if config.values.get("auth") else ""
         needs = login or config.values.get("auth_env") or "no key"
         show(f"  {config.name:<12} {config.values.get('description', '')} ({needs})")

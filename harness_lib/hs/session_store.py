@@ -233,7 +233,11 @@ def as_json(session: Session) -> Json:
 
 def remove(runtime: Runtime, session: Session) -> list[str]:
     """Delete the session and those of its subagents; return their names. Raises HeldError, RefusedError."""
-    every = [session, *_below(runtime, session.id, {session.id})]
+    own, every = _all(runtime), [session]
+    # It grows while it is read: subagents have subagents.
+    for each in every:
+        below = (other for other in own if other.conf.get("parent") == each.id)
+        every += [other for other in below if other.id not in {known.id for known in every}]
     for each in every:
         if each.directory.is_symlink() or not (each.directory / "session.conf").is_file():
             raise RefusedError(
@@ -256,13 +260,3 @@ def remove_unused(session: Session) -> None:
         for name in _OURS:
             (session.directory / name).unlink(missing_ok=True)
         session.directory.rmdir()
-
-
-def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:
-    """Return the sessions of the subagents of `parent`, and of theirs."""
-    sessions: list[Session] = []
-    for each in _all(runtime):
-        if each.conf.get("parent") == parent and each.id not in seen:
-            seen.add(each.id)
-            sessions += [each, *_below(runtime, each.id, seen)]
-    return sessions

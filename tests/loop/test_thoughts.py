@@ -82,7 +82,7 @@ def test_the_bundled_deepseek_gets_its_thoughts_back(home: Path, project: Path) 
     discovery.refresh(run)
     config = hosted.find_config(run, "deepseek")
     assert config is not None
-    assert config.at(run).reasoning_field == "reasoning_content"
+    assert config.at(run).conf["reasoning_field"] == "reasoning_content"
 
 
 def test_a_host_that_demands_them_without_being_described_so_is_quoted(

@@ -19,7 +19,7 @@ from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.sessions import context
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import NO_FIELD, Endpoint, Speaker, WireName, complete
+from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -139,9 +139,7 @@ class Hosted(NamedTuple):
             url=url,
             headers=headers,
             login=login,
-            max_tokens_field=values.get("max_tokens_field", ""),
-            stream_options=values.get("stream_options") != NO_FIELD,
-            reasoning_field=values.get("reasoning_field", ""),
+            conf=values,
             max_tokens=most,
             effort="" if thinking == "off" else thinking,
             # Hosts that only speak the language of Anthropic may refuse the fields of its cache.
@@ -273,15 +271,6 @@ def find_config(runtime: Runtime, name: str) -> Hosted | None:
         needs_key=bool(key and not values.get("auth")),
         ready_by=(key,) if key else (),
     )
-
-
-def every_config(runtime: Runtime) -> list[Hosted]:
-    """Return the providers that are described by a `.conf`, by name."""
-    files = (
-        path for source in trust.usable(runtime) for path in Path(source, "providers").glob("[!.]*.conf")
-    )
-    configs = (find_config(runtime, name) for name in sorted({path.stem for path in files}))
-    return [config for config in configs if config]
 
 
 def protocol_of(runtime: Runtime, provider: str) -> str:

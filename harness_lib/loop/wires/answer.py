@@ -63,9 +63,8 @@ class Endpoint(NamedTuple):
     model: str
     max_tokens: int
     headers: Mapping[str, str] = MappingProxyType({})
-    max_tokens_field: str = ""
-    stream_options: bool = True
-    reasoning_field: str = ""
+    # What a `.conf` says of the fields that its host takes.
+    conf: Mapping[str, str] = MappingProxyType({})
     effort: str = ""
     cached: bool = False
     session: str = ""

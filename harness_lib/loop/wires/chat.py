@@ -57,11 +57,11 @@ def messages(history: list[Entry]) -> list[Json]:
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
-    messages = _with_thoughts(payload.get("messages") or [], endpoint.reasoning_field)
+    messages = _with_thoughts(payload.get("messages") or [], endpoint.conf.get("reasoning_field", ""))
     if payload.get("system"):
         messages.insert(0, {"role": "system", "content": payload["system"]})
     newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
-    limit = endpoint.max_tokens_field or newest
+    limit = endpoint.conf.get("max_tokens_field") or newest
     request: Json = {
         "model": payload.get("model") or endpoint.model,
         **({} if limit == NO_FIELD else {limit: endpoint.max_tokens}),
@@ -84,7 +84,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
         request["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
     if endpoint.session and endpoint.url.startswith(_VENDOR):
         request["prompt_cache_key"] = endpoint.session
-    if endpoint.stream_options:
+    if endpoint.conf.get("stream_options") != NO_FIELD:
         request["stream_options"] = {"include_usage": True}
     return {**request, "stream": True}
 

@@ -44,7 +44,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
     model = str(payload.get("model") or endpoint.model)
     request: Json = {"model": model, "store": False}
-    if endpoint.max_tokens_field != NO_FIELD:
+    if endpoint.conf.get("max_tokens_field") != NO_FIELD:
         request["max_output_tokens"] = endpoint.max_tokens
     if payload.get("system"):
         request["instructions"] = payload["system"]

@@ -51,7 +51,6 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
     if session is None and not (typed + piped).strip():
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
     setup.enter(runtime, session, asked)
-    assert runtime.session is not None
     # Only now it is known whose model is asked.
     if "/" in typed:
         _check_word(runtime, typed)
@@ -70,7 +69,7 @@ def _check_word(runtime: Runtime, typed: str) -> None:
     from harness_lib.hs import user_input  # noqa: PLC0415 (most tasks need none of it)
 
     problem = user_input.unknown(runtime.provider, typed, user_input.skill_names(runtime))
-    if problem and runtime.session is not None:
+    if problem:
         session_store.remove_unused(runtime.session)
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
 
@@ -105,9 +104,8 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
             session, ahead = conversation.talk(runtime, ahead)
         finally:
             runtime.close()
-            if runtime.session is not None:
-                session_store.remove_unused(runtime.session)
-                runtime.session.release()
+            session_store.remove_unused(runtime.session)
+            runtime.session.release()
         if session is None:
             return
         # Another session is another run: with its own plugins, approvals, provider and model.
@@ -120,7 +118,7 @@ def tell_end(runtime: Runtime | None, args: list[str], error: BaseException) -> 
     """Print the last event of a task that ended by `error`, if `args` ask for events."""
     if "--json" not in takewhile(lambda arg: arg != "--", args):
         return
-    session = runtime.session.id if runtime and runtime.session else ""
+    session = runtime.session.id if runtime else ""
     stop, words = "error", output.bug_line(error)
     if isinstance(error, Interrupted):
         stop = words = "interrupted"

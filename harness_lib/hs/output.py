@@ -28,7 +28,7 @@ class Answer:
 
     def begin(self, runtime: Runtime, *, is_new: bool) -> None:
         """Say on standard error which session begins, before its turn does."""
-        if is_new and runtime.session:
+        if is_new:
             directory, home = str(runtime.session.directory), runtime.env.get("HOME", "")
             if home and directory.startswith(f"{home}/"):
                 directory = f"~{directory.removeprefix(home)}"
@@ -83,11 +83,10 @@ class Events(Answer):
 
     def begin(self, runtime: Runtime, *, is_new: bool) -> None:  # noqa: ARG002 (its first event says it)
         self._runtime = runtime
-        session = runtime.session
         tell({
             "type": "session",
-            "session": session.id if session else "",
-            "directory": str(session.directory) if session else "",
+            "session": runtime.session.id,
+            "directory": str(runtime.session.directory),
             "provider": runtime.provider,
             "model": runtime.model,
         })  # fmt: skip

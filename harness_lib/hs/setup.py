@@ -228,8 +228,7 @@ def choose_model(runtime: Runtime, name: str) -> None:
         runtime.provider, runtime.model = before
         discovery.refresh(runtime)
         raise
-    if runtime.session is not None:
-        runtime.session.goes_on_with(runtime.provider, runtime.model)
+    runtime.session.goes_on_with(runtime.provider, runtime.model)
 
 
 def _meant(runtime: Runtime, name: str) -> Choice:

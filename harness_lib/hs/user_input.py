@@ -86,7 +86,6 @@ def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
 
 def run_command(runtime: Runtime, command: str) -> None:
     """Run `command` for the user, and tell it with its output to the model before the next message."""
-    assert runtime.session is not None
     tool_input, interrupted = {"command": command, "timeout": _SECONDS}, None
     runtime.stream.emit("tool_run", id="", name="bash", input=tool_input)
     try:

@@ -20,7 +20,7 @@ from harness_lib.loop import disk
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.sessions.message import Message
-from harness_lib.loop.sessions.session import Session, Stream
+from harness_lib.loop.sessions.session import NoSession, Session, Stream
 from harness_lib.text import harmless
 
 P = ParamSpec("P")
@@ -89,7 +89,7 @@ class Runtime:
     # HARNESS_HOME and HARNESS_ROOT.
     home: Path
     root: Path
-    session: Session | None = None
+    session: Session = field(default_factory=NoSession)
     # The file of events; without a session nothing is written.
     stream: Stream = field(default_factory=lambda: Stream(None))
     stage: str = ""
@@ -145,8 +145,8 @@ class Runtime:
         return self.work_directory / os.path.expanduser(text)  # noqa: PTH111
 
     def messages(self) -> list[Message]:
-        """Return the messages of the session; without one there are none."""
-        return list(self.session.messages()) if self.session else []
+        """Return the messages of the session."""
+        return list(self.session.messages())
 
     def spent(self) -> Account:
         """Return what the turn has cost so far."""

@@ -36,7 +36,6 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
 
     `at_once`: nothing was waited for since the plugins were looked for, so that is not done again.
     """
-    assert runtime.session is not None
     if not at_once:
         runtime.is_fresh = False
         runtime.found = {}

@@ -27,7 +27,6 @@ def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: 
     run = runtime.start(env, project)
     discovery.refresh(run)
     run.enter(session_store.create(run))
-    assert run.session
     run.session.append("user", {}, "RUN it")
     STARTED.append(run)
     return run
@@ -35,7 +34,6 @@ def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: 
 
 def calls_of(run: Runtime) -> list[Call]:
     """Return the calls of all answers so far."""
-    assert run.session
     blocks = [
         block for message in run.session.messages() for block in message.blocks if message.role == "assistant"
     ]
@@ -44,5 +42,4 @@ def calls_of(run: Runtime) -> list[Call]:
 
 def results_of(run: Runtime) -> list[str]:
     """Return what the calls so far came to."""
-    assert run.session
     return [message.body for message in run.session.messages() if message.role == "tool_result"]

@@ -63,7 +63,6 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
 ) -> None:
     server = serve(CHAT, say("Done."))
     run = started(home, project, CHAT, server)
-    assert run.session
     whole = (
         "---\nrole: assistant\nseq: 0002\nstop: tool_calls\n---\nLet me see.\n\n"
         '```tool_call id=c1 name=bash\n{"command":"echo x >> ran"}\n```\n\n'

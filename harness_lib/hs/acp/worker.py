@@ -115,7 +115,6 @@ def _open(runtime: Runtime, first: Json) -> Json:
     runtime.approve = "ask"
     runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
     setup.enter(runtime, session, Options())
-    assert runtime.session is not None
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / "acp.log")
     opened = {"type": "opened", "session": runtime.session.id, "directory": str(runtime.session.directory)}

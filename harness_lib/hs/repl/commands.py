@@ -47,7 +47,6 @@ def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
 
 
 def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:
-    assert runtime.session is not None
     if not name:
         drawing.note(str(runtime.session.directory))
         return None
@@ -59,7 +58,6 @@ def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:
 
 
 def _new(runtime: Runtime, _: str, drawing: Drawing) -> Session:
-    assert runtime.session is not None
     if runtime.session.files():
         drawing.note(f"To go on with the one before: /session {runtime.session.id}")
     session = session_store.create(runtime)

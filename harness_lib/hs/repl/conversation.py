@@ -110,7 +110,6 @@ def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
     `ahead` was typed in the conversation before. Return the session to go on in, held, and what was typed
     ahead for it.
     """
-    assert runtime.session is not None
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         # The output of hooks and tools would disturb the prompt.
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / _LOG)
@@ -150,7 +149,6 @@ class Conversation:
     def go_on(self) -> Session | None:
         """Do what is typed, until the user leaves."""
         session = self._runtime.session
-        assert session is not None
         self._drawing.note(f"session: {session.id}   /help says what can be typed")
         # The last exchange of a session that is resumed.
         asked, answered = last_exchange(list(session.messages()))

@@ -45,8 +45,6 @@ class Conversation(NamedTuple):
 
 def conversation(runtime: Runtime) -> Conversation:
     """Return the conversation that the session continues."""
-    if runtime.session is None:
-        return Conversation(str(uuid.uuid4()), known=False, prompt=_GO_ON)
     messages = _messages(runtime.session)
     kept = disk.read_object(runtime.session.directory / CONVERSATION)
     seq, session_id = kept.get("seq"), kept.get("session")
@@ -75,8 +73,6 @@ def anew(runtime: Runtime) -> Conversation:
 
 def keep(runtime: Runtime, session_id: str, cost: float) -> None:
     """Store that the conversation `session_id` knows the session as it is now, and its cost so far."""
-    if runtime.session is None:
-        return
     messages = _messages(runtime.session)
     value = {
         "session": session_id,

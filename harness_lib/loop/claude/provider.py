@@ -126,7 +126,7 @@ def _understood(runtime: Runtime, scribe: Scribe, result: Json) -> Json:
     if problem.startswith(_GONE):
         raise GoneError(problem)
     scribe.write_last({"cost": "0"})
-    if runtime.session is not None and spent:
+    if spent:
         # What a turn without an answer has cost; no engine replays a message of this role.
         fields = {"provider": runtime.provider, "stop": "error", "tokens_in": "0", "tokens_out": "0"}
         runtime.session.append("error", {**fields, **spent}, problem)

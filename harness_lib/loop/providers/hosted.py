@@ -129,7 +129,7 @@ class Hosted(NamedTuple):
             raise ProviderError(f"{named} must be a number of tokens, not {limit}")
         model = model_of(runtime, speaker.model)
         most = most or model.output or _UNKNOWN_OUTPUT
-        if model.context and runtime.session is not None:
+        if model.context:
             # Hosts refuse more than fits into the context.
             room = model.context - model.context // _MARGIN - context.tokens(runtime.messages())
             most = min(most, max(room, _LEAST_OUTPUT))
@@ -144,7 +144,7 @@ class Hosted(NamedTuple):
             effort="" if thinking == "off" else thinking,
             # Hosts that only speak the language of Anthropic may refuse the fields of its cache.
             cached=url.startswith(_ANTHROPIC_HOST) or runtime.env.get("ANTHROPIC_PROMPT_CACHE") == "1",
-            session=runtime.session.id if runtime.session else "",
+            session=runtime.session.id,
         )
 
     def _url(self, runtime: Runtime) -> str:

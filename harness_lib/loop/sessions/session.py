@@ -42,6 +42,9 @@ class Session:
         self._parsed: dict[str, tuple[tuple[int, int, int], Message]] = {}
         self._lock: int | None = None
 
+    def __bool__(self) -> bool:
+        return self.id != ""
+
     @cached_property
     def cwd(self) -> Path:
         """Where its tools run; the current directory if that is gone."""
@@ -182,6 +185,23 @@ class Session:
                 )
         except FileNotFoundError:
             return []
+
+
+class NoSession(Session):
+    """What a run without a session has in its place: it is false, and keeps nothing."""
+
+    is_full = False
+
+    def __init__(self) -> None:
+        # A directory without a name.
+        super().__init__(Path("/"))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write nothing."""
+
+    def append(self, role: str, fields: dict[str, str], body: str) -> Message:
+        """Return the message, which is written nowhere."""
+        return Message(0, role, body, fields)
 
 
 Listener = Callable[[Json], None]

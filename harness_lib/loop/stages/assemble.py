@@ -42,7 +42,7 @@ def display(runtime: Runtime, payload: Json) -> Json:
 
 def tell_typed(runtime: Runtime, payload: Json) -> Json:
     """Append the messages typed during the turn; every call has its result here, so they may follow."""
-    if runtime.session is not None and runtime.typed_meanwhile is not None:
+    if runtime.typed_meanwhile is not None:
         # A message that is taken is stored nowhere else yet.
         with processes.uninterrupted():
             for text in runtime.typed_meanwhile():
@@ -53,8 +53,6 @@ def tell_typed(runtime: Runtime, payload: Json) -> Json:
 def messages(runtime: Runtime, payload: Json) -> Json:
     """Add `messages`: the session's, on the API of its provider."""
     speaker = hosted.host(runtime).speaker(runtime)
-    if runtime.session is None:
-        return {**payload, "messages": []}
     conversation = runtime.messages()
     replayed = context.load_native(runtime.session, conversation, speaker, runtime.kept)
     entries = context.entries(conversation, replayed)

@@ -64,7 +64,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
 
 def _check_limits(runtime: Runtime) -> None:
     """Raise HookError at the limit of the session's size, of requests, or of cost."""
-    if runtime.session is not None and runtime.session.is_full:
+    if runtime.session.is_full:
         message = (
             f"The session {runtime.session.id} has more than {SIZE_LIMIT >> 20} MiB on disk, which is the "
             f"limit. Look at what is large in {runtime.session.directory}, or begin another session."
@@ -99,7 +99,7 @@ def _end(runtime: Runtime, stop: str, why: str) -> None:
 
 def compact(runtime: Runtime, payload: Json) -> bool:
     """Summarise the older messages; return whether that worked. Show the problem if not."""
-    if runtime.session is None or runtime.kept.get("summary failed") == runtime.first:
+    if not runtime.session or runtime.kept.get("summary failed") == runtime.first:
         return False
     problem = _summarise(runtime, runtime.messages(), payload)
     if problem:
@@ -127,7 +127,6 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     after = context.guess([Message(0, "summary", body), *kept])
     if after > before * _HELPS or (limit and after > limit * _FULL):
         return _useless(runtime, "the summary is too long to help.", fields, text)
-    assert runtime.session is not None
     message = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
     runtime.log(
         f"hs: the conversation was summarised, {before} tokens to {after} ({message.seq:04d}-summary.md)."
@@ -138,7 +137,6 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
 
 def _useless(runtime: Runtime, problem: str, fields: dict[str, str], text: str) -> str:
     """Keep a summary that is not used, for what it has cost, and return its `problem`."""
-    assert runtime.session is not None
     runtime.session.append("error", {**fields, "stop": "error", "error": problem}, text)
     return problem
 
@@ -147,7 +145,6 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
     """Return the model's summary and its cost. The request begins as the others do, for the host's cache."""
     endpoint = hosted.host(runtime).at(runtime)
     wire = exchange.wire(endpoint.wire)
-    assert runtime.session is not None
     replayed = context.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
     entries = [*context.entries(cut.older, replayed), context.User(_ASKED)]
     asked = {**payload, "messages": wire.messages(entries)}
@@ -178,7 +175,7 @@ def save(runtime: Runtime, native: Json) -> Json:
     answer = _repeatable(exchange.wire(speaker.wire).answer(native))
     runtime.stop = answer.stop
     message = write(runtime, answer, runtime.model, hosted.model_of(runtime, speaker.model).spent(answer))
-    if answer.native and message is not None and runtime.session is not None:
+    if answer.native:
         context.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:
         if answer.stop not in _WHOLE:
@@ -220,10 +217,8 @@ def _repeatable(answer: Answer) -> Answer:
     return answer if blocks == answer.blocks else answer._replace(blocks=blocks, native=None)
 
 
-def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message | None:
-    """Save `answer`, and tell that it has stopped; None without a session. `spent`: its `cost`, if known."""
-    if runtime.session is None:
-        return None
+def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message:
+    """Save `answer`, and tell that it has stopped. `spent`: its `cost`, if known."""
     body, fence = render_blocks(answer.blocks)
     fields = {
         "model": model,

@@ -27,7 +27,7 @@ _KEPT_BY_HARNESS = (find_root.STATE_FILE, find_root.BACKUP_FILE, find_root.LOG_F
 
 def begin(runtime: Runtime, payload: Json) -> Json:
     """Tell the model once about the active list of this project."""
-    if runtime.session is not None and not runtime.kept.get("told of tasks"):
+    if not runtime.kept.get("told of tasks"):
         runtime.kept["told of tasks"] = True
         source = "startup" if runtime.first <= 1 else "resume"
         answer = _ring(runtime, "SessionStart", {"source": source}) or {}
@@ -41,7 +41,7 @@ def hold(runtime: Runtime, payload: Json) -> Json:
     """Let the turn end, or continue it with the reason why it must not end yet."""
     answer = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))}) or {}
     reason = answer.get("reason")
-    if runtime.session is None or answer.get("decision") != "block" or not isinstance(reason, str):
+    if answer.get("decision") != "block" or not isinstance(reason, str):
         runtime.kept["held"] = False
         return payload
     runtime.kept["held"] = True
@@ -92,7 +92,7 @@ def beat(runtime: Runtime, payload: Json) -> Json:
 def _root(runtime: Runtime) -> str | None:
     """Return the directory of the active list of this project; None without one."""
     env = runtime.harness_environment()
-    if runtime.session is None or find_root.switched_off(env):
+    if not runtime.session or find_root.switched_off(env):
         return None
     root = find_root.search(env, str(runtime.work_directory))
     return root if root and Path(root, find_root.ENABLE_FLAG).exists() else None
@@ -100,7 +100,7 @@ def _root(runtime: Runtime) -> str | None:
 
 def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
     """Return the answer of the hook of `event`, {} for no answer; None if it fails or there is no list."""
-    if _root(runtime) is None or runtime.session is None:
+    if _root(runtime) is None:
         return None
     session = runtime.session
     # Commands of Claude Code see the id of its conversation.

@@ -127,7 +127,7 @@ def decide(runtime: Runtime, call: Json) -> permission_hooks.Verdict:
         return verdict._replace(agreed=ruling.decision == "allow")
     if verdict.decision == "deny":
         return verdict
-    who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
+    who = runtime.session.id if runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
     place = permission_hooks.outside_project(runtime, verdict.input)
     change = builtin.change_of(runtime, name, verdict.input)
@@ -165,12 +165,10 @@ def record(runtime: Runtime, done: Json) -> None:
     """Write the result of a call into the session."""
     error = "true" if done.get("error") in {True, "true"} else "false"
     call_id, name = str(done.get("call_id", "")), str(done.get("name", ""))
-    seq = ""
-    if runtime.session is not None:
-        spent = {key: str(done[key]) for key in _SPENT if key in done}
-        fields = {"call_id": call_id, "tool": name, "error": error, **spent}
-        seq = f"{runtime.session.append('tool_result', fields, str(done.get('result', ''))).seq:04d}"
-    runtime.stream.emit("tool_done", id=call_id, name=name, seq=seq, error=error)
+    spent = {key: str(done[key]) for key in _SPENT if key in done}
+    fields = {"call_id": call_id, "tool": name, "error": error, **spent}
+    seq = runtime.session.append("tool_result", fields, str(done.get("result", ""))).seq
+    runtime.stream.emit("tool_done", id=call_id, name=name, seq=f"{seq:04d}", error=error)
 
 
 def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:

@@ -63,7 +63,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
 def _kept(runtime: Runtime, log: Path) -> str:
     """Append the `log` of a subagent to that of the session; return the error in its last line, or ""."""
     with suppress(OSError), log.open("rb") as written:
-        if runtime.session is not None:
+        if runtime.session:
             with disk.appending(runtime.session.directory / "subagents.log") as kept:
                 shutil.copyfileobj(written, kept)
     last = disk.end_of(log, _LAST_BYTES).rpartition("\n")[2]
@@ -97,7 +97,7 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         "HARNESS_APPROVE": trust.setting(runtime, "approve"),
         "HARNESS_SANDBOX": trust.setting(runtime, "sandbox"),
         "HARNESS_LEVEL": str(level),
-        "HARNESS_PARENT": runtime.session.id if runtime.session else "",
+        "HARNESS_PARENT": runtime.session.id,
     }
 
 

@@ -223,7 +223,7 @@ def clipped(runtime: Runtime, result: str) -> str:
 
 def _keep(runtime: Runtime, output: IO[bytes]) -> str:
     """Copy all of it into the session; return the words that say where."""
-    if runtime.session is None:
+    if not runtime.session:
         return ""
     if runtime.session.is_full:
         return ", which was not kept: the session has reached its limit on disk"

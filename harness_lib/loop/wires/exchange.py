@@ -101,7 +101,7 @@ def _without_half(held: str, text: str) -> tuple[str, Json]:
 
 def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:
     """Keep the text of a failed answer; no engine replays a message of this role."""
-    if text and runtime.session is not None:
+    if text:
         fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error", "error": why}
         runtime.session.append("error", fields, text)
 

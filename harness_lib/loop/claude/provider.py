@@ -155,12 +155,14 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
 def _decide(runtime: Runtime, request: Json) -> Json:
     """Return whether a tool may run, as our permission hooks and the user say it."""
     tool_input = request.get("input")
-    name, call_id = str(request.get("tool_name") or ""), str(request.get("tool_use_id") or "")
-    call: Json = {"id": call_id, "name": name, "input": tool_input if isinstance(tool_input, dict) else {}}
+    call: Json = {
+        "id": str(request.get("tool_use_id") or ""),
+        "name": str(request.get("tool_name") or ""),
+        "input": tool_input if isinstance(tool_input, dict) else {},
+    }
     verdict = tool_calls.decide(runtime, call)
     if verdict.decision != "allow":
         return {"behavior": "deny", "message": f"denied: {verdict.reason or 'no reason was given'}"}
-    runtime.stream.emit("tool_run", id=call_id, name=name, input=verdict.input)
     return {"behavior": "allow", "updatedInput": verdict.input}
 
 

@@ -12,12 +12,11 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from harness_lib.errors import HarnessError
 from harness_lib.loop import asking, confined, permission_hooks, permissions, plugins, processes
 from harness_lib.loop.asking import Question
-from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, Interrupted
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import Json, dumps
@@ -41,27 +40,33 @@ MOST = 5
 
 def execute(runtime: Runtime, payload: Json) -> Json:
     """Run the first call and go on to `tool_done` with its result and the calls that are left."""
-    queue = payload.get("tool_calls")
-    if not isinstance(queue, list) or not queue or not isinstance(queue[0], dict):
+    given = payload.get("tool_calls")
+    if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
-    call: Json = queue[0]
-    name = str(call.get("name") or "")
+    queue = [_known(each) for each in given]
+    call = queue[0]
     try:
         tool_input, result = _outcome(runtime, queue)
     except Interrupted as interrupted:
         _keep_printed(runtime, call, interrupted.printed)
         raise
-    show(runtime, name, tool_input, result)
+    show(runtime, call["name"], tool_input, result)
     return {
-        "call_id": call.get("id", ""),
-        "name": name,
+        "call_id": call["id"],
+        "name": call["name"],
         "input": tool_input,
         "result": result.text,
         "error": result.error,
         **result.spent,
-        "tool_calls": queue[1:],
+        "tool_calls": given[1:],
         "next_state": "tool_done",
     }
+
+
+def _known(call: Json) -> Json:
+    """Return what is known of a call that a hook may have made."""
+    texts = {key: str(call.get(key) or "") for key in ("id", "name")}
+    return {**texts, "input": call.get("input") or {}}
 
 
 def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
@@ -69,15 +74,14 @@ def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
     # An error about a session that cannot be written must not hide the interruption.
     with processes.uninterrupted(), suppress(HarnessError):
         if printed:
-            name, tool_input = str(call.get("name") or ""), call.get("input") or {}
             ending = f"[{context.INTERRUPTED}]"
             last = printed.split("\n")[-_PRINTED_LINES:]
-            show(runtime, name, tool_input, Result("\n".join([*last, ending])))
-            done = {"call_id": call.get("id", ""), "name": name, "error": True}
+            show(runtime, call["name"], call["input"], Result("\n".join([*last, ending])))
+            done = {"call_id": call["id"], "name": call["name"], "error": True}
             record(runtime, {**done, "result": f"{printed}\n{ending}"})
 
 
-def _outcome(runtime: Runtime, queue: list[Any]) -> Outcome:
+def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
     """Return the outcome of the first call; run the calls that may run at the same time, and keep theirs."""
     # Hosts may give the same id to calls of different answers.
     answer = (runtime.first, runtime.requests)
@@ -85,9 +89,7 @@ def _outcome(runtime: Runtime, queue: list[Any]) -> Outcome:
     if of != answer or not ready or ready[0][0] != queue[0]:
         kind, calls = _kind(runtime, queue[0]), queue[:1]
         if kind and all(hook.is_ours for hook in runtime.table.of("hooks.d", "tool_exec")):
-            calls = list(
-                takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue)
-            )
+            calls = list(takewhile(lambda call: _kind(runtime, call) == kind, queue))
         ready = list(zip(calls, _run_all(runtime, calls, kind), strict=True))
     runtime.kept["ready"] = answer, ready[1:]
     outcome: Outcome = ready[0][1]
@@ -96,53 +98,47 @@ def _outcome(runtime: Runtime, queue: list[Any]) -> Outcome:
 
 def _run_all(runtime: Runtime, calls: list[Json], kind: str) -> list[Outcome]:
     """Ask the permission hooks about `calls` of one `kind`, run what may run, and return their outcomes."""
-    verdicts = [decide(runtime, call) for call in calls]
-    for call, verdict in zip(calls, verdicts, strict=True):
-        if verdict.decision == "allow":
-            runtime.stream.emit(
-                "tool_run",
-                id=str(call.get("id") or ""),
-                name=str(call.get("name") or ""),
-                input=verdict.input,
-            )
+    decided = [(call, decide(runtime, call)) for call in calls]
 
-    def work(place: int) -> Outcome:
-        verdict = verdicts[place]
+    def work(each: tuple[Json, permission_hooks.Verdict]) -> Outcome:
+        call, verdict = each
         if verdict.decision != "allow":
             why = verdict.reason or "no reason was given"
             return verdict.input, Result(f"error: denied: {why}", error=True)
-        builtin.CALL.set(str(calls[place].get("id") or ""))
+        tool = plugins.tool(runtime, call["name"])
+        if tool is None:
+            return verdict.input, Result(f"error: tool '{call['name']}' not found", error=True)
+        builtin.CALL.set(call["id"])
         with confined.within(agreed=verdict.agreed):
-            return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
+            return verdict.input, tool.execute(runtime, verdict.input)
 
-    most = SUBAGENTS if kind == "agent" else _READERS
-    return run_at_once(runtime, range(len(calls)), work, most)
+    return run_at_once(runtime, decided, work, SUBAGENTS if kind == "agent" else _READERS)
 
 
 def decide(runtime: Runtime, call: Json) -> permission_hooks.Verdict:
-    """Return the decision of the permission hooks on `call`, or of the user if they ask: allow or deny."""
+    """Return the decision of the permission hooks on `call`, or of the user if they ask: allow or deny.
+
+    Tell that it runs, if it may.
+    """
     verdict = permission_hooks.ask(runtime, call)
     if verdict.decision == "allow":
         ruling = permissions.decide(runtime, {**call, "input": verdict.input})
-        return verdict._replace(agreed=ruling.decision == "allow")
-    if verdict.decision == "deny":
-        return verdict
+        verdict = verdict._replace(agreed=ruling.decision == "allow")
+    elif verdict.decision == "ask":
+        answer = asking.put(runtime, _question(runtime, call, verdict))
+        decision = "allow" if answer.allowed else "deny"
+        verdict = verdict._replace(decision=decision, reason=answer.reason, agreed=answer.allowed)
+    if verdict.decision == "allow":
+        runtime.stream.emit("tool_run", id=call["id"], name=call["name"], input=verdict.input)
+    return verdict
+
+
+def _question(runtime: Runtime, call: Json, verdict: permission_hooks.Verdict) -> Question:
     who = runtime.session.id if runtime.env.get("HARNESS_PARENT") else ""
-    name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
     place = permission_hooks.outside_project(runtime, verdict.input)
-    change = builtin.change_of(runtime, name, verdict.input)
+    change = builtin.change_of(runtime, call["name"], verdict.input)
     seen = edit_file.unified(change) if change else ""
-    answer = asking.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
-    decision = "allow" if answer.allowed else "deny"
-    return permission_hooks.Verdict(decision, answer.reason, verdict.input, agreed=answer.allowed)
-
-
-def run(runtime: Runtime, name: str, tool_input: Json) -> Result:
-    """Run the tool `name`."""
-    tool = plugins.tool(runtime, name) if is_name(name) else None
-    if tool is None:
-        return Result(f"error: tool '{name}' not found", error=True)
-    return tool.execute(runtime, tool_input)
+    return Question(call["name"], verdict.input, verdict.reason, who, call["id"], place, seen)
 
 
 def save(runtime: Runtime, done: Json) -> Json:
@@ -230,12 +226,11 @@ def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], mo
 
 
 def _kind(runtime: Runtime, call: Json) -> str:
-    name = str(call.get("name") or "")
-    plugin = runtime.table.find("tools", name)
-    if name == "agent" and plugin is not None and plugin.is_ours:
+    plugin = runtime.table.find("tools", call["name"])
+    if call["name"] == "agent" and plugin is not None and plugin.is_ours:
         # Under a cost limit each has to know what the one before has spent.
         return "" if runtime.env.get("HARNESS_MAX_COST") else "agent"
-    return "reads" if plugins.only_reads(runtime, name) else ""
+    return "reads" if plugins.only_reads(runtime, call["name"]) else ""
 
 
 def is_endless(runtime: Runtime, done: Json) -> bool:

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from harness_lib.hs import session_store
-from harness_lib.loop import discovery, runtime
+from harness_lib.loop import discovery, plugins, runtime
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import tool_calls
 
 Do = Callable[..., Result]
 
@@ -32,6 +31,8 @@ def do(run: Runtime) -> Do:
     """Return a callable that runs a tool as a model's call does."""
 
     def call(tool: str, /, **arguments: Any) -> Result:
-        return tool_calls.run(run, tool, arguments)
+        found = plugins.tool(run, tool)
+        assert found
+        return found.execute(run, arguments)
 
     return call

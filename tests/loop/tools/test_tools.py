@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness_lib.loop import discovery, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import edit_file, files
 from harness_lib.loop.tools.builtin import Change
 from harness_lib.system.processes import process, reaper
@@ -204,8 +205,9 @@ def test_a_program_that_cannot_be_started_leaves_no_file_open(project: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["nope", "../bash", "a/b", "", "x\0y", "a\nb"])
-def test_a_tool_that_there_is_not_is_an_error_for_the_model(do: Do, name: str) -> None:
-    assert do(name) == Result(f"error: tool '{name}' not found", error=True)
+def test_a_tool_that_there_is_not_is_an_error_for_the_model(run: Runtime, name: str) -> None:
+    done = tool_calls.execute(run, {"tool_calls": [{"id": "1", "name": name, "input": {}}]})
+    assert (done["result"], done["error"]) == (f"error: tool '{name}' not found", True)
 
 
 def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, home: Path) -> None:

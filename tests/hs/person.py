@@ -19,6 +19,7 @@ import pyte
 
 from tests import forked
 from tests.loop.environment import environment
+from tests.loop.servers.script import ModelServer
 from tests.waiting import PATIENCE
 
 SLOW = Path(__file__).with_name("slow_hs.py").read_text()
@@ -29,7 +30,12 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][
 
 
 class Person:
-    """Sits before a program; `plain` is what was shown, without colours and the movements of the cursor."""
+    """Sits before a program; `plain` is what was shown, without colours and the movements of the cursor.
+
+    In a conversation, `model` is the one at the other end.
+    """
+
+    model: ModelServer
 
     def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], program: str) -> None:
         self.leader, follower = pty.openpty()

@@ -145,12 +145,12 @@ def done(go: Go) -> Done:
     return work
 
 
-Conversation = Callable[..., AbstractContextManager[tuple[Person, ModelServer]]]
+Conversation = Callable[..., AbstractContextManager[Person]]
 
 
 @pytest.fixture
 def conversation(serve: Serve, project: Path) -> Conversation:
-    """Return a context in which the user sits at the prompt, and leaves in the end."""
+    """Return a context in which the user sits at the prompt, before a model, and leaves in the end."""
 
     @contextmanager
     def talk(
@@ -160,14 +160,15 @@ def conversation(serve: Serve, project: Path) -> Conversation:
         task: str = "",
         env: Mapping[str, str] | None = None,
         program: str = forked.HS,
-    ) -> Iterator[tuple[Person, ModelServer]]:
+    ) -> Iterator[Person]:
         server = serve(wire, *steps)
         words = [task] if task else []
         given = wire.environment(server) | dict(env or {})
         with person(*args, *words, cwd=project, env=given, program=program) as someone:
+            someone.model = server
             if not task:
                 someone.has_on_screen("You:")
-            yield someone, server
+            yield someone
             if someone.process.returncode is None:
                 assert someone.leaves("" if task else "\x04") == 0
 

@@ -165,7 +165,7 @@ def test_always_holds_for_the_session_and_all_its_subagents(
         say("Done."),
         args=ASKED,
         task="go",
-    ) as (someone, _):
+    ) as someone:
         someone.sees("always (bash touch)")
         someone.types("a\n", then="Done.")
 

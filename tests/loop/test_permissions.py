@@ -333,7 +333,7 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
     with conversation(
         use("bash", command="mkdir one"), use("bash", command="mkdir two"),
         use("write_file", path="x", content=""), say("Done."),
-    ) as (someone, _):  # fmt: skip
+    ) as someone:  # fmt: skip
         someone.types("go\r")
         someone.types("s\r", when="s = save Bash(mkdir:*)")
         # An edit has no rule of its own to save.
@@ -412,10 +412,9 @@ def test_the_user_is_asked_with_the_rule_that_wants_it(
     conversation: Conversation, home: Path, project: Path
 ) -> None:
     allow_ask_deny(home / ".harness", allow=["Bash(mkdir:*)"], ask=["Bash(touch:*)"])
-    with conversation(use("bash", command="mkdir one"), use("bash", command="touch two"), say("Done.")) as (
-        someone,
-        _,
-    ):
+    with conversation(
+        use("bash", command="mkdir one"), use("bash", command="touch two"), say("Done.")
+    ) as someone:
         someone.types("go\r", shows="may bash run? the rule ask Bash(touch:*)")
         assert (project / "one").exists()
         someone.types("y\r", shows="Done.")

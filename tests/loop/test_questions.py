@@ -25,7 +25,7 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
         say("Done."),
         args=ASKED,
         task="go",
-    ) as (someone, server):
+    ) as someone:
         someone.sees("harmless")
         someone.types("n\n", then="touch one")
         someone.types("y\n", then="always (bash mkdir)")
@@ -33,17 +33,16 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
         someone.types("not on a Sunday\n", then="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    assert "the user said no: not on a Sunday" in str(server.requests[5]["messages"][-1])
+    assert "the user said no: not on a Sunday" in str(someone.model.requests[5]["messages"][-1])
     # What is asked moves no cursor.
     assert "\x1b[2J" not in someone.raw
 
 
 def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation, project: Path) -> None:
     slow = use("bash", command="touch runs; while [ ! -e go ]; do sleep 0.05; done")
-    with conversation(slow, use("bash", command="touch made"), say("Done."), args=ASKED, task="go") as (
-        someone,
-        _,
-    ):
+    with conversation(
+        slow, use("bash", command="touch made"), say("Done."), args=ASKED, task="go"
+    ) as someone:
         someone.sees("or say why not:")
         someone.types("y\n")
         someone.until((project / "runs").exists)
@@ -66,7 +65,7 @@ def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
         use("replace", path="one", old="", new="x"),
         use("bash", command="touch four"),
         say("Done."),
-    ) as (someone, server):
+    ) as someone:
         someone.types("go\r", shows="touch one")
         someone.types("y\r", when="or say why not:")
         someone.types("a\r", when="a = always (bash mkdir)")
@@ -74,7 +73,9 @@ def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
         someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    results = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
+    results = [
+        message["content"] for message in someone.model.requests[5]["messages"] if message["role"] == "tool"
+    ]
     assert "denied: the user said no" in results[3]
     assert "denied: the user said no: not on a Sunday" in results[4]
     assert someone.raw.count("may bash run?") == 3
@@ -83,15 +84,15 @@ def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
 def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, project: Path) -> None:
     os.mkfifo(project / "awake")
     steps = (use("bash", command="touch made"), say("Done."))
-    with conversation(*steps, args=("work",), program=SLOW) as (someone, server):
+    with conversation(*steps, args=("work",), program=SLOW) as someone:
         someone.types("go\r")
         someone.types("not now", when="may bash run?")
         someone.types("\rand this\r", when="or say why not: not now", shows="waits: and this")
         (project / "awake").open("w").close()
         someone.has_on_screen("Done.")
 
-    assert "denied: the user said no: not now" in str(server.requests[1])
-    assert server.told(1) == "and this"
+    assert "denied: the user said no: not now" in str(someone.model.requests[1])
+    assert someone.model.told(1) == "and this"
 
 
 def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
@@ -100,7 +101,7 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
     gate = home / ".harness/hooks.d/tool_gate/00-before"
     write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
     steps = (use("bash", command="touch made"), say("Done."))
-    with conversation(*steps, args=("line",), program=SLOW) as (someone, server):
+    with conversation(*steps, args=("line",), program=SLOW) as someone:
         someone.types("go\r")
         someone.until((project / "waits").exists)
         someone.types("y\rhalf", shows="waits: y")
@@ -110,18 +111,15 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
         someone.leaves("\x15\x04")
 
     assert not (project / "made").exists()
-    assert "denied: the user said no" in str(server.requests[1])
-    assert server.told(1) == "y"
+    assert "denied: the user said no" in str(someone.model.requests[1])
+    assert someone.model.told(1) == "y"
 
 
 def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
     conversation: Conversation, project: Path
 ) -> None:
     slow = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
-    with conversation(slow, use("bash", command="touch made"), say("Done."), say("Sent.")) as (
-        someone,
-        server,
-    ):
+    with conversation(slow, use("bash", command="touch made"), say("Done."), say("Sent.")) as someone:
         someone.types("go\r")
         someone.types("y\r", when="or say why not:")
         someone.types("y", when="bash: while", shows="You: y")
@@ -131,7 +129,7 @@ def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
         someone.types("es\r", when="You: y", shows="Sent.")
 
     assert not (project / "made").exists()
-    assert server.told(3) == "yes"
+    assert someone.model.told(3) == "yes"
 
 
 @pytest.mark.release
@@ -142,10 +140,9 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(
     # The question comes when the line was sent: otherwise that would be an answer.
     waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
     write_program(gate, f'#!/bin/sh\ncall=$(cat)\n{waits}\nprintf "%s" "$call"\n')
-    with conversation(use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on.")) as (
-        someone,
-        server,
-    ):
+    with conversation(
+        use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on.")
+    ) as someone:
         someone.types("go\r")
         someone.types("and this\r", when="agent: make it", shows="waits: and this")
         (project / "go").touch()
@@ -155,4 +152,4 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(
         someone.types("\x15y\r", when="You: and this", shows="Went on.")
 
     assert not (project / "made").exists()
-    assert server.told(-1) == "y"
+    assert someone.model.told(-1) == "y"

@@ -117,7 +117,7 @@ def test_what_the_user_says_yes_to_runs_outside(conversation: Conversation, home
         args=("--approve", "ask"),
         task="go",
         env={"HARNESS_SANDBOX": "auto"},
-    ) as (user, _):
+    ) as user:
         user.types("y\n", when="or say why not")
     assert (home / "asked").exists()
 

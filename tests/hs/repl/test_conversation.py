@@ -14,7 +14,7 @@ from tests.loop.source_files import write, write_models, write_servers
 
 
 def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation, home: Path) -> None:
-    with conversation(say("Hello **you**."), say("Again.")) as (someone, server):
+    with conversation(say("Hello **you**."), say("Again.")) as someone:
         someone.types("hello\r", then="Hello you.")
         someone.sees("You:")
         someone.types("\x1b[200~two\nlines\x1b[201~\r", then="Again.")
@@ -24,7 +24,7 @@ def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation
         code = someone.leaves("/quit\r")
 
     assert code == 0
-    assert len(server.requests) == 2
+    assert len(someone.model.requests) == 2
     said = [body.strip() for name, body in bodies(session_of(home)) if "user" in name]
     assert said == ["hello", "two\nlines"]
     assert "gpt-4o" in someone.plain
@@ -34,7 +34,7 @@ def test_the_user_is_asked_and_may_stop_all_at_the_question(
     conversation: Conversation, project: Path
 ) -> None:
     both = (use("bash", command="touch one"), use("bash", command="touch two"))
-    with conversation(*both, say("Stopped, then.")) as (someone, _):
+    with conversation(*both, say("Stopped, then.")) as someone:
         someone.types("do both\r", then="or say why not:")
         someone.types("y\n", then="touch two")
         someone.sees("or say why not:")
@@ -68,7 +68,7 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
 
 def test_what_we_notice_is_said_above_the_line(conversation: Conversation, home: Path) -> None:
     write_servers(home / ".harness", absent={"command": "/no/such/program"})
-    with conversation(say("Done.")) as (someone, _):
+    with conversation(say("Done.")) as someone:
         someone.types("go\r", shows="the MCP server absent is left out")
         someone.has_on_screen("Done.")
 
@@ -126,17 +126,17 @@ def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
         use("bash", command=f"rm -r {home}/.harness/sessions/*"),
         say("Never said."),
         args=("--approve", "auto"),
-    ) as (someone, server):
+    ) as someone:
         someone.types("go\r", shows="The session is intact")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/help\r", shows="Tab completes")
 
-    assert len(server.requests) == 1
+    assert len(someone.model.requests) == 1
 
 
 def test_markdown_is_drawn_when_the_answer_is_complete(conversation: Conversation) -> None:
     text = "# A title\n\nSome **bold** words and a [link](http://127.0.0.1/else).\n\n```python\nx = 1\n```\n"
-    with conversation(say(text)) as (someone, _):
+    with conversation(say(text)) as someone:
         someone.types("go\r", shows="Some bold words and a link (http://127.0.0.1/else).")
         someone.rests()
         # Once, and nothing of what has streamed is left beside it.
@@ -146,7 +146,7 @@ def test_markdown_is_drawn_when_the_answer_is_complete(conversation: Conversatio
 
 def test_an_answer_is_seen_while_it_streams(conversation: Conversation) -> None:
     lines = "\n".join(f"line {number}" for number in range(100))
-    with conversation(Step(text=lines, events=5, hangs=True)) as (someone, _):
+    with conversation(Step(text=lines, events=5, hangs=True)) as someone:
         someone.types("go\r")
         # The end of what has come so far, above the line that can be typed in.
         someone.types("half", when="line 9", shows="You: half")
@@ -162,7 +162,7 @@ def test_what_a_model_and_a_tool_say_moves_no_cursor(conversation: Conversation,
         Step(text=f"Text {evil}", uses=(Use("bash", {"command": f"cat evil; # {evil}"}),)),
         Step(status=400, said=f"Error {evil}"),
         args=("--approve", "auto"),
-    ) as (someone, _):
+    ) as someone:
         someone.types("go\r", shows="Text")
         someone.has_on_screen("Error")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
@@ -173,31 +173,31 @@ def test_what_a_model_and_a_tool_say_moves_no_cursor(conversation: Conversation,
 
 
 def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> None:
-    with conversation(say("word " * 40)) as (someone, server):
+    with conversation(say("word " * 40)) as someone:
         someone.types("a message that is longer than the window will be", shows="will be")
         someone.resizes(30, 12)
         someone.types("\r", when="…")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
-        someone.until(lambda: server.requests)
+        someone.until(lambda: someone.model.requests)
         someone.has_on_screen("word word")
         someone.resizes(100, 30)
         someone.has_on_screen("tokens 10 in, 5 out")
 
-    assert server.told(0) == "a message that is longer than the window will be"
+    assert someone.model.told(0) == "a message that is longer than the window will be"
 
 
 def test_of_a_very_long_line_both_ends_are_drawn_and_all_of_it_is_sent(conversation: Conversation) -> None:
     line = f"begins {'x' * 40_000} ends"
-    with conversation(say("Done.")) as (user, server):
+    with conversation(say("Done.")) as user:
         # Drawing all of it would take the package several calls for each character.
         user.types(f"\x1b[200~{line}\x1b[201~", when="You:", shows="(36012 more characters)")
         user.types("\r", shows="Done.")
 
-    assert server.told(0) == line
+    assert user.model.told(0) == line
 
 
 def test_a_question_is_whole_in_a_narrow_window(conversation: Conversation) -> None:
-    with conversation(use("bash", command="git status"), say("Done.")) as (user, _):
+    with conversation(use("bash", command="git status"), say("Done.")) as user:
         user.resizes(40, 30)
         user.types("go\r")
         for words in ("y = once", "a = always", "s = save", "why not:"):
@@ -220,20 +220,14 @@ def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, proj
 
 
 def test_an_answer_that_breaks_is_shown_once(conversation: Conversation) -> None:
-    with conversation(Step(text="Half of the answer", events=2), say("The whole answer.")) as (
-        someone,
-        _server,
-    ):
+    with conversation(Step(text="Half of the answer", events=2), say("The whole answer.")) as someone:
         someone.types("go\r", shows="Asking again in")
         someone.has_on_screen("Half", gone=True)
         someone.has_on_screen("The whole answer.")
 
 
 def test_thoughts_are_shown_before_the_answer(conversation: Conversation) -> None:
-    with conversation(Step(thinking="I wonder about it.", text="Here it is."), wire=ANTHROPIC) as (
-        someone,
-        _server,
-    ):
+    with conversation(Step(thinking="I wonder about it.", text="Here it is."), wire=ANTHROPIC) as someone:
         someone.types("go\r", shows="Here it is.")
         someone.rests()
         assert someone.screen.index("I wonder about it.") < someone.screen.index("Here it is.")
@@ -241,10 +235,10 @@ def test_thoughts_are_shown_before_the_answer(conversation: Conversation) -> Non
 
 
 def test_whether_something_is_under_way_is_seen_at_once(conversation: Conversation) -> None:
-    with conversation(Step(silent=True), say("Done."), args=("work",), program=SLOW) as (someone, server):
+    with conversation(Step(silent=True), say("Done."), args=("work",), program=SLOW) as someone:
         someone.rests()
         someone.types("go\r", shows="Ctrl-C: stop")
-        someone.until(lambda: server.requests)
+        someone.until(lambda: someone.model.requests)
         someone.types("\x03", shows="interrupted")
         someone.rests()
         someone.types("go on\r", shows="Done.")
@@ -253,7 +247,7 @@ def test_whether_something_is_under_way_is_seen_at_once(conversation: Conversati
 
 def test_the_status_tells_model_context_tokens_and_cost(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
-    with conversation(say("One."), say("Two."), env={"HARNESS_MODEL": "big-one"}) as (someone, _):
+    with conversation(say("One."), say("Two."), env={"HARNESS_MODEL": "big-one"}) as someone:
         someone.types("go\r", when="big-one  context 0 of 200k  tokens 0 in, 0 out  cost $0")
         someone.types(
             "/model other\r", when="big-one  context 15 of 200k  tokens 10 in, 5 out  cost $0.00002"
@@ -263,5 +257,5 @@ def test_the_status_tells_model_context_tokens_and_cost(conversation: Conversati
 
 
 def test_the_status_tells_another_model_as_soon_as_there_is_one(conversation: Conversation) -> None:
-    with conversation(args=("work",), program=SLOW) as (someone, _):
+    with conversation(args=("work",), program=SLOW) as someone:
         someone.types("/model gpt-4o-mini\r", when=" gpt-4o  context 0", shows=" gpt-4o-mini  context 0")

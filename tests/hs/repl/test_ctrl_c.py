@@ -33,7 +33,7 @@ def ended(pid: int, someone: Person) -> None:
 
 
 def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(conversation: Conversation) -> None:
-    with conversation(say("Heard.")) as (someone, server):
+    with conversation(say("Heard.")) as someone:
         someone.types("\x03")
         someone.types("a long thought")
         someone.types("\x03", when="You: a long thought")
@@ -41,7 +41,7 @@ def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(conversation: C
         someone.types("\x1b[A")
         someone.types(" indeed\r", when="You: a long thought", shows="Heard.")
 
-    assert server.told(0) == "a long thought indeed"
+    assert someone.model.told(0) == "a long thought indeed"
 
 
 @pytest.mark.parametrize(
@@ -56,32 +56,32 @@ def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(conversation: C
 def test_while_the_model_is_asked_it_gives_the_prompt_back(
     conversation: Conversation, step: Step, shown: str
 ) -> None:
-    with conversation(step, say("Went on.")) as (someone, server):
+    with conversation(step, say("Went on.")) as someone:
         someone.types("go\r", shows=shown)
-        someone.until(lambda: server.requests)
+        someone.until(lambda: someone.model.requests)
         someone.types("\x03", shows="interrupted")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("go on\r", shows="Went on.")
 
-    assert len(server.requests) == 2
+    assert len(someone.model.requests) == 2
 
 
 def test_during_a_tool_it_ends_all_that_the_tool_has_started(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(SLEEPS, say("Went on."), args=("--approve", "auto")) as (someone, server):
+    with conversation(SLEEPS, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("wait\r")
         pid = pid_of(project, someone)
         someone.types("\x03", shows="interrupted")
         ended(pid, someone)
         someone.types("go on\r", shows="Went on.")
 
-    assert "interrupted: this call did not finish" in str(server.requests[1])
+    assert "interrupted: this call did not finish" in str(someone.model.requests[1])
 
 
 def test_twice_it_waits_for_no_tool_that_ignores_the_first(conversation: Conversation, project: Path) -> None:
     stubborn = use("bash", command="trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
-    with conversation(stubborn, say("Went on."), args=("--approve", "auto")) as (someone, _):
+    with conversation(stubborn, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("wait\r")
         pid = pid_of(project, someone)
         someone.types("\x03")
@@ -95,10 +95,7 @@ def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
     conversation: Conversation, home: Path, project: Path
 ) -> None:
     write_servers(home / ".harness", slow=entry(program="hanging_mcp_server.py"))
-    with conversation(use("mcp__slow__hang"), say("Went on."), args=("--approve", "auto")) as (
-        someone,
-        _server,
-    ):
+    with conversation(use("mcp__slow__hang"), say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("wait\r")
         someone.until((project / "hanging").exists)
         someone.types("\x03")
@@ -108,14 +105,14 @@ def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
 def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "gpt-4o context=10000")
     long = say("long " * 3000)
-    with conversation(long, long, Step(silent=True)) as (someone, server):
+    with conversation(long, long, Step(silent=True)) as someone:
         someone.types("one\r", then="long")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("two\r")
-        someone.until(lambda: len(server.requests) == 2)
+        someone.until(lambda: len(someone.model.requests) == 2)
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/compact\r")
-        someone.until(lambda: len(server.requests) == 3)
+        someone.until(lambda: len(someone.model.requests) == 3)
         someone.types("\x03", shows="interrupted")
 
     assert not [name for name, _ in bodies(session_of(home)) if "summary" in name]

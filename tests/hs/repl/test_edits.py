@@ -27,7 +27,7 @@ def calc(project: Path) -> Path:
 def test_the_difference_of_an_edit_stands_coloured_before_the_question(
     conversation: Conversation, calc: Path
 ) -> None:
-    with conversation(EDIT, say("Done.")) as (someone, _):
+    with conversation(EDIT, say("Done.")) as someone:
         someone.types("go\r", shows="or say why not:")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
         assert "   def add(a, b):" in someone.screen
@@ -46,10 +46,7 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
 def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
     conversation: Conversation, calc: Path
 ) -> None:
-    with conversation(REPLACE, say("Done."), args=("--approve", "auto")) as (
-        someone,
-        _,
-    ):
+    with conversation(REPLACE, say("Done."), args=("--approve", "auto")) as someone:
         someone.types("go\r", shows="Done.")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
 
@@ -60,7 +57,7 @@ def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversat
     with conversation(
         use("agent", prompt="fix it"), REPLACE, say("Fixed."), say("Done."),
         args=("--approve", "ask"), task="go", env={"NO_COLOR": ""},
-    ) as (someone, _):  # fmt: skip
+    ) as someone:  # fmt: skip
         someone.sees("(subagent ")
         someone.sees("-    return a - b")
         someone.sees("+    return a + b")
@@ -73,7 +70,7 @@ def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversat
 def test_nothing_in_a_difference_moves_the_cursor(conversation: Conversation, project: Path) -> None:
     write(project / "evil", f"{EVIL}before\n")
     (project / "way").symlink_to(project / "evil")
-    with conversation(use("write_file", path="way", content=f"{EVIL}after\n"), say("Done.")) as (someone, _):
+    with conversation(use("write_file", path="way", content=f"{EVIL}after\n"), say("Done.")) as someone:
         someone.types("go\r", shows="after")
         # What is really written, where a link leads there.
         someone.has_on_screen("(leads to")
@@ -90,7 +87,7 @@ PRINTS = use(
 
 
 def test_what_a_running_tool_prints_is_seen_while_it_runs(conversation: Conversation, project: Path) -> None:
-    with conversation(PRINTS, say("Done."), args=("--approve", "auto")) as (someone, _):
+    with conversation(PRINTS, say("Done."), args=("--approve", "auto")) as someone:
         someone.types("go\r", shows="\n42\n")
         assert "bash: printf" in someone.screen
         (project / "go").touch()
@@ -102,7 +99,7 @@ def test_what_a_running_tool_prints_is_seen_while_it_runs(conversation: Conversa
 def test_what_an_interrupted_tool_had_printed_is_shown_and_told_to_the_model(
     conversation: Conversation, home: Path
 ) -> None:
-    with conversation(PRINTS, say("Went on."), args=("--approve", "auto")) as (someone, server):
+    with conversation(PRINTS, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("go\r", shows="\n42\n")
         someone.types("\x03", shows="interrupted: this call did not finish")
         someone.rests()
@@ -110,7 +107,7 @@ def test_what_an_interrupted_tool_had_printed_is_shown_and_told_to_the_model(
         someone.types("go on\r", shows="Went on.")
 
     (result,) = (
-        message["content"] for message in server.requests[1]["messages"] if message["role"] == "tool"
+        message["content"] for message in someone.model.requests[1]["messages"] if message["role"] == "tool"
     )
     assert "42\n[interrupted: this call did not finish" in result
     assert "0003-tool_result.md" in [name for name, _ in bodies(session_of(home))]

@@ -26,7 +26,7 @@ def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_end
 ) -> None:
     with conversation(
         WAITS, say("Both seen."), say("The third, too."), args=("--approve", "auto"), wire=ANTHROPIC
-    ) as (someone, server):
+    ) as someone:
         someone.types("first\r")
         someone.types(f"third{LATER}", when="bash: while")
         someone.types("second\r", when="waits: third", shows="waits: second")
@@ -41,44 +41,38 @@ def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_end
     assert [role for role, _ in names] == [
         "user", "assistant", "tool_result", "user", "assistant", "user", "assistant"
     ]  # fmt: skip
-    assert "second" in str(server.requests[1])
-    assert "third" not in str(server.requests[1])
-    assert len(server.requests) == 3
+    assert "second" in str(someone.model.requests[1])
+    assert "third" not in str(someone.model.requests[1])
+    assert len(someone.model.requests) == 3
 
 
 def test_what_is_half_typed_stays_while_answers_are_shown(conversation: Conversation, project: Path) -> None:
-    with conversation(WAITS, say("# Shown\n\nabove it"), say("Sent."), args=("--approve", "auto")) as (
-        someone,
-        server,
-    ):
+    with conversation(WAITS, say("# Shown\n\nabove it"), say("Sent."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("half ", when="bash: while", shows="You: half")
         (project / "go").touch()
         someone.has_on_screen("above it")
         someone.types("typed\r", when="You: half", shows="Sent.")
 
-    assert server.told(-1) == "half typed"
+    assert someone.model.told(-1) == "half typed"
 
 
 def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conversation) -> None:
-    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as (someone, server):
+    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("second\r", when="bash: while")
         someone.types("third", when="waits: second")
         someone.types("\x03", shows="interrupted")
         someone.types("\r", when="You: second", shows="Went on.")
 
-    assert len(server.requests) == 2
-    assert server.told(1) == "second\nthird"
+    assert len(someone.model.requests) == 2
+    assert someone.model.told(1) == "second\nthird"
 
 
 def test_what_waits_for_an_answer_that_fails_is_typed_again(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(WAITS, Step(status=401, said="no such key"), args=("--approve", "auto")) as (
-        someone,
-        server,
-    ):
+    with conversation(WAITS, Step(status=401, said="no such key"), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types(f"later{LATER}", when="bash: while", shows="waits: later")
         (project / "go").touch()
@@ -87,21 +81,21 @@ def test_what_waits_for_an_answer_that_fails_is_typed_again(
         someone.types("\x03")
         someone.rests()
 
-    assert len(server.requests) == 2
+    assert len(someone.model.requests) == 2
 
 
 def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_again(
     conversation: Conversation,
 ) -> None:
-    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as (someone, server):
+    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("second\r", when="bash: while")
         someone.types("\x03third\r", when="waits: second", shows="Went on.")
         someone.rests("second")
         someone.leaves("\x15\x04")
 
-    assert len(server.requests) == 2
-    assert server.told(1) == "third"
+    assert len(someone.model.requests) == 2
+    assert someone.model.told(1) == "third"
 
 
 def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
@@ -109,10 +103,7 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
 ) -> None:
     os.mkfifo(project / "awake")
     steps, slow = (WAITS, Step(status=401, said="no such key"), say("Went on.")), {"BEHIND": "no such key"}
-    with conversation(*steps, args=("work", "--approve", "auto"), env=slow, program=SLOW) as (
-        someone,
-        server,
-    ):
+    with conversation(*steps, args=("work", "--approve", "auto"), env=slow, program=SLOW) as someone:
         someone.types("first\r")
         someone.types(f"before{LATER}", when="bash: while", shows="waits: before")
         (project / "go").touch()
@@ -122,14 +113,14 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
         someone.rests("before")
         someone.leaves("\x15\x04")
 
-    assert server.told(2) == "again"
+    assert someone.model.told(2) == "again"
 
 
 def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(
     conversation: Conversation, project: Path
 ) -> None:
     os.mkfifo(project / "awake")
-    with conversation(args=("work",), env={"BEHIND": "GROQ_API_KEY"}, program=SLOW) as (someone, _):
+    with conversation(args=("work",), env={"BEHIND": "GROQ_API_KEY"}, program=SLOW) as someone:
         someone.types("/model groq/one\r")
         someone.types("/model\r", when="GROQ_API_KEY", shows="waits: /model")
         (project / "awake").open("w").close()
@@ -155,7 +146,7 @@ def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
 def test_our_own_commands_wait_for_the_end_of_the_turn(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
-    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as (someone, server):
+    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("/session\r", when="bash: while")
         someone.types("/quit\r", when="waits: /session")
@@ -164,7 +155,7 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(
 
     assert code == 0
     assert someone.plain.index("Done with it.") < someone.plain.index(str(session_of(home)))
-    assert "/session" not in str(server.requests)
+    assert "/session" not in str(someone.model.requests)
 
 
 def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, project: Path) -> None:
@@ -173,18 +164,18 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, 
         "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n",
     )
 
-    with conversation(WAITS, say("Told."), args=("--approve", "auto")) as (someone, server):
+    with conversation(WAITS, say("Told."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("/te\t", when="bash: while")
         someone.types(" now\r", when="You: /tell", shows="waits: /tell now")
         (project / "go").touch()
         someone.has_on_screen("Told.")
 
-    assert "Tell all of it." in server.told(1)
+    assert "Tell all of it." in someone.model.told(1)
 
 
 def test_the_wish_to_leave_waits_for_the_end_of_the_turn(conversation: Conversation, project: Path) -> None:
-    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as (someone, _):
+    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("\x04", when="bash: while", shows="waits: /quit")
         (project / "go").touch()

@@ -21,34 +21,34 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
     conversation: Conversation, project: Path
 ) -> None:
     write(project / "there", "")
-    with conversation(say("Seen."), say("Both seen.")) as (someone, server):
+    with conversation(say("Seen."), say("Both seen.")) as someone:
         someone.types("/cots\r", shows="There is no /cots. Did you mean /cost?")
         someone.rests()
-        assert server.requests == []
+        assert someone.model.requests == []
         # A path is no such word.
         someone.types("/dev/null and /x\r", shows="Seen.")
         someone.types("/tmp is full\r", shows="Both seen.")
 
-    assert len(server.requests) == 2
+    assert len(someone.model.requests) == 2
 
 
 def test_a_command_that_takes_no_words_does_nothing_with_some_and_says_so(
     conversation: Conversation, home: Path
 ) -> None:
     """Such as a first message behind `/new`, which would be lost."""
-    with conversation(say("never")) as (someone, server):
+    with conversation(say("never")) as someone:
         for word in ("/new", "/clear", "/quit"):
             someone.types(f"{word} fix it\r", shows=f"{word} takes no words.")
             someone.rests()
 
-    assert server.requests == []
+    assert someone.model.requests == []
     assert not list((home / ".harness").glob("bug-*"))
 
 
 def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(WAITS, say("Done."), args=("--approve", "auto")) as (someone, server):
+    with conversation(WAITS, say("Done."), args=("--approve", "auto")) as someone:
         someone.types("go\r")
         someone.types("/modle\r", when="bash: while")
         someone.types("!echo $((40 + 2))\r", when="waits: /modle", shows="waits: !echo")
@@ -58,8 +58,8 @@ def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
         someone.rests("!echo $((40 + 2))")
         assert someone.leaves("\x15\x04") == 0
 
-    assert "/modle" not in str(server.requests)
-    assert len(server.requests) == 2
+    assert "/modle" not in str(someone.model.requests)
+    assert len(someone.model.requests) == 2
 
 
 def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, home: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, 
 def test_a_new_session_begins_and_the_one_before_can_be_resumed(
     conversation: Conversation, home: Path, word: str
 ) -> None:
-    with conversation(say("First."), say("Second."), say("Third.")) as (someone, server):
+    with conversation(say("First."), say("Second."), say("Third.")) as someone:
         someone.types("/model gpt-4o-mini\r")
         someone.types("one\r", when="gpt-4o-mini (openai)", shows="First.")
         before = session_of(home)
@@ -84,18 +84,15 @@ def test_a_new_session_begins_and_the_one_before_can_be_resumed(
         someone.types(f"/session {before.name}\r", shows=f"session: {before.name}")
         someone.types("three\r", shows="Third.")
 
-    assert [request["model"] for request in server.requests] == ["gpt-4o-mini"] * 3
-    assert "First." not in str(server.requests[1])
-    assert "First." in str(server.requests[2])
+    assert [request["model"] for request in someone.model.requests] == ["gpt-4o-mini"] * 3
+    assert "First." not in str(someone.model.requests[1])
+    assert "First." in str(someone.model.requests[2])
     assert len(list(before.parent.iterdir())) == 2
 
 
 def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
-    with conversation(say("One."), say("Two."), say("Three."), env={"HARNESS_MODEL": "big-one"}) as (
-        someone,
-        server,
-    ):
+    with conversation(say("One."), say("Two."), say("Three."), env={"HARNESS_MODEL": "big-one"}) as someone:
         someone.types("go\r")
         someone.types("go\r", when="One.")
         someone.types("/model free\r", when="Two.")
@@ -106,11 +103,11 @@ def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation, home
     assert "big-one 2 requests, 20 tokens in (8 from the cache), 10 out, $0.00004" in lines
     assert "free 1 request, 10 tokens in (4 from the cache), 5 out, cost unknown" in lines
     assert "this session 3 requests, 30 tokens in (12 from the cache), 15 out, cost unknown" in lines
-    assert len(server.requests) == 3
+    assert len(someone.model.requests) == 3
 
 
 def test_the_rules_in_force_are_shown(conversation: Conversation, home: Path) -> None:
-    with conversation(say("Never.")) as (someone, _):
+    with conversation(say("Never.")) as someone:
         someone.types("/permissions\r", shows="approve=ask")
         someone.has_on_screen("no rules")
         write(home / ".harness/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"]}}')
@@ -120,13 +117,13 @@ def test_the_rules_in_force_are_shown(conversation: Conversation, home: Path) ->
 def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
     write(project / "src/calc.py", "def add(a, b):\n    return a - b\n")
     write(project / ".hidden", "")
-    with conversation(say("Seen.")) as (someone, server):
+    with conversation(say("Seen.")) as someone:
         someone.types("what is in @s\t")
         someone.types("ca\t", when="You: what is in @src/")
         someone.types(", then?\r", when="@src/calc.py", shows="attached: src/calc.py")
         someone.has_on_screen("Seen.")
 
-    told = server.told(0)
+    told = someone.model.told(0)
     assert told.startswith("what is in @src/calc.py, then?\n\n")
     # As read_file shows it, so that it can be edited at once.
     assert '<file path="src/calc.py">\n1#HS:def add(a, b):\n2#HR:    return a - b\n</file>' in told
@@ -160,15 +157,15 @@ def test_no_credentials_are_attached(go: Go, home: Path) -> None:
 def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
-    with conversation(say("Seen.")) as (someone, server):
+    with conversation(say("Seen.")) as someone:
         someone.types("!echo $((40 + 2)) | tee made\r", shows="\n42\n")
         someone.rests()
-        assert server.requests == []
+        assert someone.model.requests == []
         someone.types("and?\r", shows="Seen.")
 
     assert (project / "made").exists()
     assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in str(
-        [message["content"] for message in server.requests[0]["messages"]]
+        [message["content"] for message in someone.model.requests[0]["messages"]]
     ).replace("\\n", "\n")
     assert [name for name, _ in bodies(session_of(home))] == [
         "0001-user.md", "0002-user.md", "0003-assistant.md",
@@ -178,13 +175,13 @@ def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
 def test_a_command_of_the_user_is_stopped_and_what_it_had_printed_is_told(
     conversation: Conversation,
 ) -> None:
-    with conversation(say("Seen.")) as (someone, server):
+    with conversation(say("Seen.")) as someone:
         someone.types("!echo $((40 + 2)); sleep 300\r", shows="\n42\n")
         someone.types("\x03", shows="\ninterrupted")
         someone.rests()
         someone.types("and?\r", shows="Seen.")
 
-    assert "42\n[interrupted" in str(server.requests[0]).replace("\\n", "\n")
+    assert "42\n[interrupted" in str(someone.model.requests[0]).replace("\\n", "\n")
 
 
 def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_program(
@@ -217,7 +214,7 @@ LONG = say("long " * 3000)
 
 def test_compact_summarises_what_was_said(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "gpt-4o context=10000")
-    with conversation(LONG, LONG, say("They said long."), say("Went on.")) as (someone, server):
+    with conversation(LONG, LONG, say("They said long."), say("Went on.")) as someone:
         someone.types("/compact\r", shows="not summarised: there is too little")
         for cost in ("$0.00007", "$0.00014"):
             someone.types("more\r", when="You:", shows=f"cost {cost}")
@@ -227,8 +224,8 @@ def test_compact_summarises_what_was_said(conversation: Conversation, home: Path
         someone.has_on_screen("Went on.")
         assert someone.leaves("/exit\r") == 0
 
-    assert "They said long." in str(server.requests[-1])
-    assert "long long" not in str(server.requests[-1])
+    assert "They said long." in str(someone.model.requests[-1])
+    assert "long long" not in str(someone.model.requests[-1])
     assert [name for name, _ in bodies(session_of(home))][4] == "0005-summary.md"
 
 
@@ -263,7 +260,7 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
 def test_tab_completes_before_what_is_typed_behind_it_and_takes_one_word_after_another(
     conversation: Conversation,
 ) -> None:
-    with conversation(say("Not a word for the model.")) as (someone, server):
+    with conversation(say("Not a word for the model.")) as someone:
         someone.types("/mod\t gpt-4.1-mi\t\r")
         someone.types("/to\t\r", when="gpt-4.1-mini (openai)", shows="read_file")
         someone.types("/mod\t gpt-4o\t")
@@ -272,7 +269,7 @@ def test_tab_completes_before_what_is_typed_behind_it_and_takes_one_word_after_a
         someone.types("\t", when="You: /model gpt-4o\n")
         someone.types("\r", when="You: /model gpt-4o-mini\n", shows="gpt-4o-mini (openai)")
 
-    assert server.requests == []
+    assert someone.model.requests == []
 
 
 def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from harness_lib import sha256
 from harness_lib.rules import input_files
@@ -21,7 +21,6 @@ SHORT = 12
 # With more completed tasks, only those whose files have changed are checked again.
 MOST = 200
 Scope = Literal["all", "changed", "none"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
 # A check and the directory in which it runs.
 Key = tuple[str | None, str | None]
 # Tells whether a commit has the content to be checked.

@@ -13,7 +13,7 @@ from harness_lib.attempts import commit as committing
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system.git import snapshot, worktrees
+from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
 from tests.crash import contents, dying
 from tests.crash.world import World
@@ -79,7 +79,10 @@ class Merging(World):
 
     def _take(self, worker: str) -> None:
         ctx = self.context(worker)
-        git = worktrees.add(ctx.git, self.worktree(worker), self.base)
+        place = self.worktree(worker)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        ctx.git.run("worktree", "add", "--quiet", "--detach", str(place), self.base)
+        git = Git.open(place)
         session = sessions.mine(ctx.store.ask(), ctx)
         assert session is not None
         assert claim.take(ctx.at(git), session).task is not None

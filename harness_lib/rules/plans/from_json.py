@@ -18,7 +18,6 @@ _FOR_PERSON = {"deferred": "The plan has put it off.", "review": "The plan says 
 _PRIORITIES = {"critical": "P0", "high": "P0", "medium": "P1", "low": "P2"}
 _MASTER = "master"
 _ISSUE = frozenset(("body", "labels", "state"))
-_DIGITS = re.compile(r"\d+")
 _AFTER_ISSUE = re.compile(
     r"(?<!no longer )(?<!not )\b(?:depends on|blocked[ -]by|requires)\b[\s:*_\[]*"
     r"(?P<what>#\d+(?:[\s*_\]]*(?:,|and|&|/|\+|;|-|\u2013)\s*\[?#\d+)*)",

@@ -1,4 +1,4 @@
-"""Linked work trees of a repository: listed, made and removed.
+"""Linked work trees of a repository: listed, moved and removed.
 
 Source: git-worktree(1).
 """
@@ -6,18 +6,19 @@ Source: git-worktree(1).
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
-from harness_lib.system.files import atomic, directories
+from harness_lib.system.files import directories
 from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git
 
 # Git may prune what another git is making, so harness makes and prunes one at a time.
 LOCK = "harness-worktrees.lock"
+_MAY_BE_BARE = re.compile(rb"include|bare(?!\s*=\s*false)", re.IGNORECASE)
 
 
 class Linked(NamedTuple):
@@ -79,29 +80,11 @@ def is_hidden(git: Git, branch: str) -> bool:
 
 def is_bare(git: Git) -> bool:
     """Return whether core.bare is set, so that git ignores the main checkout."""
-    settings = [calls.read(git.common_dir / name) for name in ("config", "config.worktree")]
-    # A run asks for each merge: git is asked again when one of its files has changed, or may include another.
-    includes = any(b"[include" in each.lower() for each in settings)
-    return _ask_whether_bare(git) if includes else _is_bare_by(git, *settings)
-
-
-@lru_cache(maxsize=8)
-def _is_bare_by(git: Git, *_settings: bytes) -> bool:
-    return _ask_whether_bare(git)
-
-
-def _ask_whether_bare(git: Git) -> bool:
+    # A run asks for each merge, and asking git takes a process.
+    settings = (calls.read(git.common_dir / name) for name in ("config", "config.worktree"))
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
-    return git.run(*args, check=False).stdout.strip() == b"true"
-
-
-def add(git: Git, path: Path, commit: str) -> Git:
-    """Make a work tree at `path` with HEAD detached at `commit`; records of deleted ones are pruned."""
-    atomic.make_directory(path.parent)
-    with flock.alone(git.common_dir / LOCK):
-        git.run("worktree", "prune")
-        git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
-    return Git.open(path)
+    is_possible = any(map(_MAY_BE_BARE.search, settings))
+    return is_possible and git.run(*args, check=False).stdout.strip() == b"true"
 
 
 def at(path: Path) -> Git | None:

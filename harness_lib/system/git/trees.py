@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.system.git.calls import covers, decode, encode
@@ -30,9 +31,6 @@ Entry = tuple[str, str]
 PREFIX = "harness-scratch-"
 STALE_SECONDS = 24 * 3600.0
 Change = tuple[Entry | None, Entry | None]
-# What this process has asked last of the repository with this common directory.
-MOST_CHANGED = 8
-_changed: dict[tuple[Path, str, str], Mapping[str, Change]] = {}
 
 
 @contextmanager
@@ -107,17 +105,15 @@ def unread(git: Git) -> dict[str, Entry]:
 def changed(git: Git, old: str, new: str) -> Mapping[str, Change]:
     """Return path → (old, new) entry of what differs between two trees or commits, by id; None is absent."""
     old, new = git.known_tree(old), git.known_tree(new)
-    if old == new:
-        return {}
     # Whoever captures, looks through, commits and merges a tree asks the same, in one work tree or another.
-    key = (git.common_dir, old, new)
-    if key not in _changed:
-        asked = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
-        parts = decode(git.run(*asked).stdout)
-        if len(_changed) >= MOST_CHANGED:
-            _changed.pop(next(iter(_changed)))
-        _changed[key] = dict(zip(parts[1::2], map(_sides, parts[::2]), strict=True))
-    return _changed[key]
+    return _changed(Git(git.common_dir, git.common_dir, git.common_dir), old, new) if old != new else {}
+
+
+@lru_cache(maxsize=8)
+def _changed(git: Git, old: str, new: str) -> Mapping[str, Change]:
+    asked = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
+    parts = decode(git.run(*asked).stdout)
+    return dict(zip(parts[1::2], map(_sides, parts[::2]), strict=True))
 
 
 def _sides(facts: str) -> Change:

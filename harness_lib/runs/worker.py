@@ -295,25 +295,23 @@ class Worker:
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Requeue a task that cannot go on for a reason of its own, perhaps its agent's doing; others go on.
 
-        It is tried again, and halted after some tries. Raises `error` if the machine is the cause, and then
-        EnvSetupError after some tries: the task itself may fill the disk, or need more memory than there is.
+        It is tried again, and halted after some tries: the task itself may fill the disk, or need more memory
+        than there is. Raises `error` if the machine is the cause.
         """
         if waiting.passes(error) and not self._tries.spent(task):
             # The claim stays ours until it is over.
             raise error
         cause = os_errors.describe(error) if isinstance(error, OSError) else error.message
-        if isinstance(error, OSError) and waiting.passes(error):
-            self._is_given_back(context, session, task, cause)
-            raise EnvSetupError(cause, f"{os_errors.cure(error)}; then: harness run") from error
-        if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
+        passes = waiting.passes(error)
+        if not passes and isinstance(error, OSError) and os_errors.is_of_the_machine(error):
             self._give_back(context, session, task, cause)
             raise error
         again = typed.harness("retry", task.id)
         stuck = StuckError(EnvSetupError.kind, f"{sentence(cause)} Then type: {again}")
         is_back = self._is_given_back(context, session, task, cause)
-        if is_back and (waiting.passes(error) or self._tries.spent(task)):
+        if is_back and (passes or self._tries.spent(task)):
             self._halt(task, stuck)
-        elif waiting.passes(error):
+        elif passes:
             self._spent[task.id] = stuck
 
     def _is_given_back(self, context: Context, session: Session, task: Task, why: str) -> bool:

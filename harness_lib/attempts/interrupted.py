@@ -91,10 +91,9 @@ def go_on(
         why = rollback.standstill(interruption, reason)
         line = log(ctx, session, task, "roll back, mark failed", why)
         return line, rollback.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
-    if stays and _is_where_it_was(ctx, task):
-        _record(ctx, task, interruption._replace(tree=ctx.capture()))
-        return log(ctx, session, task, action, reason), None
     _record(ctx, task, interruption._replace(tree=ctx.capture()))
+    if stays and _is_where_it_was(ctx, task):
+        return log(ctx, session, task, action, reason), None
     line = log(ctx, session, task, "keep the work for the next attempt", reason)
     return line, requeue.interrupted(ctx, session, task, reason)
 

@@ -49,6 +49,8 @@ SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
 # What libraries of all languages say of a port that another process has.
 TAKEN = "address already in use"
 OWN_PORTS = "Each worker has ports of its own, from HARNESS_PORT_FIRST to HARNESS_PORT_LAST."
+# Of an attempt that needs no agent.
+NOBODY = AgentExit("ended", "", Report(), 0.0, Path())
 BLAME: dict[str, Category] = {
     "silent": "TIMEOUT",
     "circling": "TIMEOUT",
@@ -69,9 +71,8 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             worker.tell(Stepped("checks"))
             return complete.finish(ctx, session, task)
     green = _is_green(ctx, task, worker)
-    if green and worker.config.skip_green:
-        return _without_work(ctx, session, task)
-    agent_exit = _work(ctx, task, worker, requeue.apply(ctx, task))
+    is_needed = not (green and worker.config.skip_green)
+    agent_exit = _work(ctx, task, worker, requeue.apply(ctx, task)) if is_needed else NOBODY
     if agent_exit.denied:
         worker.tell(Notice("sandbox", f"{task.id}: {agent_exit.denied}"))
     if not worker_worktrees.is_there(ctx.git):
@@ -162,15 +163,6 @@ def _refuse_known(ctx: Context, task: Task, checked: Checked | None) -> None:
     reason, halted = f"{sentence(checked.message)} ", ctx.store.ask().halted()
     if any(reason in f"{other.halt} " for other in halted if other.halt_kind == "ENV_SETUP"):
         raise StuckError(EnvSetupError.kind, evaluate.cannot_run(task, checked))
-
-
-def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """Complete `task`, whose check passes before any work, without an agent."""
-    with halting_task():
-        evaluation = _evaluate(ctx, ctx.store.ask(), task, {}, green=True)
-        if not evaluation.checked.passed:
-            return rollback.roll_back(ctx, session, task, evaluation.verdict())
-        return complete.complete(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), evaluation)
 
 
 def _evaluate(

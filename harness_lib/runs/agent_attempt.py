@@ -22,7 +22,6 @@ from harness_lib.attempts import (
     task_brief,
     worker_worktrees,
 )
-from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
@@ -64,11 +63,9 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
 
     Raises StuckError (the user must act; the claim stays), LeaseLostError, and CheckEditedError.
     """
-    with halting_task():
-        check.require_check(ctx, ctx.store.ask(), outcome.require_claim(ctx.store.ask_now(), task))
-        check_of(task).require_place(ctx.git.top)
-        if complete.is_accepted(task):
-            worker.tell(Stepped("checks"))
+    if complete.is_accepted(task):
+        worker.tell(Stepped("checks"))
+        with halting_task():
             return complete.finish(ctx, session, task)
     green = _is_green(ctx, task, worker)
     is_needed = not (green and worker.config.skip_green)

@@ -11,7 +11,7 @@ from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import recovery
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
@@ -76,7 +76,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
 
 def require_writable(task: Task) -> None:
     """Raise UsageError, naming the fields, if `task` breaks the contract of the list."""
-    alone = {**codec.written(task), "depends_on": []}
+    alone = {**reading.written(task), "depends_on": []}
     try:
         codec.decode_tasks([alone])
     except ContractError as error:

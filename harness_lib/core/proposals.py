@@ -21,7 +21,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.system.files import atomic
@@ -40,7 +40,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
     try:
         task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
-        return leave(ctx, error, "add", by, json.dumps(codec.written(draft)))
+        return leave(ctx, error, "add", by, json.dumps(reading.written(draft)))
     return Reply(f"proposed: {quoting.title(task)}\nThe user decides about it; go on with your task.")
 
 

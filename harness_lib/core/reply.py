@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness_lib.errors import Exit
-from harness_lib.state import codec
+from harness_lib.state import reading
 from harness_lib.task import NO_EXTRA, RunStop, StopReason, Task
 
 
@@ -37,7 +37,7 @@ class Reply(NamedTuple):
             "verb": self.verb,
             "exit": int(self.exit),
             "session": self.session,
-            "task": codec.written(self.task) if self.task else None,
+            "task": reading.written(self.task) if self.task else None,
             "stop": {"reason": self.stop} if self.stop else None,
             "next": self.next,
             "message": self.message,

@@ -20,42 +20,10 @@ from harness_lib import checks, sha256
 from harness_lib.errors import ConfigError
 from harness_lib.records.fields import Record
 from harness_lib.state import reading
-from harness_lib.state.reading import (
-    NEWER,
-    SHOWN,
-    WORDS,
-    Problem,
-    Problems,
-    cut,
-    encode,
-    encode_shell,
-    render,
-    shape,
-    task_text,
-    trusted,
-    written,
-)
+from harness_lib.state.reading import NEWER, SHOWN, WORDS, Problem, Problems, cut, shape, trusted
 from harness_lib.task import State, Task
 from harness_lib.text import first
 
-__all__ = [
-    "ContractError",
-    "UnparseableError",
-    "cure",
-    "decode",
-    "decode_rendered",
-    "decode_task",
-    "encode",
-    "encode_shell",
-    "links",
-    "of_newer",
-    "parse",
-    "record_problems",
-    "render",
-    "shell_problems",
-    "task_text",
-    "written",
-]
 LISTED = 20
 # The most characters of a path that are shown: a file may be nested without limit.
 DEEP = 1000
@@ -311,6 +279,7 @@ def _is_under_our_claim(task: Task) -> bool:
 
 
 def sealed_task(task: Task) -> Task:
+    """Return `task` with the record that fits it, if it is completed."""
     if task.status == "completed" and task.unproven:
         return task
     proof = _proof(task) if task.is_done else None

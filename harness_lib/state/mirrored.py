@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules import graph
-from harness_lib.state import api, codec, load, schema, summary
+from harness_lib.state import api, codec, load, reading, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
@@ -120,7 +120,7 @@ class Mirrored(Upkeep):
     def examine(self) -> api.Examined:
         try:
             answers = self.ask()
-            document = codec.encode(self.whole())
+            document = reading.encode(self.whole())
         except codec.ContractError as error:
             return api.Examined(error.problems)
         rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())

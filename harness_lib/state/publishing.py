@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from harness_lib.errors import AwayError, EnvSetupError
-from harness_lib.state import codec, journal, load, summary
+from harness_lib.state import codec, journal, load, reading, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
@@ -36,12 +36,12 @@ def check(state: State, old: State) -> None:
     It is checked by the tables of `records`, which say what the published schema says: to import jsonschema
     takes longer than the whole change.
     """
-    shell = codec.encode_shell(state)
+    shell = reading.encode_shell(state)
     problems = codec.shell_problems(shell)
     for index, session in enumerate(shell.get("sessions") or ()):
         problems += codec.record_problems(Session, session, f"sessions[{index}]")
     for index in state.changed_since(old):
-        problems += codec.record_problems(Task, codec.written(state.tasks[index]), f"tasks[{index}]")
+        problems += codec.record_problems(Task, reading.written(state.tasks[index]), f"tasks[{index}]")
     if not _same_links(state.tasks, old.tasks):
         problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:
@@ -75,8 +75,8 @@ def publish(
     """
     known = load.remembered(root) if is_mirror else old
     before, kept = (known.state, known.texts) if known is not None else (State(), ())
-    texts = state.each_made(codec.task_text, before, kept)
-    data = codec.render(state, texts).encode()
+    texts = state.each_made(reading.task_text, before, kept)
+    data = reading.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
     cache = cache or summary.build(state, now)
     warnings: list[str] = []

@@ -43,14 +43,14 @@ def build(state: State, now: datetime, asked: Questions | None = None) -> Summar
     `asked`: the answers about a list that is too long for its tasks to be in `state`.
     """
     from harness_lib.rules import rechecks  # noqa: PLC0415 (see above)
-    from harness_lib.state import codec  # noqa: PLC0415
+    from harness_lib.state import reading  # noqa: PLC0415
     from harness_lib.state.answers import Answers  # noqa: PLC0415
 
     asked = asked or Answers(state, now)
     counts, upcoming, working = asked.counts(), asked.next_ready(), asked.in_progress()
     unreachable = [finding.task_id for finding in asked.unreachable()]
     unproven = [task for task in asked.unproven() if task.status == "completed"]
-    sessions: Any = None if state.sessions is None else [codec.written(each) for each in state.sessions]
+    sessions: Any = None if state.sessions is None else [reading.written(each) for each in state.sessions]
     return {
         "format": FORMAT,
         "stamp": [],

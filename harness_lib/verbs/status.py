@@ -13,7 +13,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError,
 from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.overview import View
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.state import codec
+from harness_lib.state import reading
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "show where the list stands"
@@ -95,7 +95,7 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
         extra={
             "root": str(ctx.root.path),
             "counts": view.counts._asdict(),
-            "tasks": [codec.written(task) for task in view.shown],
+            "tasks": [reading.written(task) for task in view.shown],
             "more": view.counts.total - len(view.shown),
             "log": list(view.log),
             "session_count": view.session_count,

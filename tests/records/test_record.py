@@ -37,7 +37,7 @@ from harness_lib.state import codec, reading, schema
 document = {"tasks": [{"id": "task-1", "status": "pending", "reviewer": "Ada"}]}
 state = codec.decode(document)
 assert state.tasks[0].reviewer == "Ada" and not state.tasks[0].extra
-assert codec.encode(state)["tasks"][0]["reviewer"] == "Ada"
+assert reading.encode(state)["tasks"][0]["reviewer"] == "Ada"
 for wrong in (7, True, ["Ada"]):
     document["tasks"][0]["reviewer"] = wrong
     assert schema.problems(document), wrong
@@ -75,14 +75,14 @@ def test_each_text_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.M
 def test_every_field_of_the_list_survives_reading_and_writing() -> None:
     document = every_field(State)
     state = codec.decode(document)
-    assert codec.encode(state) == document
+    assert reading.encode(state) == document
     assert reading.trusted(State)(document) == state
-    assert codec.decode_rendered(codec.render(state), {})[0] == state
+    assert codec.decode_rendered(reading.render(state), {})[0] == state
     assert schema.problems(document) == []
 
 
 def test_a_list_of_defaults_says_no_more_than_the_protocol_asks_for() -> None:
-    document = codec.encode(State(tasks=(Task("task-1"),)))
+    document = reading.encode(State(tasks=(Task("task-1"),)))
     always = [column.name for column in columns(Task) if column.always]
     assert list(document["tasks"][0]) == always
     assert codec.decode(document) == State(tasks=(Task("task-1"),))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec, load
+from harness_lib.state import codec, load, reading
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -84,13 +84,13 @@ def test_of_a_change_only_the_changed_task_is_written_anew(
 ) -> None:
     store.ask()
     encoded: list[Task] = []
-    encode = codec.task_text
+    encode = reading.task_text
 
     def encoding(task: Task) -> str:
         encoded.append(task)
         return encode(task)
 
-    monkeypatch.setattr(codec, "task_text", encoding)
+    monkeypatch.setattr(reading, "task_text", encoding)
     with store.transaction() as tx:
         tx.replace(tx.state.tasks[1]._replace(title="New"))
     with store.transaction() as tx:
@@ -115,7 +115,7 @@ def test_two_lists_are_not_mixed_up(store: Store, tmp_path: Path) -> None:
 )
 def test_known_tasks_make_no_difference_to_what_is_read(tasks: tuple[Task, ...]) -> None:
     state = State(tasks=tasks, sessions=())
-    text = codec.render(state)
+    text = reading.render(state)
 
     fresh, texts = codec.decode_rendered(text, {})
 

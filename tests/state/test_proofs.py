@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.task import Gate, Intent, State, Task, Validation
 
 EMPTY = State(sessions=(), proofs=True)
@@ -40,7 +40,7 @@ def test_what_we_wrote_is_believed_and_all_but_the_check_may_change(change: dict
 
 def test_ids_and_commands_may_hold_anything() -> None:
     odd = DONE._replace(id="ä", validation=Validation("printf '\U0001f600'"))
-    document = codec.encode(EMPTY._replace(tasks=(proven(odd),)))
+    document = reading.encode(EMPTY._replace(tasks=(proven(odd),)))
 
     assert codec.examined(codec.decode(document)).tasks[0].is_done
 

@@ -130,7 +130,7 @@ class RowsTx(Change, Pending, api.Tx):
         self._assert_open()
         self._touch()
         name = f"session {session.number}"
-        problems = codec.record_problems(Session, codec.written(session), name)
+        problems = codec.record_problems(Session, reading.written(session), name)
         if problems:
             self._broken[name] = problems
         else:

@@ -91,7 +91,7 @@ def of(task: Task) -> dict[str, Any]:
 def texts_of(task: Task) -> dict[str, str]:
     """Return the columns that say all of a task. Unknown keys are in two: those of the brief count."""
     # ASCII: NUL and half surrogates, which a title may have, stay escapes, and PostgreSQL takes no others.
-    document = codec.written(task)
+    document = reading.written(task)
     # Sorted: equal commands are equal texts.
     texts = {name: json.dumps(document.pop(name), sort_keys=True) for name in _COMMANDS}
     brief = {name: document.pop(name) for name in _BRIEF if name in document}

@@ -188,7 +188,7 @@ class Pending(RowsAnswers):
         return list(map(codec.sealed_task, filter(self._keeps_contract, changed.values())))
 
     def _keeps_contract(self, task: Task) -> bool:
-        problems = codec.record_problems(Task, codec.written(task), f"task {reading.show(task.id)}")
+        problems = codec.record_problems(Task, reading.written(task), f"task {reading.show(task.id)}")
         self._broken.pop(task.id, None)
         if problems:
             self._broken[task.id] = problems
@@ -222,7 +222,7 @@ class Pending(RowsAnswers):
         rows.change(self._conn, self._key, pairs, self._rewritten, then)
 
     def _require_contract(self) -> None:
-        problems = codec.shell_problems(codec.encode_shell(self._shell))
+        problems = codec.shell_problems(reading.encode_shell(self._shell))
         problems += [problem for each in self._broken.values() for problem in each]
         gone = self._removed.keys() - self._tasks.keys()
         if (self._rewired or gone) and rows.lacks_needs(self._conn, self._key, self._rewired, gone):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from psycopg.errors import DivisionByZero, UniqueViolation
 
 import harness_lib
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.state.pgstore import columns
 from harness_lib.state.pgstore.connecting import Connection, Cursor
 from harness_lib.state.pgstore.repeating import changed_meanwhile
@@ -77,7 +77,7 @@ def create(conn: Connection, name: str, state: State) -> bool:
 def shell_text(state: State) -> str:
     """Return the text of a list without its tasks and open sessions."""
     rest = state._replace(sessions=(), session_count=0, last_session=None, attempts_reset=0, proposals=())
-    return json.dumps(codec.encode_shell(rest))
+    return json.dumps(reading.encode_shell(rest))
 
 
 def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
@@ -284,7 +284,7 @@ def go_on_after(conn: Connection, number: int) -> None:
 
 def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
     """Open `session`, or put it in the place of the open session `number`."""
-    document = json.dumps(codec.written(session))
+    document = json.dumps(reading.written(session))
     if number is None:
         query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
         conn.execute(query, (session.number, document, key))

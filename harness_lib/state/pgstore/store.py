@@ -26,7 +26,7 @@ from harness_lib.errors import (
     LocalBusyError,
     RefusedError,
 )
-from harness_lib.state import api, codec, journal, publishing
+from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
@@ -263,7 +263,7 @@ class PgStore(Mirrored):
         """Write the change and commit it."""
         if tx.keeps_old:
             with publishing.explained(self.root):
-                text = codec.render(tx.before)
+                text = reading.render(tx.before)
                 atomic.write(self.root.path / tx.keeps_old, text.encode())
         doubt = Doubt(self.root)
         with publishing.explained(self.root):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec, load, schema
+from harness_lib.state import codec, load, reading, schema
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
@@ -16,12 +16,12 @@ LIST = State(tasks=TASKS, sessions=(Session(1, "me", "host"),))
 
 
 def listed(**changes: Any) -> dict[str, Any]:
-    return {**codec.encode(LIST), **changes}
+    return {**reading.encode(LIST), **changes}
 
 
 def with_title(title: object) -> dict[str, Any]:
     """Return the list with that title of its second task."""
-    first, second = codec.encode(LIST)["tasks"]
+    first, second = reading.encode(LIST)["tasks"]
     return listed(tasks=[first, {**second, "title": title}])
 
 

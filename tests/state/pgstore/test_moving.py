@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
-from harness_lib.state import codec, publishing
+from harness_lib.state import publishing, reading
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting, moving
 from harness_lib.state.pgstore.store import opened
@@ -52,7 +52,7 @@ def test_any_list_comes_back_as_it_went(state: State) -> None:
         moving.to_file(opened(root, SYSTEM), SYSTEM.now())
         after = Store(root).ask().state
         settings_now = before.session_config._replace(concurrency_mode="concurrent")
-        assert codec.encode(after) == codec.encode(before._replace(session_config=settings_now))
+        assert reading.encode(after) == reading.encode(before._replace(session_config=settings_now))
         texts = [line.partition("] ")[2] for line in Store(root).log_tail()]
         assert texts[0] == "[SESSION-0] INIT Begun in a file"
         assert "moved to a file" in texts[-1]

@@ -13,7 +13,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import transitions
-from harness_lib.state import api, codec
+from harness_lib.state import api, reading
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, migrations, moving, status
 from harness_lib.state.pgstore.connecting import SCHEMA
@@ -228,7 +228,7 @@ def test_what_workers_write_is_not_taken_for_what_authors_write(people: People) 
         {"title": "Evil", "validation": {"command": "evil"}, "status": "pending", "id": "task-002"}
     )
     task = people.keeper.ask().tasks(["task-001"])[0]
-    document = json.dumps({**codec.written(task), **json.loads(evil)})
+    document = json.dumps({**reading.written(task), **json.loads(evil)})
     with psycopg.connect(people.victim.link.url) as conn:
         conn.execute(
             f"{PUT} document = %s where list = %s and id = 'task-001'".encode(), (document, people.key)

@@ -28,7 +28,6 @@ from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
 from harness_lib.text import escape
 
-__all__ = ["Store"]
 TIMEOUT_SECONDS = 30.0
 # A file with this key follows a list in a database, and is not the list.
 MIRROR = "mirror_of"

@@ -56,7 +56,10 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
         _check_word(runtime, typed)
     shown.begin(runtime, is_new=session is None)
     if "@" in typed or sys.stderr.isatty():
-        typed = _attached(runtime, typed)
+        from harness_lib.hs import user_input  # noqa: PLC0415 (most tasks need none of it)
+
+        runtime.asker = user_input.asker()
+        typed = user_input.with_files(runtime, typed)
     message = "\n\n".join(part for part in (typed, piped) if part.strip())
     done = turn.take(runtime, message, at_once=True)
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
@@ -66,20 +69,12 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
 
 def _check_word(runtime: Runtime, typed: str) -> None:
     """Raise UsageError if `typed` begins with a slash and a word that names no skill."""
-    from harness_lib.hs import user_input  # noqa: PLC0415 (most tasks need none of it)
+    from harness_lib.hs import user_input  # noqa: PLC0415 (as above)
 
     problem = user_input.unknown(runtime.provider, typed, user_input.skill_names(runtime))
     if problem:
         session_store.remove_unused(runtime.session)
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
-
-
-def _attached(runtime: Runtime, typed: str) -> str:
-    """Return what was `typed`, with the files that it names; at a terminal, let the user be asked."""
-    from harness_lib.hs import user_input  # noqa: PLC0415 (as above)
-
-    runtime.asker = user_input.asker()
-    return user_input.with_files(runtime, typed)
 
 
 def _is_at_a_terminal() -> bool:

@@ -147,6 +147,10 @@ class Answer(NamedTuple):
         return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
 
 
+# The mark with which hosts of chat completions end a stream, as an event.
+END: Json = {"type": "[DONE]"}
+
+
 class Shown(NamedTuple):
     """An event for `.stream`."""
 
@@ -159,10 +163,6 @@ class Reader(Protocol):
 
     def feed(self, event: Json) -> Iterator[Shown]:
         """Take an event and yield the events to show. Raises ProviderError if the stream has failed."""
-        ...
-
-    def end(self) -> None:
-        """Take the mark with which hosts of chat completions end a stream."""
         ...
 
     def native(self) -> Json | None:

@@ -124,9 +124,6 @@ class Reader:
         elif kind == "error":
             raise broken_off(as_table(event.get("error")))
 
-    def end(self) -> None:
-        """Do nothing: an event of its own ends an answer."""
-
     def native(self) -> Json | None:
         if not self._ended:
             return None

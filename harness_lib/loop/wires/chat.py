@@ -9,6 +9,7 @@ from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.sessions.context import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
+    END,
     NO_FIELD,
     Answer,
     Endpoint,
@@ -160,6 +161,9 @@ class Reader:
         error = event.get("error") or (event if event.get("object") == "error" else None)
         if error:
             raise broken_off(as_table(error) or {"message": error}, usually_passes=True)
+        if event == END and self._finish is None and (self._calls or any(map(self._texts.get, _SAID))):
+            # It ends an answer also where a host gives no reason.
+            self._finish = "stop"
         for key in ("id", "model"):
             self._head.setdefault(key, event.get(key) or "")
         self._usage = as_table(event.get("usage")) or self._usage
@@ -171,11 +175,6 @@ class Reader:
                 for call in _blocks({"tool_calls": self._called()}):
                     assert isinstance(call, Call)
                     yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
-
-    def end(self) -> None:
-        """Take [DONE], which ends an answer also where a host gives no reason."""
-        if self._finish is None and (self._calls or any(map(self._texts.get, _SAID))):
-            self._finish = "stop"
 
     def native(self) -> Json | None:
         if self._finish is None:

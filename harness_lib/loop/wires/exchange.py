@@ -5,7 +5,6 @@ What may pass is asked again: with the pause that the host asks for, or growing 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from random import random
 from time import sleep
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, parse_object, writable
+from harness_lib.loop.wires.answer import END
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -29,7 +29,10 @@ def wire(name: WireName) -> Wire:
 
 
 def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:
-    """Return the whole native answer to `payload`; `quiet`: it is not streamed. Raises ProviderError."""
+    """Return the whole native answer to `payload`; `quiet`: it is not streamed. Raises ProviderError.
+
+    After a TransientError the host is asked again, and the user told; the last one is raised.
+    """
     for key in ("messages", "tools"):
         objects = payload.get(key) or []
         if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
@@ -37,12 +40,20 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
             message = f"The stage assemble ended with {key} that are not a list of objects."
             raise ProviderError(f"{message} See hs hooks assemble.")
     body = wire(endpoint.wire).body(payload, endpoint)
-
-    def report(text: str) -> None:
-        runtime.log(f"hs: {text}")
-        runtime.stream.emit("retry", message=text)
-
-    return until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), report)
+    for again in range(1, ATTEMPTS):
+        try:
+            return _authorized(runtime, endpoint, body, quiet=quiet)
+        except TransientError as error:
+            # Clients that were refused together must not come back together.
+            pause = 2.0 ** (again - 1) + random() if error.after is None else error.after  # noqa: S311
+            # Do not wait for hours.
+            if pause > LONGEST_PAUSE:
+                raise
+            said = f"{error} Asking again in {pause:.0f} s ({again} of {ATTEMPTS - 1})."
+        runtime.log(f"hs: {said}")
+        runtime.stream.emit("retry", message=said)
+        sleep(pause)
+    return _authorized(runtime, endpoint, body, quiet=quiet)
 
 
 def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
@@ -69,13 +80,9 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
         for data in http.events(runtime.kept, endpoint.url, endpoint.headers, body):
             if isinstance(data, dict):
                 return writable(data)
-            event = parse_object(data)
-            if event is None:
-                if data.strip() == "[DONE]":
-                    reader.end()
-                    break
-                continue
-            for shown in reader.feed(event):
+            is_end = data.strip() == "[DONE]"
+            event = END if is_end else parse_object(data)
+            for shown in reader.feed(event) if event else ():
                 if quiet:
                     continue
                 values = shown.values
@@ -83,6 +90,8 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
                     held, values = _without_half(held, values["text"])
                     texts.append(values["text"])
                 runtime.stream.emit(shown.kind, **writable(values))
+            if is_end:
+                break
         native = reader.native()
         if native is None:
             raise TransientError("The provider's answer was cut off.")
@@ -104,19 +113,3 @@ def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:
     if text:
         fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error", "error": why}
         runtime.session.append("error", fields, text)
-
-
-def until_answered(ask: Callable[[], Json], report: Callable[[str], None]) -> Json:
-    """Return what `ask` returns; after a TransientError ask again, and tell. The last error is raised."""
-    for again in range(1, ATTEMPTS):
-        try:
-            return ask()
-        except TransientError as error:
-            # Clients that were refused together must not come back together.
-            pause = 2.0 ** (again - 1) + random() if error.after is None else error.after  # noqa: S311
-            # Do not wait for hours.
-            if pause > LONGEST_PAUSE:
-                raise
-            report(f"{error} Asking again in {pause:.0f} s ({again} of {ATTEMPTS - 1}).")
-        sleep(pause)
-    return ask()

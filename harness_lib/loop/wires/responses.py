@@ -127,9 +127,6 @@ class Reader:
         elif kind == "error":
             raise broken_off(as_table(event.get("error")) or event)
 
-    def end(self) -> None:
-        """Do nothing: an event of its own ends an answer."""
-
     def native(self) -> Json | None:
         if self._response is None:
             return None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import turn
+from harness_lib.loop import runtime, turn
 from harness_lib.loop.failures import TransientError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires.answer import Endpoint
 from tests.loop.conftest import (
     ANTHROPIC,
     CHAT,
@@ -24,6 +26,7 @@ from tests.loop.conftest import (
     bodies,
     session_of,
 )
+from tests.loop.environment import environment
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
@@ -202,14 +205,17 @@ class Host:
         self.pauses: list[float] = []
         self.notices: list[str] = []
 
-    def ask(self) -> Json:
+    def ask(self, *_: object, **__: object) -> Json:
         self.asked += 1
         raise TransientError("overloaded", self.after)
 
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
         monkeypatch.setattr(exchange, "sleep", self.pauses.append)
+        monkeypatch.setattr(exchange, "_authorized", self.ask)
+        run = runtime.start(environment({"HARNESS_LOG": os.devnull}), Path.cwd())
+        run.stream.listeners.append(lambda event: self.notices.append(event["message"]))
         with pytest.raises(TransientError, match="overloaded"):
-            exchange.until_answered(self.ask, self.notices.append)
+            exchange.ask(run, Endpoint("host", "chat", "http://host.example", "m", 1), {})
         return self
 
 

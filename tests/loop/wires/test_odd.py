@@ -27,6 +27,7 @@ from harness_lib.loop import runtime, turn
 from harness_lib.loop.failures import ProviderError, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import chat, http
+from harness_lib.loop.wires.answer import END
 from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment
@@ -404,14 +405,14 @@ def test_done_is_the_end_of_an_answer_without_a_reason(in_process: None, last: J
     reader = chat.Reader()
     list(reader.feed(last))
     assert reader.native() is None
-    reader.end()
+    list(reader.feed(END))
     assert chat.answer(reader.native() or {}).text == "Done."
 
 
 def test_done_behind_nothing_is_no_answer() -> None:
     reader = chat.Reader()
     list(reader.feed(chunk(role="assistant", content="")))
-    reader.end()
+    list(reader.feed(END))
     assert reader.native() is None
 
 

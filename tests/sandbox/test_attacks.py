@@ -169,13 +169,8 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
         clean = "rm -rf link hard copy moved new"
         tried = (tries.format(f"{clean}; {way.replace('WORD', WORD)}", name) for name, way in ways.items())
         lines += [loop, *tried, f"{clean}; done"]
-    task = workshop.add(
-        "Try",
-        "test -f made",
-        "--hidden",
-        f"echo {WORD}",
-        do="sh sh ~/attacks.sh > seen; sh ~/own.sh; touch made",
-    )
+    do = "sh sh ~/attacks.sh > seen; sh ~/own.sh; touch made"
+    task = workshop.add("Try", "test -f made", "--hidden", f"echo {WORD}", do=do)
     with ExitStack() as stack:
         temporary.mkdir()
         stack.callback(shutil.rmtree, temporary)

@@ -24,13 +24,14 @@ from tests.loop.conftest import (
     go,
     hs,
     serve,
+    served,
     session_of,
 )
 from tests.loop.servers.script import Json, ModelServer, Step, say, use
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
-__all__ = ["conversation", "done", "go", "hs", "serve"]
+__all__ = ["conversation", "done", "go", "hs", "serve", "served"]
 RULES = {"permissions": {"allow": ["Bash(mkdir:*)"]}}
 
 

@@ -154,8 +154,10 @@ def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop
     for path in secret:
         put(path, "secret")
     workshop.put("node_modules/part", "needed")
+    workshop.put("env/pyvenv.cfg", "needed")
+    workshop.put("env/.gitignore", "*")
     workshop.put(".git/info/exclude", ".env.*\nnode_modules\n.harness\nharness-*\n")
-    needed = f"cat {workshop.top}/node_modules/part {workshop.top}/README.md"
+    needed = f"cd {workshop.top} && cat node_modules/part env/pyvenv.cfg README.md && cd -"
     unread = " && ".join(f"! grep secret {path}" for path in secret)
     workshop.add("Check", f"test -f made && {needed} && {unread}", do="sh touch made")
     workshop.ends(0, "--sandbox", each_engine)

@@ -52,17 +52,10 @@ SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".lima", ".orbst
 CREDENTIALS = frozenset(
     (
         *("GITLAB_TOKEN", "BITBUCKET_TOKEN", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_ASKPASS", "SSH_ASKPASS"),
-        *(
-            "DBUS_SESSION_BUS_ADDRESS",
-            "DBUS_SYSTEM_BUS_ADDRESS",
-            "TMUX",
-            "STY",
-            "NVIM",
-            "VSCODE_IPC_HOOK_CLI",
-        ),
-        *("VSCODE_GIT_IPC_HANDLE", "VSCODE_GIT_ASKPASS_MAIN", "TWINE_PASSWORD", "CARGO_REGISTRY_TOKEN"),
+        *("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "TMUX", "STY", "NVIM", "KUBECONFIG"),
+        *("VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "VSCODE_GIT_ASKPASS_MAIN", "VERCEL_TOKEN"),
+        *("TWINE_PASSWORD", "CARGO_REGISTRY_TOKEN", "NETLIFY_AUTH_TOKEN"),
         *("DIGITALOCEAN_ACCESS_TOKEN", "CLOUDFLARE_API_TOKEN", "HEROKU_API_KEY", "FLY_API_TOKEN"),
-        *("VERCEL_TOKEN", "NETLIFY_AUTH_TOKEN", "KUBECONFIG"),
     )
 )
 
@@ -90,7 +83,7 @@ CLOUDS = {
 }
 # A login of `hs` that is the project's.
 LOGIN = Path(".harness", ".auth.json")
-# What git ignores in the user's checkout and a check needs: a copied .venv points to the original.
+# What git ignores and a check needs, beside virtual environments: a copied one points to the original.
 SHOWN = re.compile(r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml")
 # More ignored paths than these, in characters, are hidden by hiding the directories around them.
 MOST_IGNORED = 16_000
@@ -133,12 +126,17 @@ def caches_of(env: Mapping[str, str]) -> list[str]:
     return [os.path.realpath(path) for path in (*map(str, below), *named) if path.startswith("/")]
 
 
+def _is_needed(top: Path, ignored: Path) -> bool:
+    places = (ignored, *ignored.parents)[:-1]
+    return any(SHOWN.fullmatch(path.name) or os.path.lexists(top / path / "pyvenv.cfg") for path in places)
+
+
 def secrets_in(project: Project) -> list[str]:
     """Return what no command may read of the project: a login, passwords, and what git ignores.
 
     What checks need of the last is not among it.
     """
-    names = [name for name in project.ignored if not any(map(SHOWN.fullmatch, Path(name).parts))]
+    names = [name for name in project.ignored if not _is_needed(project.top, Path(name))]
     if sum(map(len, names)) > MOST_IGNORED:
         names = sorted({Path(name).parts[0] for name in names})
     settings = project.git / "config"

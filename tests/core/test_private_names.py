@@ -67,9 +67,17 @@ def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
     assert not [name for name in named if not any(pattern.fullmatch(name) for pattern in patterns)]
 
 
+OF_0_1_0 = nofollow.RULES
+for _name in (b"held/", b"runs/", b"store*.json"):
+    OF_0_1_0 = OF_0_1_0.replace(b"/" + _name + b"\n", b"")
+
+
 @pytest.mark.parametrize(
     ("before", "renewed"),
-    [(b"*\n", True), (None, True), (b"", False), (b"*\n!tools\n", False), (b"/mine\n", False)],
+    [
+        *((b"*\n", True), (None, True), (b"", False), (b"*\n!tools\n", False), (b"/mine\n", False)),
+        *((OF_0_1_0, True), (OF_0_1_0.replace(b"/logs/\n", b""), False), (OF_0_1_0 + b"/mine\n", False)),
+    ],
 )
 def test_only_rules_of_ours_are_renewed(project: Project, before: bytes | None, *, renewed: bool) -> None:
     rules = project.top / ".harness/.gitignore"

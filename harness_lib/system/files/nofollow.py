@@ -70,8 +70,9 @@ PATTERNS = (
 )
 _HEAD = "# What harness keeps to itself; plugins beside it can be committed."
 RULES = "".join(f"{line}\n" for line in (_HEAD, *(f"/{pattern}" for pattern in PATTERNS))).encode()
-# The rules of earlier versions: first nothing in the directory could be committed, then no run was recorded.
-_FORMER = (b"*\n", RULES.replace(b"/runs/\n", b""))
+# The rules that came after 0.1.0; before it nothing in the directory could be committed.
+_LATER = {b"/held/", b"/runs/", b"/store*.json"}
+_FIRST = b"*\n"
 _FILE = ".gitignore"
 
 
@@ -93,4 +94,5 @@ def ignore_file(private: str) -> str | None:
     except OSError:
         # A link, or unreadable: not a file of harness.
         return None
-    return path if content in _FORMER else None
+    lacking = set(RULES.splitlines()).symmetric_difference(content.splitlines())
+    return path if content == _FIRST or (lacking and lacking <= _LATER) else None

@@ -210,14 +210,11 @@ def read_untracked(git: Git, tree_or_commit: str) -> Before:
     """Return what `capture_untracked` kept in this tree, or in its commit."""
     names: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
     modes = {}
-    for path, (mode, _) in entries(git, tree_or_commit).items():
+    for path in entries(git, tree_or_commit):
         part, _, name = path.partition("/")
         if part == "mode":
             bits, _, name = name.partition("/")
             modes[name] = int(bits, 8)
-        elif part == "private":
-            # Written by earlier versions, without modes: only their owner may open these.
-            modes[name] = 0o700 if mode == "100755" else 0o600
         else:
             names[part].append(name)
     content, unprotected, left_out = names.values()

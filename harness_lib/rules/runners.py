@@ -144,10 +144,20 @@ def _fitting(rows: Iterable[str], room: int) -> list[str]:
 WHOLE = 400_000
 
 
+_PYTHON = r"(?:\S*/)?python(?:3(?:\.\d+)?)? -m "
+# A path in the project may be a script of its own.
+_BIN = r"(?:\S*venv/bin/)?"
+_WRAPPERS = r"(?:(?:(?:uv|poetry|pipenv|pdm) run|npx|pnpm exec|yarn|bunx|env) )?"
+
+
 class Runner(NamedTuple):
-    """What a runner prints at its end; known `options`, and `settings` that may silence it: patterns."""
+    """How a runner is called, what it prints at its end, its `options`, and `settings` that may silence it.
+
+    All but the name are patterns; with another option it may print anything.
+    """
 
     name: str
+    call: str
     report: str
     options: str
     settings: str = r"(?!)"
@@ -155,6 +165,7 @@ class Runner(NamedTuple):
 
 _PYTEST = Runner(
     "pytest",
+    rf"{_PYTHON}pytest|{_BIN}pytest",
     r"(?:^|\W)\d+ (?:passed|skipped|deselected|xfailed|xpassed|warnings?)\b|^=* ?no tests ran in ",
     r"-[vsxl]*q?[vsxl]*|-[kmrnWc].*|-p|--(?:maxfail|tb|cov|durations|timeout|lf|ff|"
     r"last-failed|failed-first|sw|strict|disable-warnings|import-mode|rootdir|junit|ignore|deselect|color|"
@@ -162,13 +173,20 @@ _PYTEST = Runner(
     r"(?s)addopts.{0,500}?(?:-\w*q|--quiet|-p\b|--tap|--json|--report)|console_output_style",
 )
 _UNITTEST = Runner(
-    "unittest", r"^Ran \d+ tests? in ", r"-[vqfbcs]+|-[kspt].*|--(?:verbose|quiet|locals|failfast|buffer)"
+    "unittest",
+    rf"{_PYTHON}unittest",
+    r"^Ran \d+ tests? in ",
+    r"-[vqfbcs]+|-[kspt].*|--(?:verbose|quiet|locals|failfast|buffer)",
 )
 _NODE = Runner(
-    "node --test", r"^(?:#|\u2139) tests \d+", r"--test|--test-(?:name-pattern|timeout|concurrency).*"
+    "node --test",
+    rf"{_BIN}node(?=.* --test(?: |$))",
+    r"^(?:#|\u2139) tests \d+",
+    r"--test|--test-(?:name-pattern|timeout|concurrency).*",
 )
 _JEST = Runner(
     "jest",
+    rf"{_BIN}jest",
     r"^Tests: .*\d+ total|^Test Suites: .*\d+ total|^No tests found",
     r"--(?:ci|coverage|runInBand|silent|verbose|bail|passWithNoTests|maxWorkers|testPathPattern|testNamePattern"
     r"|no-cache|colors|forceExit).*|-[it]",
@@ -176,33 +194,24 @@ _JEST = Runner(
 )
 _VITEST = Runner(
     "vitest",
+    rf"{_BIN}vitest",
     r"^ *(?:Tests|Test Files) +\d+ |^No test files found",
     r"--(?:run|coverage|silent|bail|passWithNoTests|no-color|testNamePattern).*|-t",
     "reporter",
 )
 _GO = Runner(
     "go test",
+    rf"{_BIN}go test",
     r"^(?:ok|\?|PASS)(?:\s|$)|no packages to test",
     r"-(?:v|race|count|run|short|cover|timeout|parallel|tags|p|failfast).*",
 )
 _CARGO = Runner(
     "cargo test",
+    rf"{_BIN}cargo test",
     r"^test result: ",
     r"--(?:quiet|workspace|all|all-features|locked|offline|release|package|lib|verbose|features).*|-[qpvj].*|--",
 )
-_WRAPPERS = (
-    *(("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run")),
-    *(("npx",), ("pnpm", "exec"), ("yarn",), ("bunx",), ("env",)),
-)
-_MODULES = {"pytest": _PYTEST, "unittest": _UNITTEST}
-_PROGRAMS = {
-    "pytest": _PYTEST,
-    "jest": _JEST,
-    "vitest": _VITEST,
-    "node": _NODE,
-    "go": _GO,
-    "cargo": _CARGO,
-}
+_RUNNERS = (_PYTEST, _UNITTEST, _NODE, _JEST, _VITEST, _GO, _CARGO)
 
 
 def missing_report(runners: Sequence[Runner], lines: Sequence[str], settings: str) -> str | None:
@@ -231,11 +240,12 @@ def started_by(command: str) -> list[Runner]:
 
 def _of(words: list[str]) -> Runner | None:
     """Return the runner that `words` start, unless they have unusual options."""
-    # Without leading settings and without a program that only wraps another one.
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
         words = words[1:]
-    wrapper = next((each for each in _WRAPPERS if tuple(words[: len(each)]) == each), ())
-    runner, rest = _named_runner(words[len(wrapper) :])
+    line = " ".join(words)
+    calls = ((each, re.match(rf"{_WRAPPERS}(?:{each.call})(?: |$)", line)) for each in _RUNNERS)
+    runner, call = next(((each, match[0]) for each, match in calls if match), (None, ""))
+    rest = words[len(call.split()) :]
     options = [word for word in rest if word.startswith("-")]
     quiet = sum(word == "--quiet" or bool(re.fullmatch(r"-[vsxl]*q[vsxl]*", word)) for word in options)
     plugins = [after for word, after in pairwise(rest) if word == "-p"]
@@ -245,19 +255,6 @@ def _of(words: list[str]) -> Runner | None:
     if runner is None or is_odd:
         return None
     return runner if all(re.fullmatch(runner.options, word) for word in options) else None
-
-
-def _named_runner(words: list[str]) -> tuple[Runner | None, list[str]]:
-    """Return the runner that `words` name, and its arguments."""
-    program, rest = (words or [""])[0], words[1:]
-    if re.fullmatch(r"(?:.*/)?python(?:3(?:\.\d+)?)?", program):
-        return (_MODULES.get(rest[1]), rest[2:]) if rest[:1] == ["-m"] and rest[1:] else (None, [])
-    # A path in the project may be a script of its own.
-    name = program.rpartition("/")[2] if "/" not in program or "venv/bin/" in program else ""
-    if name in ("go", "cargo", "node"):
-        is_test = rest[:1] == ["test"] if name != "node" else "--test" in rest
-        return (_PROGRAMS[name], rest[name != "node" :]) if is_test else (None, [])
-    return _PROGRAMS.get(name), rest
 
 
 def _has_gap(runner: Runner, lines: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ from harness_lib.rules.plans.plan import (
     Format,
     Plan,
     PlannedTask,
-    comments,
+    with_comments,
     without_comments,
 )
 
@@ -103,12 +103,7 @@ def _structure(text: str) -> str:
                 lines[first : number + 1] = [" " * len(each) for each in lines[first : number + 1]]
             fence = ""
         number += 1
-    seen = "\n".join(lines)
-    parts, end = [], 0
-    for start, after in comments(seen):
-        parts += [seen[end:start], _VISIBLE.sub(" ", seen[start:after])]
-        end = after
-    return "".join((*parts, seen[end:]))
+    return with_comments("\n".join(lines), lambda comment: _VISIBLE.sub(" ", comment))
 
 
 def _field(body: str, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -209,19 +209,16 @@ def _flat(text: str) -> str:
 
 def without_comments(text: str) -> str:
     """Return `text` without HTML comments, and with one blank line in the place of several."""
-    parts, end = [], 0
-    for start, after in comments(text):
-        parts.append(text[end:start])
-        end = after
-    return _GAP.sub("\n\n", "".join((*parts, text[end:]))).strip()
+    return _GAP.sub("\n\n", with_comments(text, lambda _comment: "")).strip()
 
 
-def comments(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each HTML comment begins and ends; one that has no end is text."""
-    start = text.find("<!--")
-    while start >= 0 and (end := text.find("-->", start)) >= 0:
-        yield start, end + 3
-        start = text.find("<!--", end)
+def with_comments(text: str, instead: Callable[[str], str]) -> str:
+    """Return `text` with what `instead` makes of each HTML comment; one that has no end is text."""
+    parts, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
+        parts += [text[at:start], instead(text[start : end + 3])]
+        at = end + 3
+    return "".join((*parts, text[at:]))
 
 
 def join_after(roots: list[str], before: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

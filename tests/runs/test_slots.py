@@ -242,7 +242,7 @@ def test_the_list_of_what_is_brought_may_lie_in_either_place(
     workshop: Workshop, place: str, listed: str, is_brought: str
 ) -> None:
     """Its lines are seen from where it lies, and it is instead of what is brought without one."""
-    workshop.put(f"{place}/.worktreeinclude", f"{listed}\n")
+    workshop.put(f"{place}.worktreeinclude", f"{listed}\n")
     project = inside(workshop, workshop.home, ignored=".env\n*.key\n")
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
         workshop.put(name, "here\n")

@@ -71,30 +71,20 @@ def _check_limits(runtime: Runtime) -> None:
         )
         raise HookError(message)
     allowed = disk.number(runtime.env["HARNESS_MAX_TURNS"], DEFAULT_TURNS)
+    most, stop, why = runtime.env.get("HARNESS_MAX_COST", ""), "", ""
     if runtime.requests >= allowed:
-        _end(
-            runtime,
-            "max_turns",
-            f"The limit of {allowed} requests is reached (--max-turns, HARNESS_MAX_TURNS)",
-        )
-    most = runtime.env.get("HARNESS_MAX_COST", "")
-    if not most or not (runtime.requests or float(most) == 0):
-        return
-    account = runtime.spent()
-    if account.cost is None:
-        # Going on could cost anything.
-        _end(runtime, "max_cost", f"--max-cost cannot be kept: no price is known for {runtime.model}")
-    elif account.cost >= float(most):
-        _end(
-            runtime,
-            "max_cost",
-            f"The limit of {most} dollars is reached (--max-cost): {account.shown()} spent",
-        )
-
-
-def _end(runtime: Runtime, stop: str, why: str) -> None:
-    runtime.stop = stop
-    raise HookError(f"{why}; resume the session to go on.")
+        stop = "max_turns"
+        why = f"The limit of {allowed} requests is reached (--max-turns, HARNESS_MAX_TURNS)"
+    elif most and (runtime.requests or float(most) == 0):
+        stop, account = "max_cost", runtime.spent()
+        if account.cost is None:
+            # Going on could cost anything.
+            why = f"--max-cost cannot be kept: no price is known for {runtime.model}"
+        elif account.cost >= float(most):
+            why = f"The limit of {most} dollars is reached (--max-cost): {account.shown()} spent"
+    if why:
+        runtime.stop = stop
+        raise HookError(f"{why}; resume the session to go on.")
 
 
 def compact(runtime: Runtime, payload: Json) -> bool:
@@ -120,25 +110,21 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
         text, fields = _ask_summary(runtime, cut, payload)
     except ProviderError as error:
         return str(error)
-    if not text.strip():
-        return _useless(runtime, "the model has written none.", fields, text)
-    body = "\n\n".join(part for part in (_HEAD, text.strip(), context.carried(cut.older)) if part)
+    body = "\n\n".join(part for part in (_HEAD, text, context.carried(cut.older)) if part)
     kept = [message for message in seen.messages if message.seq >= cut.keep]
     after = context.guess([Message(0, "summary", body), *kept])
-    if after > before * _HELPS or (limit and after > limit * _FULL):
-        return _useless(runtime, "the summary is too long to help.", fields, text)
+    is_too_long = after > before * _HELPS or (limit and after > limit * _FULL)
+    if not text or is_too_long:
+        problem = "the summary is too long to help." if text else "the model has written none."
+        # Kept for what it has cost.
+        runtime.session.append("error", {**fields, "stop": "error", "error": problem}, text)
+        return problem
     message = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
     runtime.log(
         f"hs: the conversation was summarised, {before} tokens to {after} ({message.seq:04d}-summary.md)."
     )
     runtime.stream.emit("summary", seq=f"{message.seq:04d}")
     return ""
-
-
-def _useless(runtime: Runtime, problem: str, fields: dict[str, str], text: str) -> str:
-    """Keep a summary that is not used, for what it has cost, and return its `problem`."""
-    runtime.session.append("error", {**fields, "stop": "error", "error": problem}, text)
-    return problem
 
 
 def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
@@ -156,7 +142,7 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
         "tokens_out": str(answer.tokens_out),
         **hosted.model_of(runtime, endpoint.model).spent(answer),
     }
-    return ("" if answer.stop == "length" else answer.text), fields
+    return ("" if answer.stop == "length" else answer.text.strip()), fields
 
 
 # So many answers in a row without a valid call end the turn: the model will not correct itself.

@@ -91,7 +91,7 @@ class Runtime:
     root: Path
     session: Session = field(default_factory=NoSession)
     # The file of events; without a session nothing is written.
-    stream: Stream = field(default_factory=lambda: Stream(None))
+    stream: Stream = field(default_factory=Stream)
     stage: str = ""
     sources: list[str] = field(default_factory=list)
     # Also those of packs that are not in use.
@@ -112,7 +112,7 @@ class Runtime:
     # The file for the cost of this run, read by the hs that has started it as a subagent.
     account_file: str = ""
     # Messages typed while a turn is under way; listeners of notices.
-    typed_meanwhile: Callable[[], list[str]] | None = None
+    typed_meanwhile: Callable[[], list[str]] = list
     notices: list[Callable[[str], None]] = field(default_factory=list)
     # Nothing has run since the plugins were looked for.
     is_fresh: bool = False

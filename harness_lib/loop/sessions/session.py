@@ -210,7 +210,7 @@ Listener = Callable[[Json], None]
 class Stream:
     """Appends events; foreign programs append to the same file."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path = Path(os.devnull)) -> None:
         self._path = path
         self.listeners: list[Listener] = []
         # The texts of answers in this turn.
@@ -230,8 +230,6 @@ class Stream:
         self._write(os.O_TRUNC, b"")
 
     def _write(self, how: int, data: bytes) -> None:
-        if self._path is None:
-            return
         # An event that cannot be written is not lost: the messages hold it.
         with suppress(OSError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how

@@ -42,11 +42,10 @@ def display(runtime: Runtime, payload: Json) -> Json:
 
 def tell_typed(runtime: Runtime, payload: Json) -> Json:
     """Append the messages typed during the turn; every call has its result here, so they may follow."""
-    if runtime.typed_meanwhile is not None:
-        # A message that is taken is stored nowhere else yet.
-        with processes.uninterrupted():
-            for text in runtime.typed_meanwhile():
-                runtime.session.append("user", {}, skills.called(runtime, text))
+    # A message that is taken is stored nowhere else yet.
+    with processes.uninterrupted():
+        for text in runtime.typed_meanwhile():
+            runtime.session.append("user", {}, skills.called(runtime, text))
     return payload
 
 

@@ -10,13 +10,15 @@ from harness_lib.rules.plans.plan import Document, Format, Plan
 
 # The first that reads a text has it: the marks of the earlier ones are the rarer ones.
 FORMATS = (
-    *(from_json.TASK_MASTER, from_json.GITHUB),
     *(gsd.FORMAT, spec_kit.FORMAT, superpowers.FORMAT, openspec.FORMAT),
+    *(from_json.TASK_MASTER, from_json.GITHUB),
 )
 
 
 def recognised(text: str) -> tuple[Format, Plan] | None:
     """Return the first format that reads `text`, and the plan; None if none of them does."""
     doc = Document(text)
-    read = ((form, form.read(doc)) for form in FORMATS)
-    return next(((form, plan) for form, plan in read if plan is not None), None)
+    for form in FORMATS:
+        if form.sign.search(doc.text) and (plan := form.read(doc)) is not None:
+            return form, plan
+    return None

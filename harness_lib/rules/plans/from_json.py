@@ -163,11 +163,13 @@ TASK_MASTER = Format(
     "task-master",
     "Task Master list",
     "a `tasks.json` with `dependencies` or `testStrategy`",
+    re.compile(r'"tasks"'),
     task_master,
 )
 GITHUB = Format(
     "github",
     "GitHub issues",
     "what `gh issue list --json number,title,body,labels,state` prints",
+    re.compile(r'"number"'),
     issues,
 )

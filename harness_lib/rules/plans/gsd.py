@@ -162,4 +162,4 @@ def _wave(fields: str) -> int | None:
     return int(digits[0]) if digits else None
 
 
-FORMAT = Format("gsd", "GSD plan", 'elements such as `<task type="auto">`', read)
+FORMAT = Format("gsd", "GSD plan", 'elements such as `<task type="auto">`', _OPEN, read)

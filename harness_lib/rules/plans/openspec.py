@@ -59,6 +59,7 @@ FORMAT = Format(
     "openspec",
     "OpenSpec tasks",
     "items such as `- [ ] 1.1 …`",
+    re.compile(r"\[[ xX]\]\s+\**(?:Task )?\d+\.\d"),
     read,
     ("proposal.md", "design.md", "specs"),
 )

@@ -174,13 +174,14 @@ class Document:
 class Format(NamedTuple):
     """A format: its word for `--format`, its name in messages, what it is recognised by, and its reader.
 
-    A text for which `read` returns None is another format. `beside` are the files next to such a plan that an
-    agent should read, too.
+    A text without a match of `sign` is another format; so it is where `read` returns None. `beside` are the
+    files next to such a plan that an agent should read, too.
     """
 
     word: str
     title: str
     looks_for: str
+    sign: re.Pattern[str]
     read: Callable[[Document], Plan | None]
     beside: tuple[str, ...] = ()
 

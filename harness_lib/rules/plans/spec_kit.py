@@ -85,8 +85,9 @@ class _Item(NamedTuple):
 def read(doc: Document) -> Plan | None:
     """Return the plan; None if no item or heading has a number such as T012."""
     found = [(box, match) for box in doc.boxes if (match := _ITEM.fullmatch(box.text))]
-    heads = [head for head in doc.headings if head.level > 1]
-    found = found or [(_box(doc, head), match) for head in heads if (match := _ITEM.fullmatch(head.text))]
+    found = found or [
+        (_box(doc, head), match) for head in doc.headings if (match := _ITEM.fullmatch(head.text))
+    ]
     if not found:
         return None
     keys = unique([match["key"] for _, match in found])
@@ -289,6 +290,7 @@ FORMAT = Format(
     "spec-kit",
     "spec-kit tasks",
     "items such as `- [ ] T001 …`",
+    re.compile(r"(?:\[[ xX]\]|^#{2,6})\s+\**T-?\d\d", re.MULTILINE),
     read,
     ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md", "contracts"),
 )

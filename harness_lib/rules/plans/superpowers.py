@@ -69,5 +69,6 @@ FORMAT = Format(
     "superpowers",
     "superpowers plan",
     "headings such as `### Task 1: …`",
+    re.compile(rf"(?:{_WORDS})\s*[#№]?\s*(?-i:[A-Z]{{1,2}}[.-]?)?\d", re.IGNORECASE),
     read,
 )

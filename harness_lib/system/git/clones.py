@@ -94,7 +94,7 @@ def _unlock_lost(main: Git, workers: Path) -> None:
 
     A git that is killed while it makes one leaves a lock of its own, whose reason is in the user's language.
     """
-    for own, top in worktrees.records(main):
+    for own, top in main.linked():
         is_ours = workers in top.parents or clone_files.content(own / "locked").startswith(LOCKED)
         if is_ours and not top.exists():
             (own / "locked").unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def drop_half_made(main: Git, workers: Path) -> None:
     One that is being made gets its commit first.
     """
     with flock.alone(main.common_dir / worktrees.LOCK):
-        for own, top in worktrees.records(main):
+        for own, top in main.linked():
             is_without = re.fullmatch("0+\n", clone_files.content(own / "HEAD"))
             if is_without and workers in top.parents and not os.path.lexists(link(top)):
                 directories.remove_tree(top)

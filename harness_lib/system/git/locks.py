@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import HeldError
 from harness_lib.system import flock
 from harness_lib.system.files import directories
-from harness_lib.system.git import calls, worktrees
+from harness_lib.system.git import calls
 from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def named(processes: Living) -> str:
 
 def places(git: Git) -> tuple[str, ...]:
     """Return every directory from which git can reach the locks; linked worktrees share some."""
-    found = {git.top, git.git_dir, git.common_dir, *(top for _, top in worktrees.records(git))}
+    found = {git.top, git.git_dir, git.common_dir, *(top for _, top in git.linked())}
     if git.common_dir.name == ".git":
         found.add(git.common_dir.parent)
     return tuple(os.path.realpath(each) for each in found)

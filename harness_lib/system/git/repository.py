@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, NoRepositoryError
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import STDERR_TAIL, call, decode, descriptors, failure
 
@@ -286,6 +286,16 @@ class Git(NamedTuple):
             return False
         end = "" if name.endswith("/") else "\n"
         return f" {name}{end}".encode("utf-8", "surrogateescape") not in packed
+
+    def linked(self) -> list[tuple[Path, Path]]:
+        """Return the git directory and the path of each linked work tree, also of one that is gone.
+
+        Read from the files of git, as many verbs ask several times; and not by the `.git` of a work tree,
+        which may be an agent's.
+        """
+        owns = directories.matching(self.common_dir / "worktrees", "*")
+        named = ((own, _content(own / "gitdir")) for own in owns)
+        return [(own, Path(own, pointer).parent) for own, pointer in named if pointer]
 
     def index_state(self) -> bytes:
         """Return the checksum at the end of the index, which differs with its content."""

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.system.git import calls, clones, trees, worktrees
+from harness_lib.system.git import calls, clones, trees
 from harness_lib.system.git.calls import call, covers, decode, encode, failure
 from harness_lib.system.git.repository import Git
 
@@ -68,7 +68,7 @@ def ignored(git: Git) -> tuple[str, ...]:
 
 def work_trees_inside(git: Git) -> list[str]:
     """Return the linked work trees of the repository that are inside this one, as paths from its top."""
-    places = (Path(os.path.realpath(top)) for _, top in sorted(worktrees.records(git)))
+    places = (Path(os.path.realpath(top)) for _, top in sorted(git.linked()))
     inside = (place for place in places if git.top in place.parents)
     # Git keeps its record of one that was deleted by hand; what stands there now is no work tree.
     return [str(place.relative_to(git.top)) for place in inside if (place / ".git").is_file()]

@@ -46,7 +46,7 @@ def holder(git: Git, branch: str) -> Path | None:
     trees = listed(git)
     having = (each.path for each in trees if each.branch == branch)
     # The main one has the common git directory. A rebase moves its branch when it ends, or is aborted.
-    owned = [*((git.common_dir, each.path) for each in trees[:1]), *records(git)]
+    owned = [*((git.common_dir, each.path) for each in trees[:1]), *git.linked()]
     rebasing = (path for own, path in owned if _rebases(own, os.fsencode(branch)))
     return next(filter(Path.is_dir, (*having, *rebasing)), None)
 
@@ -54,17 +54,6 @@ def holder(git: Git, branch: str) -> Path | None:
 def _rebases(own: Path, branch: bytes) -> bool:
     names = (calls.read(own / kind / "head-name") for kind in ("rebase-merge", "rebase-apply"))
     return branch in (name.strip() for name in names)
-
-
-def records(git: Git) -> list[tuple[Path, Path]]:
-    """Return the git directory and the path of each linked work tree, also of one that is gone.
-
-    Read from the files of git, as many verbs ask several times; and not by the `.git` of a work tree, which
-    may be an agent's.
-    """
-    owns = directories.matching(git.common_dir / "worktrees", "*")
-    named = ((own, os.fsdecode(calls.read(own / "gitdir")).rstrip("\n")) for own in owns)
-    return [(own, Path(own, pointer).parent) for own, pointer in named if pointer]
 
 
 def is_hidden(git: Git, branch: str) -> bool:

@@ -367,14 +367,13 @@ def _dearest(done: Sequence[Work], rows: Sequence[str], room: int) -> list[str]:
 
 
 def _again(facts: Facts, width: int) -> str:
-    text = f"AGAIN: {facts.again}"
-    for at, command in enumerate(facts.commands):
-        longer = f"{text}; {command}"
-        rest = len(facts.commands) - at - 1
-        if len(longer) + (4 if rest else 0) > width:
-            return f"{text}; …" if len(text) + 3 <= width else cut(text, width)
-        text = longer
-    return cut(text, width)
+    text, commands = f"AGAIN: {facts.again}", facts.commands
+    # Rather without the reason than without what to type.
+    short = re.split(r" \(|, ", text)[0]
+    ways = [(text, *commands), (short, *commands), (short, *commands[:1], "…"), (text, "…")]
+    return next(
+        (line for line in map("; ".join, ways if commands else ()) if len(line) <= width), cut(text, width)
+    )
 
 
 # -- Markdown, for a pull request

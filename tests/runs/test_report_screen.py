@@ -35,11 +35,8 @@ RAN = st.builds(
     st.just(()),
     alive=st.booleans(),
 )
-
-
-MERGED = st.builds(
-    Merged, TEXT, st.none() | NAME, st.none() | NAME, NUMBER, st.builds(Size, NUMBER, NUMBER, NUMBER)
-)
+SIZE = st.builds(Size, NUMBER, NUMBER, NUMBER)
+MERGED = st.builds(Merged, TEXT, st.none() | NAME, st.none() | NAME, NUMBER, SIZE)
 
 
 def many(of: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
@@ -94,6 +91,12 @@ def test_a_beginning_that_fills_the_screen_is_cut(facts: Facts) -> None:
 
     assert len(lines) <= report_text.MOST_LINES
     assert ("LOOK AT" in lines, lines[-1].startswith("AGAIN: ")) == (bool(facts.decisions), True)
+
+
+@given(FACTS)
+def test_what_to_type_has_room_before_the_reason(facts: Facts) -> None:
+    why, retry = "harness run starts nothing (all are used up)", f"harness retry {' task-001' * 5}"
+    assert report_text.lines(facts._replace(again=why, commands=(retry,)))[-1].endswith(f"nothing; {retry}")
 
 
 @given(FACTS)

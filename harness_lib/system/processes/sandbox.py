@@ -114,7 +114,7 @@ class Sandbox(NamedTuple):
 
     def grants(self, tree: Path, temporary: Path, env: Mapping[str, str], command: str) -> Grants:
         """Return what `command` may read and write in the work tree `tree`."""
-        there = [path for path in self.writable if os.path.lexists(path)]
+        there = list(filter(os.path.lexists, self.writable))
         named = temporary_paths(command, env)
         # The link beside a work tree leads to its project.
         shown = [*self.shown, f"{tree}.git"]
@@ -127,9 +127,9 @@ class Sandbox(NamedTuple):
         return Grants(
             str(temporary),
             tuple(dict.fromkeys((str(tree), *there))),
-            tuple(dict.fromkeys(path for path in hidden if os.path.lexists(path))),
-            tuple(dict.fromkeys(path for path in shown if os.path.lexists(path))),
-            tuple(path for path in self.protected if os.path.lexists(path)),
+            tuple(dict.fromkeys(filter(os.path.lexists, hidden))),
+            tuple(dict.fromkeys(filter(os.path.lexists, shown))),
+            tuple(filter(os.path.lexists, self.protected)),
             home,
         )
 

@@ -43,21 +43,20 @@ SECRETS = (
 )
 # Sockets, and directories of sockets, through which a program outside could be told to do what the command
 # may not. The last ones are below the home directory.
-SOCKETS = (
-    *("/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/screen"),
-    *("/run/snapd.socket", "/run/systemd/private", "/run/libvirt", "/run/lxd", "/run/incus", "/run/crio"),
-)
+_SOCKETS = """
+    /run/user /run/dbus /run/docker.sock /run/containerd /run/podman /run/screen /run/snapd.socket
+    /run/systemd/private /run/libvirt /run/lxd /run/incus /run/crio
+"""
+SOCKETS = tuple(_SOCKETS.split())
 SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".lima", ".orbstack/run", ".rd")
 # Variables that could push, or lead to a program outside.
-CREDENTIALS = frozenset(
-    (
-        *("GITLAB_TOKEN", "BITBUCKET_TOKEN", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_ASKPASS", "SSH_ASKPASS"),
-        *("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "TMUX", "STY", "NVIM", "KUBECONFIG"),
-        *("VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "VSCODE_GIT_ASKPASS_MAIN", "VERCEL_TOKEN"),
-        *("TWINE_PASSWORD", "CARGO_REGISTRY_TOKEN", "NETLIFY_AUTH_TOKEN"),
-        *("DIGITALOCEAN_ACCESS_TOKEN", "CLOUDFLARE_API_TOKEN", "HEROKU_API_KEY", "FLY_API_TOKEN"),
-    )
-)
+_VARIABLES = """
+    GITLAB_TOKEN BITBUCKET_TOKEN SSH_AUTH_SOCK SSH_AGENT_PID GIT_ASKPASS SSH_ASKPASS
+    DBUS_SESSION_BUS_ADDRESS DBUS_SYSTEM_BUS_ADDRESS TMUX STY NVIM KUBECONFIG VSCODE_IPC_HOOK_CLI
+    VSCODE_GIT_IPC_HANDLE VSCODE_GIT_ASKPASS_MAIN VERCEL_TOKEN TWINE_PASSWORD CARGO_REGISTRY_TOKEN
+    NETLIFY_AUTH_TOKEN DIGITALOCEAN_ACCESS_TOKEN CLOUDFLARE_API_TOKEN HEROKU_API_KEY FLY_API_TOKEN
+"""
+CREDENTIALS = frozenset(_VARIABLES.split())
 
 
 class Cloud(NamedTuple):

@@ -60,7 +60,8 @@ def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | N
         return None
     target_branch.deliver(ctx, target, checked)
     after = git.ref(target)
-    if None in (before, after) or before == after:
+    # Others may have moved it.
+    if not after or before in (None, after) or not git.is_ancestor(waiting_tip, after):
         return None
     log = typed.git("log", "--oneline", f"{before}..{after}")
     waiting_name, target_name = target_branch.short(ours), target_branch.short(target)

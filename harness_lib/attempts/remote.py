@@ -202,13 +202,9 @@ def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, s
 
 def require(ctx: Context, there: There) -> str:
     """Fetch the branch and return its commit. Raises RemoteAwayError: the remote does not answer."""
-    answer = fetch(ctx, there)
-    tip = there.tip
-    require_answer(
-        answer._replace(done=answer.done and tip is not None),
-        there.remote,
-        f"{there.shown} cannot be fetched",
-    )
+    answer, tip = fetch(ctx, there), there.tip
+    reached = answer._replace(done=answer.done and tip is not None)
+    require_answer(reached, there.remote, f"{there.shown} cannot be fetched")
     return tip or ""
 
 

@@ -115,8 +115,9 @@ def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
     Commits that fail git's checks are not fetched; the files of the work tree are checked all the same.
     """
     name = f"{check.safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
-    # A directory that may not be written can neither be emptied nor moved aside.
-    directories.reopen(git.top, ".git")
+    if is_ours(ctx, git):
+        # A directory that may not be written can neither be emptied nor moved aside.
+        directories.reopen(git.top, ".git")
     with locks.hold(git):
         try:
             made = clones.take_in(git)

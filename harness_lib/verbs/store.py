@@ -213,12 +213,12 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     # First: a database that goes on has fences above those of its lost claims.
     with _asking_remote(ctx, problems) as is_pushed:
         if is_pushed:
+            if args.repair:
+                _keep(as_it_is, store)
             questions = as_it_is.store.ask()
             crowded = forgotten.too_many_refs(as_it_is)
             problems += [*forgotten.lost(as_it_is, questions), *([crowded] if crowded else [])]
             merged = forgotten.find(as_it_is, questions)
-            if args.repair:
-                _keep(as_it_is, store)
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
     with _asking_remote(ctx, problems) as is_pushed:

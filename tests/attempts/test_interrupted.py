@@ -209,12 +209,15 @@ def test_another_conversation_of_the_same_worker_name_recovers_what_was_left(pro
     first = project.agent("me", CLAUDE_CODE_SESSION_ID="abc-1")
     begin(first, NEVER)
     project.put("half.txt", "half\n")
+    # As git-annex guards what it keeps.
+    (guarded := project.top / ".git/annex").mkdir(0o555)
     first.die()
 
     second = project.agent("me", CLAUDE_CODE_SESSION_ID="abc-2")
 
     assert "resume" in second.ok("start")["recovered"][0]
     assert project.task()["interruptions"] == 1
+    assert guarded.stat().st_mode & 0o777 == 0o555
 
 
 def test_a_live_owner_whose_finish_was_killed_has_it_settled_by_start(project: Project, agent: Agent) -> None:

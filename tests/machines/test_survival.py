@@ -215,18 +215,22 @@ def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
 
 
 def test_work_of_a_task_or_a_claim_that_a_backup_lacks_is_kept(world: World) -> None:
-    one = world.machine("one")
+    world.others["work"] = world.place / "work.git"
+    sh(world.place, "init", "-q", "--bare", "work.git")
+    one = world.machine("one", "--work-remote", "work")
     task = one.file_task("a")
     with postgres.set_back(world.url, world.name):
         late = one.file_task("late")
         for kind in ("ready", "wip"):
-            one.sh("push", "-q", "origin", f"HEAD:refs/harness/{world.name}/{kind}/{late}/1")
-        one.sh("push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/{task}/1")
+            one.sh("push", "-q", "work", f"HEAD:refs/harness/{world.name}/{kind}/{late}/1")
+        one.sh("push", "-q", "work", f"HEAD:refs/harness/{world.name}/wip/{task}/1")
 
-    said = one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+    away = world.remote.rename(world.place / "away.git")
+    said = one("store", "check", "--repair", HARNESS_TRUST="1")
+    away.rename(world.remote)
     one.ends(0)
 
-    assert "unmerged work of claims that the list does not know (3 refs)" in " ".join(said["warnings"])
+    assert "unmerged work of claims that the list does not know (3 refs)" in said.text
     assert one.sh("for-each-ref", f"refs/harness/rescue/{task}/so-far-1")
     kept = one.sh("for-each-ref", "--format=%(refname)", f"refs/harness/rescue/{late}").split()
     assert kept == [f"refs/harness/rescue/{late}/{name}" for name in ("checked-1", "so-far-1")]

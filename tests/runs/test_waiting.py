@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import target_branch
+from harness_lib.attempts import pending_merges, target_branch
+from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import sh
@@ -100,6 +101,22 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     gone = "What waited on the branch harness/main has gone to main: git log --oneline"
     assert f"{gone} {before}..{after}" in said.stdout, said.stdout
     workshop.all_is_well()
+
+
+def test_a_commit_of_the_user_in_between_is_not_taken_for_what_waited(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.sh(
+        "branch", "harness/main", workshop.sh("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "One")
+    )
+
+    def too_late(*_: object) -> None:
+        workshop.sh("commit", "-q", "--allow-empty", "-m", "the user's")
+        raise target_branch.MovedError
+
+    monkeypatch.setattr(target_branch, "carry_out", too_late)
+
+    assert pending_merges.bring_over(Context(env=workshop.env, cwd=workshop.top), "refs/heads/main") is None
 
 
 @pytest.mark.release

@@ -73,9 +73,7 @@ def look(ctx: Context) -> list[str]:
     return [*publish.look(view)]
 
 
-def finish(
-    ctx: Context, session: Session, task: Task, oid: str, head: str, look_at: Sequence[str]
-) -> outcome.Ended:
+def finish(ctx: Context, session: Session, task: Task, oid: str, head: str) -> outcome.Ended:
     """Push `oid`, the checked work of `task` on `head`, and record the task as completed.
 
     Work that cannot be merged as it is stays in progress. Raises what `commit.commit` does, and HeldError:
@@ -99,7 +97,7 @@ def finish(
                     again = f"Type it again: {typed.harness('finish', task.id)}"
                     raise RefusedError("HEAD has moved while the check ran.", again)
                 onto = tip if there.base else None
-                moving = commit.begin(ctx, task, picked.tip, head, look_at, onto)
+                moving = commit.begin(ctx, task, picked.tip, head, onto)
             try:
                 mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
             except target_branch.MovedError:

@@ -7,7 +7,7 @@ and is ended with the attempt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from harness_lib import typed
@@ -32,29 +32,24 @@ NOTHING = (
 )
 
 
-def commit(
-    ctx: Context, session: Session, task: Task, oid: str, head: str, look_at: Sequence[str]
-) -> outcome.Ended:
+def commit(ctx: Context, session: Session, task: Task, oid: str, head: str) -> outcome.Ended:
     """Move the branch from `head` to `oid`, which `commit_object` has made, and record the task as completed.
 
-    `look_at`: what the user should look at in it.
     Raises RefusedError (HEAD moved, the user's merge is under way, the check was edited), HeldError (git is
     locked), LeaseLostError; then nothing is recorded.
     """
     with held(ctx.git, task):
-        return carry_out(ctx, session, begin(ctx, task, oid, head, look_at))
+        return carry_out(ctx, session, begin(ctx, task, oid, head))
 
 
-def begin(
-    ctx: Context, task: Task, oid: str, head: str, look_at: Sequence[str], onto: str | None = None
-) -> Task:
+def begin(ctx: Context, task: Task, oid: str, head: str, onto: str | None = None) -> Task:
     """Return the task, with the intent to move HEAD from `head` to `oid`, the commit of its checked work.
 
     `onto`: what the work goes on top of, if that is not what the attempt began with.
     """
     base = outcome.full_base(ctx.git, task)
     with ctx.store.transaction("tasks") as tx:
-        mine = with_look_at(outcome.require_checked(tx, task)._replace(started_at_commit=base), oid, look_at)
+        mine = as_checked(outcome.require_checked(tx, task)._replace(started_at_commit=base), task, oid)
         moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid, base=onto)
         tx.replace(moving)
     return moving
@@ -115,10 +110,14 @@ def list_name(ctx: Context) -> str:
     return check.safe_name(shared.name)
 
 
-def with_look_at(task: Task, oid: str, look_at: Sequence[str]) -> Task:
-    """Return `task` with `look_at`, and a warning if `oid`, its attempt's commit, is the one it began on."""
-    is_known = task.outcome == "already_done" or oid != task.started_at_commit
-    return task._replace(look_at=(*look_at, *(() if is_known else (NOTHING.format(id=task.id),))))
+def as_checked(current: Task, task: Task, oid: str) -> Task:
+    """Return `current` with what the check of `task` has told: how it is done, and what to look at.
+
+    With a warning if `oid`, its attempt's commit, is the one that it began on.
+    """
+    is_known = task.outcome == "already_done" or oid != current.started_at_commit
+    look_at = task.look_at if is_known else (*task.look_at, NOTHING.format(id=task.id))
+    return current._replace(outcome=task.outcome, look_at=look_at)
 
 
 def message(ctx: Context, task: Task) -> str:

@@ -74,12 +74,14 @@ def complete(
     sentences = look_at(task, evaluation, verdict, brought)
     if oid in repository.by_nobody:
         sentences += _by_nobody(ctx, task)
+    # Recorded with the intent.
+    task = task._replace(outcome=evaluation.done_as, look_at=tuple(sentences))
     if task.target is not None:
-        ended = merge_queue.merge(ctx, session, task, oid, sentences, evaluation.done_as)
+        ended = merge_queue.merge(ctx, session, task, oid)
     elif ctx.store.shared is not None:
-        ended = chat.finish(ctx, session, task, oid, evaluation.head, sentences)
+        ended = chat.finish(ctx, session, task, oid, evaluation.head)
     else:
-        ended = commit.commit(ctx, session, task, oid, evaluation.head, sentences)
+        ended = commit.commit(ctx, session, task, oid, evaluation.head)
     return ended._replace(files=brought.files)
 
 

@@ -31,7 +31,7 @@ from harness_lib.attempts import (
     target_branch,
     turn,
 )
-from harness_lib.attempts.commit import undo_check, with_look_at
+from harness_lib.attempts.commit import as_checked, undo_check
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import trust
@@ -43,31 +43,27 @@ from harness_lib.system import flock
 from harness_lib.system.git import clones, locks, restore, status, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
-from harness_lib.task import DoneAs, Session, Task
+from harness_lib.task import Session, Task
 
 # As many other workers may merge between our look and our move; more failures have another cause.
 TRIES = 50
 
 
-def merge(
-    ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str], done_as: DoneAs | None
-) -> outcome.Ended:
+def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended:
     """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 
-    `look_at`: what the user should look at in it. `done_as`: how its check passed. If the run has a worker
-    that merges, the task is handed over to it, and is still in progress.
+    If the run has a worker that merges, the task is handed over to it, and is still in progress.
     Raises LeaseLostError, CheckEditedError, HeldError (git is locked), EnvSetupError (the check cannot run on
     the merged tree).
     """
     git = ctx.git
     if clones.has_clone(git):
-        look_at = (*look_at, *rescue_refs.keep_own_files(ctx, task, oid))
+        task = task._replace(look_at=(*task.look_at, *rescue_refs.keep_own_files(ctx, task, oid)))
     with locks.hold(git):
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction("tasks") as tx:
-            mine = outcome.require_checked(tx, task)
-            mine = with_look_at(mine._replace(outcome=done_as or mine.outcome), oid, look_at)
+            mine = as_checked(outcome.require_checked(tx, task), task, oid)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)

@@ -16,7 +16,7 @@ from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system.files import printed
 from harness_lib.system.git import snapshot
-from harness_lib.task import DoneAs, Task
+from harness_lib.task import Task
 from harness_lib.text import counted, some
 
 PASSED_BEFORE = "had passed its check before any work"
@@ -80,14 +80,6 @@ def _failing(checked: Checked) -> list[str]:
     if checked.verdict != "TEST_FAIL" or checked.held_out:
         return []
     return list(dict.fromkeys(each.name for each in runners.failures(printed.ends_of(checked.log))))
-
-
-def note(ctx: Context, task: Task, done_as: DoneAs) -> Task:
-    """Record how (`done_as`) a passed check will complete the task. Raises LeaseLostError."""
-    with ctx.store.transaction() as tx:
-        noted = outcome.require_claim(tx, task)._replace(outcome=done_as)
-        tx.replace(noted)
-    return noted
 
 
 def prove(ctx: Context, task: Task) -> Task:

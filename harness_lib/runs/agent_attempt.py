@@ -183,8 +183,7 @@ def _evaluate(
     again = evaluate.evaluate(ctx, questions, task, suffix="-again", known=known)
     if not again.checked.passed:
         return evaluation
-    precheck.note(ctx, task, "flaky")
-    return again._replace(said=(*again.said, recheck.FLAKY))
+    return again._replace(said=(*again.said, recheck.FLAKY), done_as="flaky")
 
 
 def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentExit:

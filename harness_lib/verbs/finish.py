@@ -91,8 +91,8 @@ def _end(ctx: Context, args: Namespace) -> Reply:
         if args.already_done and not evaluation.checked.passed:
             return _not_done_already(ctx, held, evaluation.checked)
         if args.already_done:
-            precheck.note(ctx, held.task, "already_done")
-            evaluation = evaluation._replace(said=(*evaluation.said, precheck.SAID_TO_BE_DONE))
+            said = (*evaluation.said, precheck.SAID_TO_BE_DONE)
+            evaluation = evaluation._replace(said=said, done_as="already_done")
         if evaluation.checked.passed:
             ended = complete.complete(ctx, held.session, held.task, evaluation)
         else:

@@ -7,8 +7,8 @@ a single task is blamed, a short check runs once more.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
 
 Crash model: from `begin_merge` on the list names the checked commit, so whoever comes after a crash begins
-again there; from `begin_commit` on it names the move of the branch, which ends in the same place when it is
-made again.
+again there; from `begin_commit` on it names the commit that is on the branch once that has moved: whoever
+comes after a crash looks for it there, and merges it again if it is not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Stack the commits that wait for their branch into a batch, and say why work waits for the user.
 
 A batch is checked once, and its branch moves once. Crash model: before the branch moves, one write of the
-list says of each task which commit it will be and what that begins with. The move is of all of them, so
-none makes it alone (`head` is None): whoever comes after a crash sees whether the task's commit has
-arrived, and merges it again if it has not.
+list says of each task which commit it will be and what that begins with.
 """
 
 from __future__ import annotations
@@ -250,12 +248,11 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
             raise target_branch.MovedError
         if any(_current(tx, member.task) is None for member in others):
             raise target_branch.MovedError
-        head = None if others else batch.start
         for member in batch.members:
             task = _current(tx, member.task)
             assert task is not None
             moving = transitions.begin_commit(
-                task, now=tx.now, head=head, commit=member.picked, ref=ref, base=member.onto
+                task, now=tx.now, head=None, commit=member.picked, ref=ref, base=member.onto
             )
             tx.replace(moving)
         return outcome.require_claim(tx, first.task)

@@ -118,7 +118,7 @@ def begin_commit(
 ) -> Task:
     """Return the task with the intent to move `ref` (None: HEAD) from `head` to `commit`.
 
-    `head` None: `ref` moves to a commit that has this one, with others. `base`: what `commit` goes on top of,
+    `head` None: `ref` moves to a commit that has this one, or is it. `base`: what `commit` goes on top of,
     if that is not what the attempt began with.
     """
     arrows.check("begin_commit", task)

@@ -106,7 +106,8 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
         # Another session is another run: with its own plugins, approvals, provider and model.
         runtime = start(os.environ, runtime.cwd)
         discovery.refresh(runtime)
-        asked = asked.without("model", "provider")
+        kept = {key: value for key, value in asked.values.items() if key not in {"model", "provider"}}
+        asked = asked._replace(values=kept)
 
 
 def tell_end(runtime: Runtime | None, args: list[str], error: BaseException) -> None:

@@ -52,10 +52,6 @@ class Options(NamedTuple):
     values: Mapping[str, str] = MappingProxyType({})
     words: tuple[str, ...] = ()
 
-    def without(self, *names: str) -> Options:
-        """Return the options without `names`."""
-        return self._replace(values={key: value for key, value in self.values.items() if key not in names})
-
 
 def parse_options(args: list[str]) -> Options:
     """Parse `args`; after `--` all are words. Raises UsageError."""

@@ -21,22 +21,30 @@ from harness_lib.task import SessionConfig, State
 _JOIN = "To work on a list in a database: harness store join URL --list NAME"
 
 
+class Mark(NamedTuple):
+    """A moment in the events of a list: those above `floor` of earlier transactions than `since` are known.
+
+    So are those of `seen`: a transaction may commit before another one that has lower numbers.
+    """
+
+    floor: int = 0
+    since: int = 0
+    seen: tuple[int, ...] = ()
+
+
 class Link(NamedTuple):
     """Where a list is: the address of its database, without a password, and its name and `uuid` there.
 
-    `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
-    have not is told by `floor`, `since` and `seen`, as in `versions.Mark`. `op`: the change of that event.
-    `moving`: the list is being moved to the file. `file`: size in bytes, inode and time in ns of the file of
-    the list as it was written last; () if that is not known.
+    `mirrored`: the highest number of an event that the files of this machine have followed, and `op` its
+    change; `mark`: which ones they have followed. `moving`: the list is being moved to the file. `file`: size
+    in bytes, inode and time in ns of the file of the list as it was written last; () if that is not known.
     """
 
     url: str
     name: str
     uuid: str = ""
     mirrored: int = 0
-    floor: int = 0
-    since: int = 0
-    seen: tuple[int, ...] = ()
+    mark: Mark = Mark()
     moving: bool = False
     op: str = ""
     file: tuple[int, ...] = ()
@@ -50,9 +58,9 @@ class Link(NamedTuple):
             url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
             mirrored = int(document["mirrored"])
             floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
-            link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
-            written = tuple(map(int, document.get("file", ())))
-            link = link._replace(op=str(document.get("op", "")), file=written)
+            mark, written = Mark(floor, since, tuple(seen)), tuple(map(int, document.get("file", ())))
+            more = (bool(document.get("moving")), str(document.get("op", "")), written)
+            link = cls(url, name, uuid, mirrored, mark, *more)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -67,8 +75,7 @@ class Link(NamedTuple):
         """Write the link; unless `durable`, a power cut may bring back the one before. Raises OSError."""
         atomic.make_own(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
-        document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
-        document |= {"op": self.op, "file": self.file}
+        document |= {"mirrored": self.mirrored, **self.mark._asdict(), "op": self.op, "file": self.file}
         document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
         atomic.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
 

@@ -10,10 +10,9 @@ from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, publishing, reading
 from harness_lib.state.answers import Change
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import columns, rows
+from harness_lib.state.pgstore import columns, rows, versions
 from harness_lib.state.pgstore.pending import Pending
 from harness_lib.state.pgstore.repeating import changed_meanwhile
-from harness_lib.state.pgstore.versions import Mark
 from harness_lib.state.reading import Problem
 from harness_lib.task import Session, State, Task
 
@@ -109,7 +108,7 @@ class RowsTx(Change, Pending, api.Tx):
         state, root = self.state, self._moments.root
         self._conn.execute("update harness.list set name = %s where key = %s", (name, self._key))
         link = Link.of(root) or self._moments.link
-        news, _ = Mark(link.floor, link.since, link.seen).news(self._conn, self._version)
+        news, _ = versions.news(self._conn, self._version, link.mark)
         self.warnings += self._mirror.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
         with publishing.explained(root):

@@ -18,7 +18,7 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.moments import Looking
-from harness_lib.state.pgstore.versions import Mark, Version
+from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.store import MIRROR
 from harness_lib.system import state_lock
 from harness_lib.system.clock import Clock
@@ -57,7 +57,7 @@ class Mirror:
         link = self._link_to(asked.version)
         if link is None:
             return []
-        news, _ = asked.news(_mark(link))
+        news, _ = asked.news(link.mark)
         if not (news or link.moving) and summary.read(self._root) is not None:
             with suppress(OSError):
                 # They are as young as this look.
@@ -83,11 +83,11 @@ class Mirror:
         """
         version = asked.version
         link = self._link_to(version)
-        if link is None or version.number < link.mirrored or version.xmin < link.since:
+        if link is None or version.number < link.mirrored or version.xmin < link.mark.since:
             return []
         warnings: list[str] = []
         try:
-            news, mark = asked.news(_mark(link))
+            news, mark = asked.news(link.mark)
             warnings += self.keep_edited()
             if news or link.moving or summary.read(self._root) is None:
                 warnings += publishing.append(self._root, [line for line in news if line is not None])
@@ -96,9 +96,9 @@ class Mirror:
                     cache = summary.read(self._root)
                     written = tuple(cache["stamp"][:3]) if cache else ()
                     followed = link._replace(
-                        mirrored=version.number, op=version.op, moving=False, file=written
+                        mirrored=version.number, op=version.op, mark=mark, moving=False, file=written
                     )
-                    followed._replace(**mark._asdict()).save(self._root, durable=link.moving)
+                    followed.save(self._root, durable=link.moving)
         except (EnvSetupError, psycopg.Error) as error:
             warnings.append(
                 f"{self._root.state.name} and the log are old, as they cannot be written: {error}"
@@ -152,7 +152,3 @@ class Mirror:
 def has_tasks(total: int) -> bool:
     """Return whether the file of a list with so many tasks has them."""
     return total <= MOST_TASKS
-
-
-def _mark(link: Link) -> Mark:
-    return Mark(link.floor, link.since, link.seen)

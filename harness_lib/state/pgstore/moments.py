@@ -15,12 +15,12 @@ from psycopg.pq import TransactionStatus
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers
-from harness_lib.state.mirrored import Link
+from harness_lib.state.mirrored import Link, Mark
 from harness_lib.state.pgstore import connecting, rows, versions
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import Asking
-from harness_lib.state.pgstore.versions import Mark, News, Seen, Version
+from harness_lib.state.pgstore.versions import News, Seen, Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 class Moment:
     """A connection whose transaction sees the list as it was at one moment, as `version`.
 
-    `news`: what `Mark.news` says then of the mark `since`.
+    `news`: what `versions.news` says then of the mark `since`.
     """
 
     def __init__(self, conn: Connection, version: Version, since: Mark, news: News) -> None:
@@ -84,7 +84,7 @@ class Moments:
         """Let later moments be those of the list of `link`."""
         self.link = link
         # What this machine has seen of the events.
-        self._mark = Mark(link.floor, link.since, link.seen)
+        self._mark = link.mark
         # The last of them.
         self.seen = Seen(link.mirrored, link.op)
 
@@ -298,7 +298,9 @@ class Looking(RowsAnswers):
     def news(self, mark: Mark) -> News:
         """Return what has happened since `mark`. Raises EnvSetupError."""
         moment = self._moment
-        return moment.news if mark == moment.since else mark.news(self._connection(), self.version)
+        if mark == moment.since:
+            return moment.news
+        return versions.news(self._connection(), self.version, mark)
 
     @property
     def connection(self) -> Connection:

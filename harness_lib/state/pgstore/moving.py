@@ -9,7 +9,7 @@ from functools import partial
 from harness_lib.errors import HarnessError, NotAllowedError, RefusedError, UsageError
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
-from harness_lib.state.mirrored import Link
+from harness_lib.state.mirrored import Link, Mark
 from harness_lib.state.pgstore import connecting, migrations, versions
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.moments import MOVED
@@ -121,7 +121,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
         seen = load.find(store.root).state
         number, kept = whole.go_on(seen, link.mirrored)
-        store.link = link._replace(mirrored=0, op="", since=0, floor=max(link.floor, number - 1), seen=())
+        store.link = link._replace(mirrored=0, op="", mark=Mark(max(link.mark.floor, number - 1)))
         with publishing.explained(store.root):
             store.link.save(store.root)
         store.warn(_lost(store, seen, kept))

@@ -28,7 +28,7 @@ from harness_lib.errors import (
 )
 from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
-from harness_lib.state.mirrored import Link, Mirrored
+from harness_lib.state.mirrored import Link, Mark, Mirrored
 from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
 from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.state.pgstore.connecting import Connection
@@ -99,8 +99,7 @@ class PgStore(Mirrored):
         Raises EnvSetupError (there is no mirror either, or no such list).
         """
         try:
-            with connecting.explained(self.link.url, changes=False):
-                looking = self.look()
+            looking = self.looked()
         except EnvSetupError as error:
             if not isinstance(error.__cause__, psycopg.OperationalError):
                 raise
@@ -129,12 +128,11 @@ class PgStore(Mirrored):
         return answers.state
 
     def changes(self, since: object = None) -> api.Changes:
-        with connecting.explained(self.link.url, changes=False):
-            looking = self.look()
-            now = looking.version
-            if not isinstance(since, Version) or not now.follows(since):
-                return api.Changes(now, looking.search(), is_whole=True)
-            return api.Changes(now, rows.changed(looking.connection, now.key, since.xmin), is_whole=False)
+        looking = self.looked()
+        now = looking.version
+        if not isinstance(since, Version) or not now.follows(since):
+            return api.Changes(now, looking.search(), is_whole=True)
+        return api.Changes(now, rows.changed(looking.connection, now.key, since.xmin), is_whole=False)
 
     def stamp(self) -> object:
         """Return a value that differs after each change that this machine knows of; looks about every 2 s."""
@@ -371,7 +369,7 @@ class PgStore(Mirrored):
             assert made is not None
             conn.execute("commit")
         # Whoever makes it has the log up to there.
-        return self.link._replace(uuid=made.uuid, mirrored=made.number, op=made.op, floor=made.number)
+        return self.link._replace(uuid=made.uuid, mirrored=made.number, op=made.op, mark=Mark(made.number))
 
     def drop(self) -> None:
         """Remove the list that was just made, as the move to it has failed. Raises EnvSetupError."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from psycopg.errors import ReadOnlySqlTransaction
 
 from harness_lib.state import codec
+from harness_lib.state.mirrored import Mark
 from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor, Format
 from harness_lib.task import State, Task
@@ -128,7 +129,7 @@ def look(
 ) -> tuple[Version | None, News, tuple[Task, ...]]:
     """Begin a transaction that sees one moment, in one round trip.
 
-    Return what `read` does, what `Mark.news` does, and with `since` what `changed` does: then it has ended.
+    Return what `read` does, what `news` does, and with `since` what `changed` does: then it has ended.
     """
     with conn.pipeline():
         begin(conn, writes=False)
@@ -142,7 +143,7 @@ def look(
             conn.execute("commit")
     version = _version(found.fetchone(), name)
     changed = () if read is None else tuple(task for task, _ in rows.decoded(read))
-    return version, mark.after(events.fetchall(), version) if version else ([], mark), changed
+    return version, _news(events.fetchall(), version, mark) if version else ([], mark), changed
 
 
 def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
@@ -158,25 +159,15 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     return Version(number, state, now, key, uuid, Format(*row[10:14]), *more)
 
 
-class Mark(NamedTuple):
-    """A moment in the events of a list: those above `floor` of earlier transactions than `since` are known.
+def news(conn: Connection, version: Version, since: Mark) -> News:
+    """Return the lines of the newest events that were not known at the mark `since`, and the mark now."""
+    values = (version.key, str(since.since), since.floor, LINES)
+    return _news(conn.execute(_EVENTS, values).fetchall(), version, since)
 
-    So are those of `seen`: a transaction may commit before another one that has lower numbers.
-    """
 
-    floor: int = 0
-    since: int = 0
-    seen: tuple[int, ...] = ()
-
-    def news(self, conn: Connection, version: Version) -> News:
-        """Return the lines of the newest events that were not known, and the mark of `version`."""
-        found = conn.execute(_EVENTS, (version.key, str(self.since), self.floor, LINES)).fetchall()
-        return self.after(found, version)
-
-    def after(self, found: Sequence[tuple[Any, ...]], version: Version) -> News:
-        """Return what `news` does, given the events since this mark."""
-        seen = tuple(seq for seq, touched, _ in found if touched >= version.xmin)
-        return [line for seq, _, line in found if seq not in self.seen], Mark(self.floor, version.xmin, seen)
+def _news(found: Sequence[tuple[Any, ...]], version: Version, since: Mark) -> News:
+    seen = tuple(seq for seq, touched, _ in found if touched >= version.xmin)
+    return [line for seq, _, line in found if seq not in since.seen], Mark(since.floor, version.xmin, seen)
 
 
 # The lines of events that were not known (None: one without a line), and the mark of the moment.

@@ -154,7 +154,7 @@ def _open(ctx: Context, goes_on: bool, is_known: bool, for_user: bool) -> Opened
         return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
     if head := ctx.git.head():
         # Of killed runs, whose tasks are recovered now.
-        warnings += (*worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx)),)
+        warnings += (*worker_worktrees.sweep(ctx, head),)
     _check_environment(ctx, session)
     opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
     with ctx.store.transaction("tasks") as tx:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness_lib.attempts import check, rescue_refs
-from harness_lib.core import project
+from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError
 from harness_lib.system import flock
@@ -87,14 +87,20 @@ def _places(ctx: Context) -> list[Place]:
         return []
 
 
-def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
+def _left(ctx: Context) -> list[Place]:
+    """Return the directories of those runs that have no session of a living owner."""
+    found = _places(ctx)
+    # Mostly there are none: then the list is not asked.
+    alive = sessions.living(ctx.store.ask(), ctx) if found else set()
+    return [place for place in found if place.path.name not in alive]
+
+
+def _dead(ctx: Context) -> Iterator[Place]:
     """Yield the places of runs that are dead, each with its lock held meanwhile.
 
-    A run in `alive` may have made its place and not have locked it yet.
+    A run that lives may have made its place and not have locked it yet.
     """
-    for place in _places(ctx):
-        if place.path.name in alive:
-            continue
+    for place in _left(ctx):
         try:
             with flock.attempt(place.lock) as free:
                 if free:
@@ -134,10 +140,10 @@ def _left_over(git: Git) -> str:
     return f"left-over/{git.top.parent.name}-{git.top.name}"
 
 
-def end_survivors(ctx: Context, alive: set[str]) -> None:
-    """Wait for the workers of dead runs (not in `alive`), and end those that stay."""
-    for place in _places(ctx):
-        if place.path.name in alive or place.path.name.startswith(CHECKS):
+def end_survivors(ctx: Context) -> None:
+    """Wait for the workers of dead runs, and end those that stay."""
+    for place in _left(ctx):
+        if place.path.name.startswith(CHECKS):
             continue
         deadline = ctx.clock.monotonic() + DYING_SECONDS
         while not flock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
@@ -394,10 +400,10 @@ def drop_checks(ctx: Context, place: Place) -> None:
     directories.remove_tree(place.path)
 
 
-def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
-    """Remove what dead runs (not in `alive`) have left; return warnings."""
+def sweep(ctx: Context, commit: str) -> list[str]:
+    """Remove what dead runs have left; return warnings."""
     warnings = []
-    for place in _dead(ctx, alive):
+    for place in _dead(ctx):
         try:
             if place.path.name.startswith(CHECKS):
                 drop_checks(ctx, place)

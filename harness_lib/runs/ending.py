@@ -62,8 +62,7 @@ def beginning(ctx: Context) -> Beginning:
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     """Remove what killed runs have left, and merge what waits for the user's checkout."""
-    alive = sessions.living(ctx.store.ask(), ctx)
-    for message in worker_worktrees.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
+    for message in worker_worktrees.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx))):
         warn(message)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):
         warn(gone)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 
 from harness_lib.attempts import open_session, publish, worker_worktrees
-from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import recovery
@@ -55,7 +54,7 @@ def _open(ctx: Context) -> tuple[Sequence[str], open_session.Opened]:
     It may be repeated after an error.
     """
     merged = publish.begin(ctx)
-    worker_worktrees.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
+    worker_worktrees.end_survivors(ctx)
     lifted = confinement.lift_halts(ctx)
     return [*merged, *lifted], open_session.open_session(ctx)
 

@@ -112,8 +112,8 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     assert second.path.is_dir()
     assert worker_worktrees.teardown(ctx, second, commit) == []
     assert not worker_worktrees.home(ctx).exists()
-    assert worker_worktrees.sweep(ctx, commit, set()) == []
-    worker_worktrees.end_survivors(ctx, set())
+    assert worker_worktrees.sweep(ctx, commit) == []
+    worker_worktrees.end_survivors(ctx)
 
 
 def test_what_workers_finish_together_above_the_limit_counts_in_the_next_session(workshop: Workshop) -> None:

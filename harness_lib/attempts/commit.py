@@ -145,6 +145,8 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     said = _moved_branch(git, task)
     if not is_as_committed:
         said += undo_check(ctx, task, oid)
+    if task.gate is None or task.gate.before is None:
+        return outcome.completed(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended

@@ -150,13 +150,18 @@ def test_a_run_is_in_a_sandbox_by_itself_where_an_engine_starts(
 
 def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop, home: Path) -> None:
     """The login of an agent, too, and what git ignores in the user's checkout but for what checks need."""
-    secret = [home / ".codex/auth.json", home / ".claude.json", workshop.top / ".env.production"]
+    top = workshop.top
+    secret = [home / ".codex/auth.json", home / ".claude.json", top / ".env.production", top / "conf/key"]
     for path in secret:
         put(path, "secret")
+    # An agent may have committed it.
+    workshop.put("conf/pyvenv.cfg", "")
+    workshop.sh("add", "-f", "conf/pyvenv.cfg")
+    workshop.sh("commit", "-q", "-m", "Pretend")
     workshop.put("node_modules/part", "needed")
     workshop.put("env/pyvenv.cfg", "needed")
     workshop.put("env/.gitignore", "*")
-    workshop.put(".git/info/exclude", ".env.*\nnode_modules\n.harness\nharness-*\n")
+    workshop.put(".git/info/exclude", ".env.*\nnode_modules\n.harness\nharness-*\nconf\n")
     needed = f"cd {workshop.top} && cat node_modules/part env/pyvenv.cfg README.md && cd -"
     unread = " && ".join(f"! grep secret {path}" for path in secret)
     workshop.add("Check", f"test -f made && {needed} && {unread}", do="sh touch made")

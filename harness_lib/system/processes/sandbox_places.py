@@ -125,17 +125,18 @@ def caches_of(env: Mapping[str, str]) -> list[str]:
     return [os.path.realpath(path) for path in (*map(str, below), *named) if path.startswith("/")]
 
 
-def _is_needed(top: Path, ignored: Path) -> bool:
-    places = (ignored, *ignored.parents)[:-1]
-    return any(SHOWN.fullmatch(path.name) or os.path.lexists(top / path / "pyvenv.cfg") for path in places)
-
-
 def secrets_in(project: Project) -> list[str]:
     """Return what no command may read of the project: a login, passwords, and what git ignores.
 
     What checks need of the last is not among it.
     """
-    names = [name for name in project.ignored if not _is_needed(project.top, Path(name))]
+    # Ignored as a whole: another `pyvenv.cfg` may be what an agent has committed beside a secret.
+    shown = {name for name in project.ignored if os.path.lexists(project.top / name / "pyvenv.cfg")}
+    names = [
+        name
+        for name in project.ignored
+        if not any(SHOWN.fullmatch(at.name) or str(at) in shown for at in (Path(name), *Path(name).parents))
+    ]
     if sum(map(len, names)) > MOST_IGNORED:
         names = sorted({Path(name).parts[0] for name in names})
     settings = project.git / "config"

@@ -43,6 +43,7 @@ RUN = frozenset(
         "harness_lib.attempts.worker_worktrees",
         "harness_lib.system.git.fast_forward",
         "harness_lib.system.git.merge",
+        "harness_lib.system.git.worktrees",
     }
 )
 PUT_OFF = SELDOM | DRIVER | SHARED | RUN

@@ -24,7 +24,7 @@ from harness_lib.attempts import (
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones, history, snapshot
@@ -90,7 +90,7 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     # Before the content: a commit made between the two is then seen as a move of HEAD, and not undone.
     head, base = ctx.git.head(), task.started_at_commit
-    if base is not None and history.lost_base(ctx.git, base):
+    if base not in (None, head) and history.lost_base(ctx.git, base):
         return _off_its_base(ctx, task, base)
     check.require_check(ctx, questions, task)
     tree, lacks_some = snapshot.taken(ctx.git, ctx.excluded_paths)
@@ -105,8 +105,10 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     checked = check.run(ctx, task, suffix=suffix)
     if not checked.passed:
         checked = _explained(ctx, questions, task, tree, checked, known)
+    elif head is None:
+        raise _nothing_to_commit_on(ctx, task)
     elif task.validation.hidden is not None:
-        oid = commit.commit_object(ctx, head or "", task, tree)
+        oid = commit.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
     said = [*check_inputs.changed_programs(ctx, task)]
@@ -137,6 +139,15 @@ def _explained(
 def cannot_run(task: Task, checked: Checked) -> str:
     """Return the sentences about a check of `task` that could not run."""
     return CANNOT_RUN.format(task.id) + checked.message
+
+
+def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
+    branch = (task.gate and task.gate.branch) or "refs/heads/main"
+    back = typed.git("symbolic-ref", "HEAD", branch)
+    return RefusedError(
+        f"HEAD stands for {ctx.git.branch()}, where no commit is yet: {task.id} cannot be committed there.",
+        f"Point it back to where the task began (files and index stay): {back}",
+    )
 
 
 def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:

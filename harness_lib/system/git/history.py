@@ -31,7 +31,7 @@ READ_BYTES = 65536
 def lost_base(git: Git, base: str) -> bool:
     """Return whether `base` is no longer in the history of HEAD: a reset, an amend, another root."""
     head = git.head()
-    return head != base and git.exists(base) and not (head and git.is_ancestor(base, head))
+    return head not in (None, base) and git.exists(base) and not git.is_ancestor(base, head)
 
 
 def pushed(git: Git, base: str, tip: str) -> str:

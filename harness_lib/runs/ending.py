@@ -30,6 +30,8 @@ from harness_lib.text import some
 Why = StopReason | RunStop
 Work = list[tuple[Task, tuple[Attempt, ...]]]
 NAMED = 5
+# Notes about branches that runs of 0.1.0 have made.
+SEEN = "refs/harness/seen/"
 
 
 def target_of(ctx: Context) -> str:
@@ -62,6 +64,8 @@ def beginning(ctx: Context) -> Beginning:
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     """Remove what killed runs have left, and merge what waits for the user's checkout."""
+    for ref, _ in ctx.git.refs(SEEN):
+        ctx.git.delete_ref(ref)
     for message in worker_worktrees.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx))):
         warn(message)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):

@@ -108,6 +108,7 @@ def finish(ctx: Context, session: Session, task: Task, oid: str, head: str) -> o
                 outcome.drop_intent(ctx, task)
                 raise
             if there.base:
+                mine.leave()
                 return _propose(ctx, session, moving)
             return _carry_out(ctx, session, moving, there, oid)
     raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
@@ -120,6 +121,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         mine.begin()
         if remote.found(there, task) is not None:
             if there.base:
+                mine.leave()
                 return _propose(ctx, session, task)
             return _carry_out(ctx, session, task, there)
     outcome.drop_intent(ctx, task)
@@ -127,7 +129,10 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """Let the checkout go back to where the attempt began, and others merge the work, if they are to."""
+    """Let the checkout go back to where the attempt began, and others merge the work, if they are to.
+
+    Whoever merges on this machine may have what `publish.look` waits for, and wait for the turn.
+    """
     if ctx.merging.proposes:
         # Once others have merged a pull request, what is still to come needs another one.
         for sentence in publish.look(ctx):

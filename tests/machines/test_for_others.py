@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from harness_lib.attempts import publish
+from harness_lib.state.pgstore.store import PgStore
+from harness_lib.system import flock
 from tests.conftest import for_release
-from tests.machines.world import Machine, World
+from tests.machines.world import Machine, World, at
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 PROTECTED = 'case "$1" in refs/heads/main) echo "main is protected" >&2; exit 1; esac'
 
@@ -260,6 +266,21 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
 def collected(world: World) -> list[str]:
     """Return the subjects of what waits on the branch that runs collect on, oldest first."""
     return sh(world.remote, "log", "--reverse", "--format=%s", "main..harness/main").splitlines()
+
+
+def test_a_chat_keeps_no_turn_from_the_worker_here_that_waits_for_it(world: World) -> None:
+    one = world.machine("one")
+    one.file_task("a")
+    one.works("a")
+    store = at(one).store
+    assert isinstance(store, PgStore)
+    with ThreadPoolExecutor() as pool, flock.turn(one.top / ".git" / publish.LINE, 1.0):
+        pool.submit(one, "finish", "--merge", "branch")
+        until("a push", lambda: sh(world.remote, "branch", "--list", "harness/main"))
+        pushed = time.monotonic()
+        until("a turn that nobody has", lambda: not store.turns())
+    assert time.monotonic() - pushed < one.lease / 2
+    assert set(one.statuses_now.values()) == {"completed"}
 
 
 @pytest.mark.parametrize("hook", ["post-receive", *for_release(("pre-receive",))])

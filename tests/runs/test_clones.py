@@ -136,7 +136,7 @@ def test_work_that_an_agent_leaves_on_a_branch_of_its_own_is_shown_to_the_next_a
 ) -> None:
     brief = workshop.home / "brief"
     leaves = (
-        "sh git switch -qc issue-42 && echo done > f && git add f && git commit -qm mine && git switch -q -"
+        "sh git switch -qc issue-42 && echo done > f && git add f && git commit -qm $$ && git checkout -q -"
     )
     workshop.add(
         "Make f",

@@ -359,6 +359,21 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
     assert other.log_tail() == store.log_tail()
 
 
+def test_a_connection_that_breaks_while_changes_are_read_is_a_database_that_is_away(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = shared.with_tasks()
+    seen = store.changes().mark
+
+    def broken(*_: object) -> None:
+        raise psycopg.OperationalError
+
+    monkeypatch.setattr("harness_lib.state.pgstore.rows.changed", broken)
+
+    with pytest.raises(AwayError):
+        store.changes(seen)
+
+
 def test_what_the_database_refuses_is_not_taken_for_a_database_that_is_away(shared: Shared) -> None:
     """A run would wait half an hour for what never changes."""
     store = shared.with_tasks()

@@ -242,7 +242,8 @@ def _of(words: list[str]) -> Runner | None:
     """Return the runner that `words` start, unless they have unusual options."""
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
         words = words[1:]
-    line = " ".join(words)
+    # A path may have blanks.
+    line = " ".join(re.sub(r"\s", "_", word) for word in words)
     calls = ((each, re.match(rf"{_WRAPPERS}(?:{each.call})(?: |$)", line)) for each in _RUNNERS)
     runner, call = next(((each, match[0]) for each, match in calls if match), (None, ""))
     rest = words[len(call.split()) :]

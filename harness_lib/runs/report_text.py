@@ -93,7 +93,8 @@ def _without_told(facts: Facts, told: str) -> Facts:
         return facts
     reasons = [each for each in facts.decisions if each.kind == "lacks"]
     # Behind the first sentence the log has what to do, too.
-    known = [each for each in reasons if each.what.partition(": ")[2].partition(". ")[0] in told]
+    whys = {each: each.what.partition(": ")[2].partition(". ")[0] for each in reasons}
+    known = [each for each, why in whys.items() if why and why in told]
     return facts._replace(decisions=tuple(each for each in facts.decisions if each not in known))
 
 

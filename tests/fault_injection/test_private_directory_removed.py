@@ -86,7 +86,7 @@ def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop
     assert "goes back" not in said
     assert "could not" not in said
     workshop.all_is_well()
-    _were(moments, "open /logs/task-001/1-agent-1.log", "open /logs/task-001/1.log", "start sh")
+    _were(moments, "open /logs/task-001/1-agent-1.log", "open /logs/task-001/1.log", "start /bin/sh")
 
 
 def _were(moments: Path, *expected: str) -> None:

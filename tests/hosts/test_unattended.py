@@ -6,6 +6,7 @@ One agent is killed, one does its task wrong at first, one meets its usage limit
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
@@ -104,7 +105,7 @@ printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > mad
 python3 -m zipfile -c made-1.0-py3-none-any.whl made.py made-1.0.dist-info
 PYTHON -m pip install -q --no-index --target installed ./made-1.0-py3-none-any.whl
 PYTHONPATH=installed PYTHON -c 'import made'
-""".replace("PYTHON ", f"{sys.executable} ")
+""".replace("PYTHON ", f"{shlex.quote(sys.executable)} ")
 
 
 @pytest.fixture(params=["off", *(pytest.param(each, marks=pytest.mark.release) for each in engines.ENGINES)])

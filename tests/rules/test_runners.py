@@ -84,6 +84,7 @@ REPORTED = {
     "pytest -q": "..\n2 passed in 0.01s",
     "MAX=1 pytest": "=== 1 passed, 1 skipped in 0.02s ===",
     "python3 -m pytest -q -p no:cacheprovider tests/test_a.py": "1 passed in 0.01s",
+    "'/my envs/a/bin/python' -m pytest -q": "1 passed in 0.01s",
     "cd app && uv run pytest -x --tb=short 2>&1": "no tests ran in 0.01s",
     ".venv/bin/pytest -k 'not slow'": "3 deselected in 0.01s",
     "python -m unittest -q": "-----\nRan 3 tests in 0.001s\n\nOK",

@@ -1,16 +1,22 @@
 """`harness demo`: show the whole protocol in a temporary project, with a scripted agent, offline.
 
 Everything in it is real: git, the unattended run with two workers, processes, the SIGKILL, the conflict.
-Only the agent is a script (`harness_lib.runs.demo_agent`), and what it will do wrong is written there.
+Only the agent is a script (`agent`). What it does is written beside each task: it kills the run that started
+it, lets a task fail, writes into the same lines as another agent, writes a wrong answer first, and meets a
+task that it cannot do.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 import tempfile
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import rescue_refs
@@ -23,7 +29,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, owner
+from harness_lib.system.processes import child, owner, process, signals
 from harness_lib.task import Priority, Task, Validation
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
@@ -37,6 +43,11 @@ LOG_LINES = 200
 MOST_RUNS = 3
 WORKERS = 2
 KILLED = -9
+CODE = Path("calc.py")
+MARKS = ("<<<<<<<", "=======", ">>>>>>>")
+# Seconds that the two conflicting agents wait for each other.
+PATIENCE_SECONDS = 20.0
+TOGETHER = ("task-002", "task-003")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -75,31 +86,109 @@ def _of_machines(ctx: Context, show: Callable[[str], None]) -> Reply:
     )
 
 
+# -- what the agent does
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _add(_brief: str) -> None:
+    CODE.write_text("def add(a, b):\n    return a + b\n", encoding="utf-8")
+    _say("calc.py is written; now everything is killed")
+    # As a crash of the machine would: the run and the worker that this agent works for.
+    run = Context(env=os.environ, cwd=Path.cwd()).store.ask().sessions()[0].pid
+    assert run is not None
+    worker = next(each.pid for each in process.ancestors() if each.parent == run)
+    # Otherwise it could see the end of its run first, and stop this agent.
+    signals.send(worker, signals.PAUSE)
+    signals.send(run, signals.KILL)
+    signals.send(worker, signals.KILL)
+
+
+def _append(text: str) -> Callable[[str], None]:
+    def work(_brief: str) -> None:
+        lines = CODE.read_text(encoding="utf-8").splitlines(keepends=True)
+        if any(line.startswith(MARKS) for line in lines):
+            _say("both sides of the conflict stay")
+            CODE.write_text("".join(line for line in lines if not line.startswith(MARKS)), encoding="utf-8")
+            return
+        # Until the other agent has begun, too: both then work on the same content.
+        place = Path(os.environ["HARNESS_DEMO"])
+        (place / os.environ["HARNESS_TASK_ID"]).touch()
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not all((place / name).exists() for name in TOGETHER) and time.monotonic() < end:
+            time.sleep(0.02)
+        CODE.write_text("".join(lines) + text, encoding="utf-8")
+
+    return work
+
+
+def _charge(_brief: str) -> None:
+    _say("there is no card reader on this machine")
+
+
+def _document(brief: str) -> None:
+    names = "`add`" if "last failure:" not in brief else "`add`, `mul` and `sub`"
+    Path("README.md").write_text(f"{names} of two numbers.\n", encoding="utf-8")
+
+
+class _Step(NamedTuple):
+    """A task, by its title, and what the agent does about it."""
+
+    title: str
+    check: str
+    work: Callable[[str], None]
+    priority: Priority = "P1"
+    after: tuple[str, ...] = ()
+    max_attempts: int = 3
+
+    def task(self) -> Task:
+        """Return the task as it is added."""
+        return Task(
+            "",
+            self.title,
+            priority=self.priority,
+            depends_on=self.after,
+            max_attempts=self.max_attempts,
+            validation=Validation(self.check),
+        )
+
+
 def _python(code: str) -> str:
     return f'python3 -B -c "{code}"'
 
 
-def _task(
-    title: str, check: str, *, priority: Priority = "P1", after: tuple[str, ...] = (), max_attempts: int = 3
-) -> Task:
-    check_of = Validation(check)
-    return Task(
-        "", title, priority=priority, depends_on=after, max_attempts=max_attempts, validation=check_of
-    )
+# By the ids that the tasks get.
+STEPS = {
+    "task-001": _Step(
+        "Add two numbers", _python("from calc import add; assert add(2, 3) == 5"), _add, priority="P0"
+    ),
+    "task-002": _Step(
+        "Multiply two numbers",
+        _python("from calc import mul; assert mul(2, 3) == 6"),
+        _append("\n\ndef mul(a, b):\n    return a * b\n"),
+        after=("task-001",),
+    ),
+    "task-003": _Step(
+        "Subtract two numbers",
+        _python("from calc import sub; assert sub(3, 2) == 1"),
+        _append("\n\ndef sub(a, b):\n    return a - b\n"),
+        after=("task-001",),
+    ),
+    "task-004": _Step("Charge the card", _python("import payments"), _charge, max_attempts=1),
+    "task-005": _Step("Send receipts", _python("import receipts"), _charge, after=("task-004",)),
+    "task-006": _Step("Document it", "grep -q mul README.md", _document, priority="P2", after=TOGETHER),
+}
 
 
-TASKS = (
-    _task("Add two numbers", _python("from calc import add; assert add(2, 3) == 5"), priority="P0"),
-    _task(
-        "Multiply two numbers", _python("from calc import mul; assert mul(2, 3) == 6"), after=("task-001",)
-    ),
-    _task(
-        "Subtract two numbers", _python("from calc import sub; assert sub(3, 2) == 1"), after=("task-001",)
-    ),
-    _task("Charge the card", _python("import payments"), max_attempts=1),
-    _task("Send receipts", _python("import receipts"), after=("task-004",)),
-    _task("Document it", "grep -q mul README.md", priority="P2", after=("task-002", "task-003")),
-)
+def agent() -> None:
+    """Do the task of the brief on standard input."""
+    STEPS[os.environ["HARNESS_TASK_ID"]].work(sys.stdin.read())
+
+
+# -- the demo
 
 
 def run(ctx: Context, show: Callable[[str], None]) -> Reply:
@@ -112,8 +201,8 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     show(f"a project in {project}, six tasks with dependencies and a check each:")
     Git.init(project)
     init.run(demo_ctx, project)
-    for wish in TASKS:
-        task = add.run(demo_ctx, wish).task
+    for step in STEPS.values():
+        task = add.run(demo_ctx, step.task()).task
         assert task is not None
         after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
         show(f"  {task.id} {task.title}{after}")
@@ -138,9 +227,9 @@ def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
 
 
 def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
-    agent = shlex.join(launcher.python("from harness_lib.runs.demo_agent import main; main()"))
+    works = shlex.join(launcher.python("from harness_lib.verbs.demo import agent; agent()"))
     # Its agents keep count beside the work trees, and one kills the run.
-    command = [*launcher.harness(), "run", "-j", str(WORKERS), "--sandbox", "off", "--agent-command", agent]
+    command = [*launcher.harness(), "run", "-j", str(WORKERS), "--sandbox", "off", "--agent-command", works]
     return child.follow(command, lambda line: show(f"  {line.rstrip()}"), env=ctx.env, cwd=project)
 
 
@@ -150,15 +239,12 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
     task = {each.id: each for each in questions.search()}
     rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
     done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]
-    together = [f"{RESCUE_REFS}{name}/1" for name in ("task-002", "task-003")]
+    together = [f"{RESCUE_REFS}{name}/1" for name in TOGETHER]
     return [
         ("a run was killed with SIGKILL", killed),
         ("task-001 was recovered", any(" RECOVERY [task-001] " in line for line in lines)),
         ("task-002 and task-003 got into each other's way", any(ref in rescued for ref in together)),
-        (
-            "that cost neither of them an attempt",
-            not any(task[name].attempts for name in ("task-002", "task-003")),
-        ),
+        ("that cost neither of them an attempt", not any(task[name].attempts for name in TOGETHER)),
         ("task-006 failed its check once and was retried", task["task-006"].attempts == 1),
         ("its first attempt is kept", f"{RESCUE_REFS}task-006/1" in rescued),
         ("it was rolled back", any(" ROLLBACK [task-006] " in line for line in lines)),

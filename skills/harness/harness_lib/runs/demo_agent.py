@@ -1,1 +1,0 @@
-../../../../harness_lib/runs/demo_agent.py

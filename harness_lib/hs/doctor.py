@@ -163,9 +163,9 @@ def _servers(runtime: Runtime) -> Iterator[Finding]:
         for problem in problems:
             yield Finding("mcp", problem.rstrip("."), f"repair {path}")
         for name, entry in entries.items():
-            command = servers.expanded(runtime, entry.get("command", ""))
-            search = {**runtime.env, **entry.get("env", {})}.get("PATH")
-            if command and shutil.which(command, path=servers.expanded(runtime, search or "")) is None:
+            started = servers.filled(runtime, entry)
+            command, env = started.get("command", ""), {**runtime.env, **started.get("env", {})}
+            if command and shutil.which(command, path=env.get("PATH", "")) is None:
                 what = f"the MCP server {name} cannot be started: there is no command {command}"
                 yield Finding("mcp", what, f"install {command}, or change {path}")
 

@@ -13,7 +13,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, UsageEr
 from harness_lib.hs import session_store
 from harness_lib.loop import confined, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
-from harness_lib.loop.mcp.tools import PREFIX
+from harness_lib.loop.mcp.servers import PREFIX
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime, Table

@@ -11,7 +11,7 @@ import os
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, permission_hooks, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
-from harness_lib.loop.mcp import servers, tools
+from harness_lib.loop.mcp import servers
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
@@ -92,7 +92,7 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     runtime.table = Table(allowed)
     runtime.servers = servers.configured(runtime)
     claudes = _of_claude(runtime) if runtime.provider == "claude" else []
-    for plugin in [*PLUGINS, *claudes, *(tools.known(runtime) if runtime.servers else [])]:
+    for plugin in [*PLUGINS, *claudes, *(servers.known(runtime) if runtime.servers else [])]:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
             runtime.table.add(plugin)
     for source in trust.usable(runtime):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import turn
-from harness_lib.loop.mcp import tools
+from harness_lib.loop.mcp import servers
 from harness_lib.loop.tools import builtin
 from tests.loop.conftest import CHAT, DONE, Done, Go, Hs, Serve, results_in, session_of
 from tests.loop.in_process import started
@@ -187,11 +187,11 @@ def test_what_a_server_has_is_known_without_starting_it_again(
 
 
 def test_names_are_what_hosts_take() -> None:
-    long = tools.name_of("server", "x" * 100)
-    assert tools.name_of("a.b c", "d/e") == "mcp__a_b_c__d_e"
+    long = servers.name_of("server", "x" * 100)
+    assert servers.name_of("a.b c", "d/e") == "mcp__a_b_c__d_e"
     assert len(long) == 64
-    assert long != tools.name_of("server", "x" * 101)
-    assert os.sep not in tools.name_of("../..", "..")
+    assert long != servers.name_of("server", "x" * 101)
+    assert os.sep not in servers.name_of("../..", "..")
 
 
 @pytest.mark.release

@@ -6,7 +6,6 @@ has edited it; otherwise a new conversation begins, and is told what has been sa
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from harness_lib.loop.sessions.session import CONVERSATION, Session
 from harness_lib.loop.stages import send, tasks, tool_calls
 from harness_lib.loop.wires import anthropic
 from harness_lib.loop.wires.answer import Answer
+from harness_lib.sha256 import digest
 
 _ROLES = frozenset({"user", "assistant", "tool_result"})
 _GO_ON = "Go on."
@@ -89,10 +89,8 @@ def _messages(session: Session) -> list[Message]:
 
 
 def _hash(messages: list[Message]) -> str:
-    digest = hashlib.sha256()
-    for message in messages:
-        digest.update(f"{message.seq}\0{message.role}\0{message.body}\0".encode("utf-8", "replace"))
-    return digest.hexdigest()
+    texts = (f"{message.seq}\0{message.role}\0{message.body}\0" for message in messages)
+    return digest("".join(texts).encode("utf-8", "replace"))
 
 
 def _as_text(entry: Entry) -> str:

@@ -13,7 +13,7 @@ from concurrent import futures
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import mcp
 import pydantic
@@ -24,8 +24,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from harness_lib.loop import disk
-from harness_lib.loop.mcp import servers
-from harness_lib.loop.mcp.servers import Server, expanded
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.tools import builtin
 from harness_lib.text import sentence
@@ -46,6 +44,20 @@ _PACKAGE.propagate = False
 _PACKAGE.addHandler(logging.NullHandler())
 
 T = TypeVar("T")
+
+
+class Server(Protocol):
+    """A server; `filled` is its entry, with a `command` or a `url`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def filled(self) -> Json: ...
+
+    def remember(self, tools: list[Json]) -> None:
+        """Take its tools, as it has told them."""
+        ...
 
 
 class _ToLog(logging.Handler):
@@ -151,7 +163,7 @@ class Connections:
             cursor = page.next_cursor
             if cursor is None:
                 break
-        servers.remember_tools(self._runtime, server, tools)
+        server.remember(tools)
         return tools
 
     async def _call(self, server: Server, tool: str, tool_input: Json) -> tuple[str, bool]:
@@ -201,10 +213,9 @@ class Connections:
         await asyncio.gather(*holders, return_exceptions=True)
 
     def _transport(self, server: Server, log: Any) -> Any:
-        config, run = server.config, self._runtime
+        config = server.filled
         if "url" in config:
-            headers = {name: expanded(run, value) for name, value in config.get("headers", {}).items()}
-            client = create_mcp_http_client(headers=headers)
+            client = create_mcp_http_client(headers=config.get("headers", {}))
 
             async def look(response: Any) -> None:
                 # A server need not know GET and DELETE, and no call fails for them.
@@ -212,12 +223,12 @@ class Connections:
                     self._refused[server.name] = response.status_code if response.is_error else 0
 
             client.event_hooks["response"].append(look)
-            return streamable_http_client(expanded(run, config["url"]), http_client=client)
+            return streamable_http_client(config["url"], http_client=client)
         parameters = mcp.StdioServerParameters(
-            command=expanded(run, config["command"]),
-            args=[expanded(run, arg) for arg in config.get("args", [])],
-            env={name: expanded(run, value) for name, value in config.get("env", {}).items()},
-            cwd=run.work_directory,
+            command=config["command"],
+            args=config.get("args", []),
+            env=config.get("env", {}),
+            cwd=self._runtime.work_directory,
             # Some print lines of a log there, in whatever encoding.
             encoding_error_handler="replace",
         )

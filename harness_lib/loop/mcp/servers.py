@@ -1,42 +1,84 @@
-"""Find MCP servers: in `mcp.json` of the sources that may be used, and those that a client has named.
+"""The MCP servers that `mcp.json` of usable sources and the client name, and their tools as plugins.
 
-Their tools are remembered as they were last told: known without starting a server, the same all session
-long.
+Tools are remembered as they were last told: known without starting a server, the same all session long.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Plugin
+from harness_lib.sha256 import digest
 
 if TYPE_CHECKING:
+    from harness_lib.loop.mcp.client import Connections
     from harness_lib.loop.runtime import Runtime
-
 
 FILE = "mcp.json"
 # Where `hs acp` puts the servers that its client names: name -> configuration.
 OF_THE_CLIENT = "mcp servers of the client"
+PREFIX = "mcp__"
+_HASH = 8
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _OLD_SECONDS = 3600.0
+_opening = threading.Lock()
 
 
 class Server(NamedTuple):
     """A server by its name; `config` is its entry, with a `command` or a `url`."""
 
+    runtime: Runtime
     name: str
     config: Json
 
     @property
-    def fingerprint(self) -> str:
-        """The key of its cached tools: a hash of name and configuration."""
-        import hashlib  # noqa: PLC0415 (only where there is a server)
+    def filled(self) -> Json:
+        """The entry as the server is to be started."""
+        return filled(self.runtime, self.config)
 
-        return hashlib.sha256(dumps([self.name, self.config]).encode()).hexdigest()
+    @property
+    def tools(self) -> list[Json] | None:
+        """Its tools; None where they are not known yet.
+
+        What a session has begun with stays: another list would cost it all that its host has in the cache.
+        """
+        of_session: dict[str, list[Json]] = self.runtime.kept.setdefault("mcp tools", {})
+        if self._key not in of_session:
+            tools = disk.read_object(self._path).get("tools")
+            if not isinstance(tools, list):
+                return None
+            objects = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+            of_session[self._key] = [tool for tool in objects if isinstance(tool.get("input_schema"), dict)]
+        return of_session[self._key]
+
+    def remember(self, tools: list[Json]) -> None:
+        """Cache `tools` for this session, unless it has some, and for later ones."""
+        self.runtime.kept.setdefault("mcp tools", {}).setdefault(self._key, tools)
+        value = {"server": self.name, "tools": sorted(tools, key=lambda tool: str(tool["name"]))}
+        self.runtime.keep(self._path, dumps(value).encode())
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is time to ask for its tools again."""
+        try:
+            return time.time() - self._path.stat().st_mtime > _OLD_SECONDS
+        except OSError:
+            return True
+
+    @property
+    def _key(self) -> str:
+        return digest(dumps([self.name, self.config]).encode())
+
+    @property
+    def _path(self) -> Path:
+        return self.runtime.home / "mcp" / f"{self._key}.json"
 
 
 def configured(runtime: Runtime) -> list[Server]:
@@ -49,13 +91,7 @@ def configured(runtime: Runtime) -> list[Server]:
             for problem in problems:
                 runtime.notice_once(problem)
     settings |= runtime.kept.get(OF_THE_CLIENT, {})
-    return [Server(name, settings[name]) for name in sorted(settings)]
-
-
-def expanded(runtime: Runtime, value: object) -> str:
-    """Return `value` with each ${NAME} replaced by that variable: keys need not stand in a file."""
-    known = runtime.variables()
-    return _VARIABLE.sub(lambda match: known.get(match[1], ""), str(value))
+    return [Server(runtime, name, settings[name]) for name in sorted(settings)]
 
 
 def read(path: Path) -> tuple[dict[str, Json], list[str]]:
@@ -80,44 +116,100 @@ def _problem(entry: object) -> str:
     return "" if shaped and named else "it has neither command nor url"
 
 
-def remembered_tools(runtime: Runtime, server: Server) -> list[Json] | None:
-    """Return the tools of `server`; None where they are not known yet.
+def filled(runtime: Runtime, config: Json) -> Json:
+    """Return the entry of a server with variables in place of ${NAME}: keys need not stand in a file."""
+    known = runtime.variables()
 
-    What a session has begun with stays: another list would cost it all that its host has in the cache.
+    def fill(value: object) -> Any:
+        if isinstance(value, dict):
+            return {key: fill(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [fill(each) for each in value]
+        return _VARIABLE.sub(lambda match: known.get(match[1], ""), str(value))
+
+    entry: Json = fill(config)
+    return entry
+
+
+class McpTool(NamedTuple):
+    """A tool of a server, under the name by which the model knows it."""
+
+    name: str
+    server: Server
+    spec: Json
+
+    def schema(self, runtime: Runtime) -> Json | None:  # noqa: ARG002 (as the protocol says)
+        schema = {
+            "name": self.name,
+            "description": self.spec.get("description") or "",
+            "input_schema": self.spec["input_schema"],
+        }
+        return {**schema, "annotations": {"readOnlyHint": True}} if self.spec.get("reads") is True else schema
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        return str(self.spec.get("description") or "").partition("\n")[0]
+
+    def execute(self, runtime: Runtime, tool_input: Json) -> Result:
+        from harness_lib.loop.tools import builtin  # noqa: PLC0415 (only where a tool is called)
+
+        text, error = _connections(runtime).call(self.server, str(self.spec["name"]), tool_input)
+        return Result(builtin.clipped(runtime, text), error=error)
+
+
+def known(runtime: Runtime) -> list[Plugin]:
+    """Return the tools that are known without starting a server."""
+    by_name: dict[str, Plugin] = {}
+    for server in runtime.servers:
+        for spec in server.tools or ():
+            name = name_of(server.name, str(spec["name"]))
+            if name in by_name:
+                name = name_of(server.name, str(spec["name"]), told_apart=True)
+            tool = McpTool(name, server, spec)
+            by_name[name] = Plugin("tools", "", name, f"mcp: {server.name}", tool)
+    return list(by_name.values())
+
+
+def name_of(server: str, tool: str, *, told_apart: bool = False) -> str:
+    """Return the name of a tool for the model, of the characters and the length that hosts take."""
+    whole = f"{PREFIX}{server}__{tool}"
+    plain = disk.for_hosts(whole)
+    if len(whole) == len(plain) and not told_apart:
+        return plain
+    mark = digest(f"{server}\0{tool}".encode())[:_HASH]
+    return f"{plain[: disk.LONGEST - _HASH - 1]}_{mark}"
+
+
+def prepare(runtime: Runtime) -> bool:
+    """Ask the servers whose tools are not known, all at once; return whether there are more tools now.
+
+    Those that were asked long ago are asked again beside the work, for the sessions to come.
     """
-    known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
-    if server.fingerprint not in known:
-        tools = disk.read_object(_path(runtime, server)).get("tools")
-        if not isinstance(tools, list):
-            return None
-        known[server.fingerprint] = [tool for tool in tools if is_tool(tool)]
-    return known[server.fingerprint]
+    if runtime.kept.get("mcp asked"):
+        return False
+    runtime.kept["mcp asked"] = True
+    unknown = [server for server in runtime.servers if server.tools is None]
+    old = [server for server in runtime.servers if server.tools is not None and server.is_old]
+    if old:
+        _connections(runtime).refresh(old)
+    return bool(unknown) and _connections(runtime).learn(unknown)
 
 
-def remember_tools(runtime: Runtime, server: Server, tools: list[Json]) -> None:
-    """Cache `tools` for this session, unless it has some, and for later ones."""
-    known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
-    known.setdefault(server.fingerprint, tools)
-    value = {"server": server.name, "tools": sorted(tools, key=lambda tool: str(tool["name"]))}
-    runtime.keep(_path(runtime, server), dumps(value).encode())
+def _connections(runtime: Runtime) -> Connections:
+    """Return the servers that this process has started."""
+    # Imported here: the package `mcp` takes a second, and most calls of hs need no server.
+    from harness_lib.loop.mcp.client import Connections  # noqa: PLC0415
+
+    # Calls that only read run side by side.
+    with _opening:
+        clients = runtime.kept.setdefault("clients", {})
+        if "mcp" not in clients:
+            clients["mcp"] = Connections(runtime)
+        opened: Connections = clients["mcp"]
+    return opened
 
 
-def is_old(runtime: Runtime, server: Server) -> bool:
-    """Return whether it is time to ask `server` again."""
-    try:
-        return time.time() - _path(runtime, server).stat().st_mtime > _OLD_SECONDS
-    except OSError:
-        return True
-
-
-def is_tool(tool: object) -> bool:
-    """Return whether `tool` is a valid cached tool."""
-    return (
-        isinstance(tool, dict)
-        and isinstance(tool.get("name"), str)
-        and isinstance(tool.get("input_schema"), dict)
-    )
-
-
-def _path(runtime: Runtime, server: Server) -> Path:
-    return runtime.home / "mcp" / f"{server.fingerprint}.json"
+def cancel(runtime: Runtime) -> None:
+    """Cancel the calls of servers that are under way."""
+    opened = runtime.kept.get("clients", {}).get("mcp")
+    if opened:
+        opened.cancel()

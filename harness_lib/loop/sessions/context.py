@@ -8,7 +8,6 @@ It counts for the same API, provider and model only, and as long as the Markdown
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,6 +18,7 @@ from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.message import Block, Call, Message, Text
 from harness_lib.loop.sessions.session import Session
+from harness_lib.sha256 import digest
 
 _CHARACTERS_PER_TOKEN = 4
 _MOST_KEPT = 20_000
@@ -275,4 +275,4 @@ def load_native(
 
 
 def _hash(message: Message) -> str:
-    return hashlib.sha256(message.body.encode("utf-8", "replace")).hexdigest()
+    return digest(message.body.encode("utf-8", "replace"))

@@ -7,7 +7,6 @@ each call before it runs. A model that goes round in circles is ended: each requ
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,12 +17,13 @@ from harness_lib.errors import HarnessError
 from harness_lib.loop import asking, confined, permission_hooks, permissions, plugins, processes
 from harness_lib.loop.asking import Question
 from harness_lib.loop.failures import HookError, Interrupted
-from harness_lib.loop.mcp import tools
+from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, edit_file
+from harness_lib.sha256 import digest
 
 _SHOWN_LINES = 30
 _SHOWN_COLUMNS = 1000
@@ -216,7 +216,7 @@ def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], mo
             return [future.result() for future in futures]
         except BaseException:
             stopped.set()
-            tools.cancel(runtime)
+            servers.cancel(runtime)
             try:
                 pool.shutdown(cancel_futures=True)
             except Interrupted:
@@ -240,7 +240,7 @@ def is_endless(runtime: Runtime, done: Json) -> bool:
     since: dict[str, set[int]] = answers if turn == runtime.first else {}
     result = builtin.PLACE.sub("", str(done.get("result", "")))
     text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
-    outcome = hashlib.sha256(text.encode()).hexdigest()
+    outcome = digest(text.encode())
     if outcome not in since:
         for each in since.values():
             each.clear()

@@ -1,24 +1,28 @@
-"""Choose the sandbox of a run, and find out before the first agent whether the checks can run in it."""
+"""Choose the sandbox of a run and of each agent, and find out first whether the checks can run in it."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.agents import registry
+from harness_lib.agents.adapter import Launch
 from harness_lib.attempts import worker_worktrees
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, transitions
+from harness_lib.system import os_errors
+from harness_lib.system.files import directories, nofollow
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import denied, environment, sandbox
+from harness_lib.system.processes import denied, environment, sandbox, sandbox_places
 from harness_lib.system.processes.sandbox import Network, Sandbox
 from harness_lib.system.processes.sandbox_places import Project
 from harness_lib.task import Task
@@ -30,6 +34,9 @@ _NOT_FOUND = re.compile(r"ommand (?:was )?not found: (\S+?)(?: \(|\.(?:\s|$))")
 # A script names its interpreter in its first line.
 SHEBANG = b"#!"
 FIRST_LINE = 4096
+# The files of settings in an agent's directories.
+SETTINGS = (".json", ".jsonc", ".toml", ".conf")
+MOST_BYTES = 8 * 1024 * 1024
 # Prints which of its arguments cannot be read: `test -r` does not ask Landlock.
 READS = 'for path; do (: < "$path") 2> /dev/null || printf "%s\\n" "$path"; done'
 
@@ -130,6 +137,55 @@ def way_out(env: Mapping[str, str]) -> str:
     """Return what ends a hint about an agent that fails in a sandbox."""
     outside = typed.harness("run", "--sandbox", "off")
     return f". If it works outside of the sandbox: {outside}" if sandbox.of(env) else ""
+
+
+def of_agent(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, str]:
+    """Return the variable that confines the agent of `launch`, which may also write `files`.
+
+    Without a sandbox of the run, `hs` starts none of its own.
+    """
+    if sandbox.of(ctx.env) is None:
+        return {sandbox.CHOICE: "off"}
+    homes = list(_homes(ctx, launch))
+    made = [name for name in launch.writable if name.endswith("/")]
+    for path in (Path(sandbox_places.home_of(ctx.env), name) for name in made):
+        _make(path)
+    known = "\n".join((*ctx.env, ctx.env.get("HARNESS_PROVIDER", ""), *launch.argv, *_settings(ctx, launch)))
+    clouds = [cloud for cloud, words in launch.clouds.items() if any(word in known for word in words)]
+    return sandbox.widened(ctx.env, (*launch.writable, *homes, *files), clouds=clouds)
+
+
+def _homes(ctx: Context, launch: Launch) -> Iterator[str]:
+    """Yield the paths of `launch.homes`; what ends with a slash is a directory, and made."""
+    for name, slash, below in (each.partition("/") for each in launch.homes):
+        if ctx.env.get(name, "").startswith("/"):
+            path = f"{ctx.env[name]}{slash}{below}"
+            if path.endswith("/"):
+                _make(Path(path))
+            yield os.path.normpath(path)
+
+
+def _make(directory: Path) -> None:
+    """Make the `directory` of an agent: inside, one that was never used could not.
+
+    An agent may need none, such as that of a home that cannot be written, and otherwise says so itself.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if os_errors.passes(error):
+            raise
+
+
+def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
+    """Yield the settings of an agent, in the home directory and in the work tree."""
+    home = Path(ctx.env.get("HOME") or Path.home())
+    for place in (place / name for place in (home, ctx.git.top) for name in launch.writable):
+        for file in (place, *sorted(directories.matching(place, "*"))):
+            # A home may have directories of root's.
+            with suppress(OSError):
+                if file.suffix in SETTINGS and file.is_file():
+                    yield nofollow.read(file, MOST_BYTES).decode("utf-8", "replace")
 
 
 def _require_checks(ctx: Context, box: Sandbox) -> None:

@@ -24,8 +24,8 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.events import Ended, Event, Idle, Notice
+from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker, failure
-from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import GitError
 from harness_lib.task import Session, Task

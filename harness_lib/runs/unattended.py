@@ -1,21 +1,56 @@
-"""One unattended run (`harness run`), from its beginning to its report."""
+"""One unattended run (`harness run`): what it needs, its work, and what the user is told meanwhile."""
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
-from harness_lib.attempts import open_session, publish, worker_worktrees
+from harness_lib import typed
+from harness_lib.agents import command, registry
+from harness_lib.attempts import (
+    complete,
+    merge_queue,
+    open_session,
+    publish,
+    target_branch,
+    worker_worktrees,
+)
+from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import recovery
-from harness_lib.rules.events import MERGER, Event, Notice
+from harness_lib.errors import EnvSetupError, Exit, HarnessError, HeldError, UsageError
+from harness_lib.rules import recovery, selection
+from harness_lib.rules.events import MERGER, Ended, Event, Notice, Stepped, Stuck
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import confinement, ending, run_snapshot, waiting
-from harness_lib.runs.options import Options, prepare
+from harness_lib.runs import agent_process, confinement, ending, run_snapshot, waiting
+from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import ALL_DONE, Scheduler, Watch
+from harness_lib.state.api import Questions
 from harness_lib.system import flock
-from harness_lib.system.processes import owner
+from harness_lib.system.git import calls, submodules
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner, runner
+from harness_lib.system.processes.child import Child
+from harness_lib.text import some
+
+# How many branches are suggested for a mistyped one.
+NAMED = 5
+# Seconds that a claim of a run is valid without a heartbeat, if machines share its list.
+SHARED_LEASE = "180"
+
+Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
+
+SECONDS = 60.0
+# Seconds to wait after the run, enough to learn that a command cannot start.
+LAST_SECONDS = 2.0
+# Lengths of one message, and of the report at the end, in characters.
+MESSAGE_LENGTH = 500
+REPORT_LENGTH = 400
+LOG = "notify.log"
 
 
 def run(ctx: Context, options: Options, watch: Watch) -> Reply:
@@ -25,6 +60,20 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     Raises HeldError (another session is open), RefusedError (untrusted commands), UsageError, and ConfigError
     and EnvSetupError for what the user must see to first.
     """
+    with runner.keeping_awake(ctx.env, "agents are at work"):
+        if not options.notify:
+            return _run(ctx, options, watch)
+        notifier = Notifier(ctx, options.notify, watch)
+        try:
+            reply = _run(ctx, options, notifier.watch)
+        except HarnessError as problem:
+            notifier.broke(problem)
+            raise
+        notifier.over(reply)
+        return reply
+
+
+def _run(ctx: Context, options: Options, watch: Watch) -> Reply:
     began, state = ctx, RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
 
     def tell(line: str) -> None:
@@ -73,3 +122,201 @@ def _work(ctx: Context, scheduler: Scheduler, *, has_session: bool) -> Reply:
         run_snapshot.remove(ctx)
         run_snapshot.forget(ctx)
     return scheduler.reply()
+
+
+# -- what a run needs
+
+
+def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
+    """Return the context of the run, and its options with the agent chosen.
+
+    Raises UsageError, RefusedError or EnvSetupError for what would stop the run, before anything begins.
+    """
+    if options.agent is not None and options.agent_command is not None:
+        raise UsageError(
+            "--agent and --agent-command cannot be combined.", "Use one of them: harness run --help"
+        )
+    if options.agent_command is not None:
+        command.adapter(options.agent_command)
+    questions = ctx.store.ask_to_change()
+    _require_no_own_session(ctx, questions)
+    existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
+    trust.require(existing, questions)
+    calls.require_for_runs(existing.cwd)
+    # The branch of the work tree that the user is in, which need not be the one with the list.
+    here = ctx.git if ctx.git.common_dir == existing.git.common_dir else existing.git
+    existing.target = _target(here, options.target)
+    target_branch.require_room(existing.git, existing.target)
+    _require_submodules(existing)
+    existing.merging = publish.of(existing, existing.target, options.merge, options.merge_command or "")
+    if existing.merging.mode == "turns":
+        # Other machines must not wait long for the work of one that is gone.
+        existing.env = {recovery.VARIABLE: SHARED_LEASE, **existing.env}
+        existing.target = target_branch.waiting(existing.merging.branch)
+        target_branch.require_room(existing.git, existing.target)
+        merge_queue.refresh(existing)
+    elif options.merge in ("branch", "pull-request"):
+        # The user's branch stays as it is.
+        existing.target = target_branch.waiting(existing.target)
+        target_branch.require_room(existing.git, existing.target)
+    review = {complete.REVIEW: "1"} if options.review else {}
+    existing.env = {**existing.env, **confinement.of_run(existing, options.sandbox), **review}
+    return existing, replace(options, agent=_agent(existing, options))
+
+
+def _require_no_own_session(ctx: Context, questions: Questions) -> None:
+    """Raise HeldError if the caller's own session holds the list: waiting for it would never end."""
+    own = None if questions.concurrent else sessions.mine(questions, ctx)
+    if own is not None and sessions.is_live(own, questions, ctx):
+        raise HeldError(
+            f"Session {own.number} holds this list since {own.started_at}; it is your own.",
+            "End it, then type this again: harness stop",
+        )
+
+
+def _require_submodules(ctx: Context) -> None:
+    """Raise EnvSetupError if a submodule of the user lacks the commit that workers need."""
+    assert ctx.target is not None
+    lacking = submodules.lacking(ctx.git, target_branch.tip(ctx.git, ctx.target))
+    if lacking and not ctx.root.init_script.is_file():
+        path, commit = next(iter(lacking.items()))
+        raise EnvSetupError(
+            f"The submodule {path!r} is recorded at {commit[:12]}, which your checkout of it does not have.",
+            f"Fetch it: {typed.git('submodule', 'update', '--init', path)}",
+        )
+
+
+def _target(git: Git, asked: str | None) -> str:
+    """Return the full name of the branch to merge into: the given one, or the current one."""
+    if asked is None:
+        branch = target_branch.current(git)
+    else:
+        branch = asked if asked.startswith(target_branch.HEADS) else target_branch.HEADS + asked
+    # By name: `git.ref` would accept main~1, too.
+    existing = [name for name, _ in git.refs(target_branch.HEADS)]
+    if branch in existing or target_branch.waiting(branch) in existing:
+        return branch
+    if not existing or asked is None:
+        raise target_branch.error(git, branch)
+    name = target_branch.short(branch)
+    theirs = [target_branch.short(ref) for ref in existing if not ref.startswith(target_branch.WAITING)]
+    alike = difflib.get_close_matches(name, theirs, n=NAMED)
+    named = some(list(dict.fromkeys([*alike, *theirs])), NAMED)
+    raise UsageError(
+        f"There is no branch {name}.",
+        f"There are: {named}. Or make it first: git branch NAME",
+    )
+
+
+def _agent(ctx: Context, options: Options) -> str | None:
+    """Return the given agent, or the first known one that this machine has."""
+    if options.agent_command is not None:
+        return None
+    if options.agent is not None:
+        agent_process.require(registry.named(options.agent), ctx)
+        return options.agent
+    name = next((name for name, each in registry.ADAPTERS.items() if agent_process.is_ready(each, ctx)), None)
+    if name is None:
+        raise EnvSetupError(
+            f"No agent was found on the PATH (looked for {', '.join(registry.ADAPTERS)}).",
+            "Install one, give hs a key (ANTHROPIC_API_KEY, OPENAI_API_KEY), or name a command "
+            "that reads the brief: harness run --agent-command 'my-agent'",
+        )
+    return name
+
+
+# -- the command of --notify
+
+
+class Notifier:
+    """Passes the events of a run on to `watch`, and calls `command` when the user should know.
+
+    It never delays the run: it runs beside it, for a minute at most. A failure is a warning.
+    """
+
+    def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
+        self._ctx, self._command, self._watch = ctx, command, watch
+        self._running: list[Child] = []
+        self._board = RunState()
+        self._limited_until = 0.0
+        self._began = self._stuck = False
+
+    def watch(self, event: Event, state: RunState) -> None:
+        """Take one event of the run."""
+        self._began, self._board = True, state
+        self._watch(event, state)
+        news = self._news(event)
+        if news is not None:
+            self._tell(*news)
+        self._warn()
+
+    def over(self, reply: Reply) -> None:
+        """Report how the run has ended."""
+        self._tell("done" if reply.exit is Exit.DONE else "stopped", reply.message, REPORT_LENGTH)
+        self._wait()
+
+    def broke(self, problem: HarnessError) -> None:
+        """Report that the run cannot go on, unless it never began: then its caller has seen the error."""
+        if self._began:
+            self._tell("stopped" if self._stuck else "stuck", problem.message, REPORT_LENGTH)
+        self._wait()
+
+    def _news(self, event: Event) -> tuple[Kind, str] | None:
+        news = event.news
+        if isinstance(news, Stuck):
+            # If no other worker has a task, the end follows at once, with more details.
+            rows = self._board.rows.values()
+            self._stuck = any(row.task and row.worker != event.worker for row in rows)
+            return ("stuck", news.message) if self._stuck else None
+        if isinstance(news, Notice) and news.kind == "limit":
+            return "limit", news.message
+        if isinstance(news, Stepped) and news.step == "limit" and event.at >= self._limited_until:
+            # All workers meet the same limit within seconds: that is one message.
+            self._limited_until = news.until or event.at
+            return "limit", news.message
+        if isinstance(news, Ended) and news.status == "failed" and self._is_lost(news.task):
+            return "failed", f"{news.task} failed for good. {news.message}"
+        return None
+
+    def _is_lost(self, name: str) -> bool:
+        try:
+            task = self._ctx.store.ask().task(name)
+        except HarnessError:
+            # The user is editing the list; failures are reported at the end of the run.
+            return False
+        return task is not None and selection.is_permanent(task)
+
+    def _tell(self, kind: Kind, message: str, length: int = MESSAGE_LENGTH) -> None:
+        env = {
+            **self._ctx.env,
+            "HARNESS_EVENT": kind,
+            "HARNESS_MESSAGE": "\n".join(quoting.one_line(line, length) for line in message.splitlines()),
+        }
+        log, where = self._ctx.root.logs / LOG, self._ctx.root.path
+        if not where.is_dir():
+            # The command may have been moved away.
+            log, where = Path(os.devnull), Path("/")
+        try:
+            self._running.append(
+                runner.start_timed(self._command, env=env, cwd=where, log=log, seconds=SECONDS)
+            )
+        except OSError as error:
+            self._say(f"The command of --notify could not be started: {error}")
+
+    def _warn(self) -> None:
+        ended = [child for child in self._running if child.poll() is not None]
+        self._running = [child for child in self._running if child not in ended]
+        for child in ended:
+            if child.returncode:
+                how = "did not end in time" if child.returncode == runner.TIMED_OUT else "failed"
+                self._say(f"The command of --notify {how}; see {self._ctx.root.logs / LOG}")
+
+    def _wait(self) -> None:
+        until = self._ctx.clock.monotonic() + LAST_SECONDS
+        while self._running and self._ctx.clock.monotonic() < until:
+            self._ctx.clock.sleep(0.05)
+            self._warn()
+
+    def _say(self, message: str) -> None:
+        at = self._ctx.clock.now().timestamp()
+        self._watch(Event(None, at, Notice("warning", message)), self._board)

@@ -1,6 +1,7 @@
-"""Wait for what a run works with: the database of the list, the remote, and room on a disk.
+"""Tell trouble that passes, which a run waits for, from what the user must settle.
 
-No task is to blame when one of them fails, so none is halted for it, and no attempt is counted.
+A run waits for the database of the list, the remote, and room on a disk. No task is to blame when one of them
+fails, so none is halted for it, and no attempt is counted.
 """
 
 from __future__ import annotations
@@ -9,14 +10,24 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, BusyError, HarnessError
+from harness_lib.errors import (
+    AwayError,
+    BusyError,
+    ConfigError,
+    EnvSetupError,
+    HarnessError,
+    RefusedError,
+    UntrustedError,
+)
+from harness_lib.rules import attempts
 from harness_lib.rules.events import Away, Event, Idle, Notice
 from harness_lib.system import os_errors
+from harness_lib.task import HaltKind
 from harness_lib.text import sentence
 
 SECONDS = 30 * 60.0
@@ -115,3 +126,39 @@ def put_off() -> Iterator[None]:
     except (AwayError, OSError) as error:
         if not passes(error):
             raise
+
+
+class HeldBackError(Exception):
+    """The run starts no further agent, but the attempt needs one: the task is requeued, uncounted."""
+
+
+@dataclass
+class StuckError(Exception):
+    """The user must act; `everywhere`: for this task and every other one.
+
+    `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
+    `halts_as`: what halts the task, if it is not that.
+    """
+
+    kind: str
+    reason: str
+    hint: str = ""
+    everywhere: bool = False
+    unstarted: bool = False
+    halts_as: HaltKind = "ENV_SETUP"
+
+
+@contextmanager
+def halting_task(also: type[HarnessError] = RefusedError) -> Iterator[None]:
+    """Raise StuckError, which says that the user must act, for what stops the task in this block, or `also`.
+
+    The error stays what it is if the database is away, which may come back without the user, and if the list,
+    or the commands of the task, are not trusted on this machine: no task is to blame.
+    """
+    try:
+        yield
+    except (AwayError, UntrustedError):
+        raise
+    except (ConfigError, EnvSetupError, RefusedError, also) as error:
+        halts_as = attempts.of_error(error)
+        raise StuckError(error.kind, error.message, error.hint or "", halts_as=halts_as) from error

@@ -56,9 +56,8 @@ from harness_lib.rules.events import (
     Stuck,
 )
 from harness_lib.runs import agent_attempt, waiting
-from harness_lib.runs.agent_process import Rules
-from harness_lib.runs.waiting import Waiting
-from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
+from harness_lib.runs.options import Rules, WorkerConfig
+from harness_lib.runs.waiting import HeldBackError, StuckError, Waiting
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
 from harness_lib.system.git import clones

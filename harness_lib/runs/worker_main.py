@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import events
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
-from harness_lib.runs import worker_port
+from harness_lib.runs import options
 from harness_lib.runs.merger import Merger
 from harness_lib.runs.worker import Worker
 from harness_lib.system import os_errors
@@ -28,7 +28,7 @@ def main() -> None:
     line = sys.stdin.readline()
     if not line:
         return
-    config = worker_port.read(line)
+    config = options.read(line)
     env = {**os.environ, **config.env()}
     out = sys.stdout
 

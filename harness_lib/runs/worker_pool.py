@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
 from harness_lib.rules.events import Event, Gone, News, Notice, Queued, Unstarted
 from harness_lib.rules.run_state import Budget
-from harness_lib.runs.worker_port import WorkerConfig
+from harness_lib.runs.options import WorkerConfig
 from harness_lib.state.api import Questions
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child

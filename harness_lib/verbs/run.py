@@ -19,10 +19,9 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
 from harness_lib.runs import confinement, overview, settings, unattended
-from harness_lib.runs.notify import Notifier
-from harness_lib.runs.options import Options, prepare
+from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import owner, runner
+from harness_lib.system.processes import owner
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.render import Screen
 
@@ -129,46 +128,29 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         protect=tuple(value["protect"]),
         merge=value["merge"],
         merge_command=value["merge-command"],
+        notify=value["notify"],
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)
     with _naming(again := _again(args)), run_screen.watching_run(ctx, screen) as watch:
         if args.html:
-            ended = _with_page(ctx, ctx.cwd / args.html, chosen, watch, value["notify"])
+            ended = _with_page(ctx, ctx.cwd / args.html, chosen, watch)
         else:
-            ended = _run(ctx, chosen, watch, value["notify"])
+            ended = unattended.run(ctx, chosen, watch)
     return ended._replace(next=again) if ended.next == "harness run" else ended
 
 
-def _with_page(ctx: Context, page: Path, chosen: Options, watch: Watch, notify: str | None) -> Reply:
-    """Run agents as `_run` does, and keep the `page` about the run up to date."""
+def _with_page(ctx: Context, page: Path, chosen: Options, watch: Watch) -> Reply:
+    """Run agents, and keep the `page` about the run up to date."""
     from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
 
     # What is wrong with the file is said before anything begins.
     report_page.write(ctx, page, live=True)
     try:
-        return _run(ctx, chosen, report_page.renewing(ctx, page, watch), notify)
+        return unattended.run(ctx, chosen, report_page.renewing(ctx, page, watch))
     finally:
         with suppress(HarnessError):
             report_page.write(ctx, page)
-
-
-def _run(ctx: Context, chosen: Options, watch: Watch, notify: str | None) -> Reply:
-    """Run agents until nothing is left to do.
-
-    `notify` is a shell command that is called when the run needs the user, and at its end.
-    """
-    with runner.keeping_awake(ctx.env, "agents are at work"):
-        if not notify:
-            return unattended.run(ctx, chosen, watch)
-        notifier = Notifier(ctx, notify, watch)
-        try:
-            reply = unattended.run(ctx, chosen, notifier.watch)
-        except HarnessError as problem:
-            notifier.broke(problem)
-            raise
-        notifier.over(reply)
-        return reply
 
 
 @contextmanager
@@ -199,7 +181,7 @@ def _again(args: Namespace) -> str:
 
 def _dry_run(ctx: Context, chosen: Options) -> Reply:
     """Return what a run would start with; raises the errors that would stop it before it begins."""
-    run_ctx, chosen = prepare(ctx, chosen)
+    run_ctx, chosen = unattended.prepare(ctx, chosen)
     assert run_ctx.target is not None
     questions = run_ctx.store.ask()
     ready = trust.known(ctx, questions.claimable())

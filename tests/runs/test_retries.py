@@ -17,10 +17,11 @@ from harness_lib.attempts.check import Known
 from harness_lib.core.context import Context
 from harness_lib.rules.events import News, Stepped
 from harness_lib.rules.run_state import Spent
-from harness_lib.runs import agent_process, agent_retries
-from harness_lib.runs.agent_process import AgentExit, How, Rules
-from harness_lib.runs.agent_retries import Tries
-from harness_lib.runs.worker_port import AgentOptions, HeldBackError, StuckError
+from harness_lib.runs import agent_attempt, agent_process
+from harness_lib.runs.agent_attempt import Tries
+from harness_lib.runs.agent_process import AgentExit, How
+from harness_lib.runs.options import AgentOptions, Rules
+from harness_lib.runs.waiting import HeldBackError, StuckError
 from harness_lib.task import Task
 from tests.state.clock import Sleeper
 from tests.verbs.conftest import Make
@@ -69,7 +70,7 @@ class Attempt:
         """Let an agent end; return whether another one goes on."""
         report = Report(trouble=trouble)
         agent_exit = AgentExit(how, "it said so", report, seconds, Path("log"), code=1)
-        return agent_retries.goes_on(self.ctx, self.task, self.port, agent_exit, self.tries)
+        return agent_attempt.goes_on(self.ctx, self.task, self.port, agent_exit, self.tries)
 
 
 @pytest.fixture
@@ -90,9 +91,9 @@ def attempt(project: Project, agent: Agent) -> Attempt:
 @pytest.mark.parametrize(
     ("resets", "seconds"),
     [
-        (NOW + timedelta(hours=3), 3 * 3600 + agent_retries.AFTER_RESET_SECONDS),
-        (NOW - timedelta(hours=1), agent_retries.AFTER_RESET_SECONDS),
-        (None, agent_retries.UNKNOWN_LIMIT_SECONDS),
+        (NOW + timedelta(hours=3), 3 * 3600 + agent_attempt.AFTER_RESET_SECONDS),
+        (NOW - timedelta(hours=1), agent_attempt.AFTER_RESET_SECONDS),
+        (None, agent_attempt.UNKNOWN_LIMIT_SECONDS),
     ],
 )
 def test_a_usage_limit_is_waited_out_to_its_reset(
@@ -108,7 +109,7 @@ def test_a_usage_limit_is_waited_out_to_its_reset(
 
 def test_trouble_of_the_providers_is_tried_again_after_growing_pauses(attempt: Attempt) -> None:
     """Longer ones where the provider has said how long it takes."""
-    resets: list[datetime | None] = [NOW + timedelta(seconds=60), *[None] * (len(agent_retries.PAUSES) - 1)]
+    resets: list[datetime | None] = [NOW + timedelta(seconds=60), *[None] * (len(agent_attempt.PAUSES) - 1)]
     slept = []
     for moment in resets:
         before = attempt.clock.slept
@@ -124,7 +125,7 @@ def test_a_limit_of_the_run_ends_the_waiting(attempt: Attempt) -> None:
     attempt.port.most = 7
     with pytest.raises(HeldBackError, match="a limit of the run was reached while its agent waited"):
         attempt.ends("limit", Trouble("limit", "usage limit reached", NOW + timedelta(hours=3)))
-    assert attempt.clock.slept == pytest.approx(7 * agent_retries.SLICE_SECONDS)
+    assert attempt.clock.slept == pytest.approx(7 * agent_attempt.SLICE_SECONDS)
 
 
 def _spends(_: Project, attempt: Attempt) -> float:
@@ -138,7 +139,7 @@ def _commits(project: Project, _: Attempt) -> float:
 
 
 def _lives(_: Project, __: Attempt) -> float:
-    return agent_retries.AT_ONCE_SECONDS
+    return agent_attempt.AT_ONCE_SECONDS
 
 
 @pytest.mark.parametrize("sign", [None, _spends, _commits, _lives])
@@ -147,7 +148,7 @@ def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
 ) -> None:
     """One that has done something could start, and has failed."""
     attempt.port.adapter = registry.named("claude")
-    assert [attempt.ends("crashed") for _ in range(agent_retries.CRASHES)] == [True, True]
+    assert [attempt.ends("crashed") for _ in range(agent_attempt.CRASHES)] == [True, True]
     assert attempt.clock.slept == pytest.approx(3)
     if sign is not None:
         assert not attempt.ends("crashed", seconds=sign(project, attempt))

@@ -14,10 +14,9 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
 from harness_lib.rules.run_state import Budget
-from harness_lib.runs.options import Options
+from harness_lib.runs.options import Options, WorkerConfig
 from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker_pool import WorkerPool
-from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.api import Questions
 from tests.runs.workshop import Workshop
 

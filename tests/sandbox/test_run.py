@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.agents.adapter import Launch
-from harness_lib.runs import agent_process
+from harness_lib.runs import confinement
 from harness_lib.system.processes import engines, sandbox
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
@@ -222,7 +222,7 @@ def test_an_agent_starts_although_a_directory_in_the_home_may_not_be_looked_at(
     launch = Launch(("claude",), writable=(".local/share/claude",))
     os.seteuid(65534)
     try:
-        box = sandbox.of(agent_process.confined(ctx, launch, []))
+        box = sandbox.of(confinement.of_agent(ctx, launch, []))
     finally:
         os.seteuid(0)
     assert box is not None

@@ -40,7 +40,7 @@ SLIPS = {
         "hookio/policy.py", 'task["claimed_by"] in names', 'task["claimed"] in names', 'no key "claimed"'
     ),
     "a field of an event, where it is told": Slip(
-        "runs/agent_retries.py",
+        "runs/agent_attempt.py",
         "Stepped(step, until.timestamp(), why)",
         "Stepped(step, why, why)",
         'Argument 2 to "Stepped"',

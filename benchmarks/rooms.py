@@ -9,6 +9,7 @@ with the environment of this checkout.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -45,6 +46,9 @@ def seconds_of(checkout: Path, report: Path) -> Mapping[str, float]:
 
 def main() -> int:
     """Print a line for each room; fail where there is nothing to compare with."""
+    argparse.ArgumentParser(
+        description=__doc__, usage=argparse.SUPPRESS, formatter_class=argparse.RawTextHelpFormatter
+    ).parse_args()
     release = last_release()
     if not release:
         print("No release was found to compare with: neither a tag v* nor a commit that cut one.")

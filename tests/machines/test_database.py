@@ -34,7 +34,7 @@ from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Time
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. The run waits up to half an hour."
@@ -46,85 +46,6 @@ from harness_lib.cli.main import main
 main({argv!r})
 print(*(name for name in sys.modules if name.startswith(("psycopg", "harness_lib.state.pgstore"))))
 """
-
-
-def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: World) -> None:
-    world.trusting = False
-    one, two = world.pair()
-    theirs = one.add("Theirs", "test -f theirs")
-    two.put("theirs", "done\n")
-    refused = two("validate", theirs)
-    assert refused.code == 8
-    assert "have not been trusted" in refused.err
-    assert two.run().returncode == 8
-
-    two.trusts()
-    two.ok("validate", theirs)
-    # What a machine adds itself it has seen; a command that is gone needs nobody's word.
-    mine = two.add("Mine", "test -f theirs")
-    one.trusts()
-    gone, late = one.add("Gone", "test -d gone"), one.add("Late", "test -f late")
-    assert [two("validate", task).code for task in (mine, gone, late)] == [0, 8, 8]
-    two.trusts()
-    one.ok("remove", gone)
-    assert [two("validate", task).code for task in (mine, late)] == [0, 1]
-    one.ok("edit", late, "--validate", "test -f changed")
-    assert [two("validate", task).code for task in (mine, late)] == [0, 8]
-
-
-def test_a_run_that_meets_commands_of_another_machine_leaves_them_and_halts_no_task(world: World) -> None:
-    """Its tasks are everybody's: the others go on with them, and it does once somebody has looked."""
-    world.trusting = False
-    one, two = world.pair()
-    task = one.add("Work", "grep -q done done", do=AGENT.format(world.place))
-    one.start()
-    until("the agent works", (world.place / "works").exists)
-    more = two.file_task("b")
-    put(world.place / "go", "")
-
-    assert one.runs[-1].wait(timeout=PATIENCE) == 8, one.printed
-
-    left = one.asks().task(more)
-    assert left is not None
-    assert (left.status, left.halt, left.attempts) == ("pending", None, 0)
-    assert f"{more} has commands that are not trusted here" in " ".join(one.printed.split())
-    one.trusts()
-    one.ends(0)
-    world.each_once(task, more)
-
-
-def test_a_command_that_was_written_past_harness_does_not_run(world: World) -> None:
-    """Whatever the database says of the commands as a whole: each is looked at before it runs."""
-    one = world.machine("one")
-    task, ran = one.add("Work", "test -f README.md"), world.place / "ran"
-    one.ok("validate", task)
-    with psycopg.connect(world.url) as conn:
-        conn.execute(
-            "update harness.task set validation = replace(validation, 'test -f README.md', %s) where id = %s "
-            "and list = (select key from harness.list where name = %s)",
-            (f"touch {ran}", task, world.name),
-        )
-    refused = one("validate", task)
-    assert refused.code == 8
-    assert f"The commands of {task} have not been trusted on this machine" in refused.err
-    assert not ran.exists()
-
-
-def test_a_late_worker_changes_nothing(world: World) -> None:
-    """Its lease has ended by the clock of the database, and another machine has the task now."""
-    first, second = {"HARNESS_WORKER_ID": "first"}, {"HARNESS_WORKER_ID": "second"}
-    one, two = world.machine("one", lease=1), world.machine("two")
-    task = one.add("Work", "test -f done")
-    one.ok("claim", task, **first)
-    one.put("done", "late\n")
-    until("the end of the lease", lambda: two("claim", **second).code == 0)
-    assert two.asks().tasks([task])[0].claimed_by == "second"
-
-    before = two.asks().tasks([task])
-    late = one("finish", task, **first)
-    assert late.code == 6, late.text
-    assert two.asks().tasks([task]) == before
-    assert world.log() == ["Begin"]
 
 
 def test_the_database_is_away(world: World) -> None:

@@ -359,36 +359,6 @@ def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: 
 
 
 @pytest.mark.release
-def test_what_others_have_not_merged_is_not_completed(world: World) -> None:
-    """They take the first of two, and change main meanwhile: the second waits in a request of its own."""
-    one, two = world.pair()
-    protect(world)
-    one.file_task("a")
-    one.file_task("b", "--depends-on", "task-001")
-    one.ends(9, *proposing(world))
-    merged_by_others(world, "--squash")
-    two.ends(9, *proposing(world))
-    others = world.place / "others"
-    sh(others, "revert", "--no-edit", "HEAD")
-    (world.remote / "hooks/update").unlink()
-    sh(others, "push", "-q", "origin", "HEAD:main")
-    protect(world)
-
-    one.ends(9, *proposing(world))
-
-    assert halts(one) == [None, "MERGE"]
-
-
-@pytest.mark.release
-def test_accepted_work_is_pushed(world: World) -> None:
-    one = world.machine("one")
-    task = one.file_task("a")
-    one.ends(9, "--review")
-    one.ok("accept", task, HARNESS_TRUST="1")
-    world.each_once(task)
-
-
-@pytest.mark.release
 def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World) -> None:
     one = world.machine("one")
     task = one.file_task("a")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import signal
 
-import pytest
-
-from tests.machines.world import Machine, World
+from tests.machines.world import World
 from tests.system.git.gitrepo import sh
 from tests.waiting import until
 
@@ -56,44 +53,6 @@ def test_a_server_that_restarts_at_once_loses_nothing(world: World) -> None:
     world.restart_database()
 
     assert [run.wait() for run in runs] == [0, 0], one.printed + two.printed
-    world.each_once(*tasks)
-    assert one("store", "check").code == 0
-
-
-@pytest.mark.release
-def test_chance_decides_who_dies_sleeps_or_restarts(world: World) -> None:
-    """Something happens after each merge, and one machine always works."""
-    chance = random.Random(30)
-    machines = [world.machine(name, lease=LEASE) for name in ("one", "two", "three")]
-    one, *others = machines
-    tasks: list[str] = []
-    for number in range(16):
-        after = [word for each in chance.sample(tasks, min(len(tasks), 2)) for word in ("--depends-on", each)]
-        name = f"shared-{number % 2}" if number % 4 == 0 else f"file-{number}"
-        tasks.append(
-            one.add(f"Write {number}", f"grep -q {number} {name}", *after, do=f"write {name} {number}")
-        )
-    for machine in machines:
-        machine.start("-j", "2")
-    asleep: list[Machine] = []
-
-    for count in range(1, 10):
-        merged(world, count + 1)
-        while asleep:
-            asleep.pop().send(signal.SIGCONT)
-        what, machine = chance.choice(("restart", "sleep", "die")), chance.choice(others)
-        if what == "restart":
-            world.restart_database()
-        elif what == "sleep":
-            machine.send(signal.SIGSTOP)
-            asleep.append(machine)
-        else:
-            machine.cut_power()
-            machine.start("-j", "2")
-    for machine in asleep:
-        machine.send(signal.SIGCONT)
-
-    assert [each.runs[-1].wait() for each in machines] == [0, 0, 0], "".join(m.printed for m in machines)
     world.each_once(*tasks)
     assert one("store", "check").code == 0
 

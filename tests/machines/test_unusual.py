@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,8 +15,6 @@ from harness_lib.task import Handback
 from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
-
-LEASE = 3.0
 
 
 def rewritten(world: World) -> None:
@@ -205,23 +202,6 @@ def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> 
     cut_off(0)
     two.ok("claim", HARNESS_WORKER_ID="me")
     assert two.statuses_now == {task: "in_progress"}
-
-
-@pytest.mark.release
-def test_a_machine_that_died_without_a_push_costs_nothing(world: World, tmp_path: Path) -> None:
-    one, two = world.pair(lease=LEASE)
-    began = tmp_path / "began"
-    task = one.add(
-        "Make a",
-        "grep -q done a",
-        do=f"sh test -e {began} || {{ touch {began}; sleep 600; }} ;; write a done",
-    )
-    one.dies_working(began.exists)
-
-    two.ends(0)
-
-    world.each_once_at_no_cost(task)
-    assert "one does not answer, and had pushed no work on it" in two.log_text
 
 
 @pytest.mark.release

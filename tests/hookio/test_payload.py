@@ -248,6 +248,8 @@ def test_every_host_has_its_spellings() -> None:
         (["nonesuch"], {"HARNESS_HOST": "nonesuch"}, {}, ""),
         ([], {}, {"sessionId": "x"}, "copilot"),
         ([], {}, {"conversation_id": "x"}, "cursor"),
+        # Claude Code and Codex take the usual answers.
+        ([], {"GEMINI_PROJECT_DIR": "/p"}, {"permission_mode": "default"}, ""),
         # Only the first word of the command line does, and an empty sign is none.
         (["x", "gemini"], {"COPILOT_PROJECT_DIR": ""}, {}, ""),
         *(

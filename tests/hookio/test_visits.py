@@ -236,6 +236,9 @@ def test_whoever_begins_hears_whose_list_it_is(root: Root, visit: Visit) -> None
     assert f"there is a task list in {root.path}." in heard.context
     assert "This agent works on it in session 3." in heard.context
     assert 'Another agent works on it ("me", "w4")' in visit("SessionStart", session_id="id-new").context
+    assert "commands are trusted" not in heard.context
+    (root.path / ".harness/store.json").touch()
+    assert "if its commands are trusted on this machine" in visit("SessionStart").context
 
 
 def test_a_fork_is_not_its_parent(root: Root, visit: Visit) -> None:

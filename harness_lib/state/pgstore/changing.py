@@ -2,27 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 
 from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, selection, transitions
 from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, publishing, reading
-from harness_lib.state.answers import Change
+from harness_lib.state.answers import Answers, Change
+from harness_lib.state.codec import ContractError
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import columns, rows, versions
-from harness_lib.state.pgstore.pending import Pending
-from harness_lib.state.pgstore.repeating import changed_meanwhile
+from harness_lib.state.pgstore import columns, questions, rows, versions
+from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.mirror import Mirror
+from harness_lib.state.pgstore.moments import Looking, Moments
+from harness_lib.state.pgstore.questions import RowsAnswers
+from harness_lib.state.pgstore.repeating import LOCKS, Asking, changed_meanwhile
+from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.reading import Problem
 from harness_lib.task import Session, State, Task
 
 
-class RowsTx(Change, Pending, api.Tx):
-    """What `api.Tx` promises of the change of a list in a database."""
+class RowsTx(Change, RowsAnswers, api.Tx):
+    """A change whose transaction is open on `connection`; `version` is the list as it was when that began.
+
+    `is_narrow`: others may change tasks and sessions meanwhile. Then it locks each task that it asks for by
+    name or takes next, changes neither dependencies nor settings, and adds and removes no task.
+    Once it has ended, another look is asked.
+    """
+
+    warnings: list[str]
+    changed = False
+
+    def __init__(
+        self,
+        connection: Asking,
+        version: Version,
+        warnings: list[str],
+        moments: Moments,
+        mirror: Mirror,
+        *,
+        is_narrow: bool,
+    ) -> None:
+        super().__init__(moments.time_of(version), warnings)
+        self._open_sessions = rows.sessions_of(version.sessions)
+        # Without `uuid`, as in `answers`.
+        self.op = os.urandom(16).hex()
+        self.lines = []
+        self.callbacks = []
+        # The name under which the list as it was is kept in a file.
+        self.keeps_old = ""
+        self.has_left = False
+        self._key, self._shell, self._cyclic = version.key, version.shell, version.cyclic
+        self.connection, self.version, self._moments, self._mirror = connection, version, moments, mirror
+        self._is_narrow = is_narrow
+        self._after: Looking | None = None
+        self.before = State()
+        self._open = True
+        self._answers: Answers | None = None
+        # Tasks as they are in this change, each with the `ver` of its row; those still to be written.
+        self._tasks: dict[str, Task] = {}
+        self._vers: dict[str, int] = {}
+        self._dirty: dict[str, Task] = {}
+        self._added: dict[str, Task] = {}
+        self._removed: dict[str, Task] = {}
+        self._held: set[str] = set()
+        self._rewired: set[str] = set()
+        self._rewritten: set[str] = set()
+        # What would break the contract, by what it is about: the end of the change refuses it.
+        self._broken: dict[str, list[Problem]] = {}
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    def _connection(self) -> Connection:
+        if not self._open:
+            self._after = self._after or self._moments.looked()
+            return self._after.connection
+        self._flush()
+        return self.connection
 
     @property
-    def changed(self) -> bool:
-        return self._changed
+    def _needs_database(self) -> bool:
+        return self._open
+
+    def _remembered(self, error: EnvSetupError) -> Answers:
+        return self._moments.remembered(error)
+
+    def _find(self, query: str, *values: object) -> tuple[Task, ...]:
+        tasks = []
+        for task, ver in rows.tasks(self._connection(), query, self._key, *values):
+            if self._vers.get(task.id) != ver:
+                # The change of another process is seen only before the row is locked.
+                self._tasks[task.id] = task
+                self._vers[task.id] = ver
+            tasks.append(self._tasks[task.id])
+        return tuple(tasks)
+
+    def _locked(self, query: str, how: str, *values: object) -> Task | None:
+        """Return the task that `query` finds; of a narrow change nobody else may change it from now on."""
+        found = self._one(query + (how if self._is_narrow and self._open else ""), *values)
+        if found is not None:
+            self._held.add(found.id)
+        return found
+
+    def task(self, task_id: str, how: str = LOCKS) -> Task | None:
+        if task_id in self._added or task_id in self._held:
+            return self._tasks[task_id]
+        return self._locked("list = %s and id = %s", how, columns.text_key(task_id))
+
+    def task_if_free(self, task_id: str) -> Task | None:
+        return self.task(task_id, f"{LOCKS} skip locked")
+
+    def next_ready(self, without: Sequence[str] = ()) -> Task | None:
+        names = [*map(columns.text_key, without)]
+        return self._locked(questions.NEXT, f"{LOCKS} skip locked", names)
+
+    @property
+    def session_count(self) -> int:
+        if self._is_narrow and self._open:
+            # Whoever begins a session gets a number of its own.
+            query = f"select session_count from harness.list where key = %s{LOCKS}"
+            row = self.connection.execute(query.encode(), (self._key,)).fetchone()
+            count = max(self._shell.session_count, row[0] if row else 0)
+            # Somebody may have opened one before that.
+            self._open_sessions = None
+            self._shell = self._shell._replace(session_count=count)
+        return self._shell.session_count
+
+    def held_by(self, worker: str) -> Task | None:
+        key = columns.text_key(worker)
+        return self._locked(questions.HELD, LOCKS, key) if worker else None
+
+    def _all(self) -> Answers:
+        conn = self._connection()
+        if self._answers is None:
+            # What was removed here is gone for this change only.
+            version = self.version._replace(reshaped=-1) if self._removed else self.version
+            tasks = self._moments.read_tasks(conn, version, keep=False)
+            mine = tuple(self._tasks.get(task.id, task) if task.id in self._vers else task for task in tasks)
+            self._answers = Answers(self._shell._replace(tasks=mine, sessions=self.sessions()), self.now)
+        return self._answers
+
+    @property
+    def state(self) -> State:
+        """The list as it is in this change; only `harness_lib.state` uses it."""
+        return self._all().state
+
+    # -- changing ------------------------------------------------------------------------------------
 
     def replace(self, task: Task) -> None:
         self._assert_open()
@@ -61,7 +188,7 @@ class RowsTx(Change, Pending, api.Tx):
         assert task is not None, f"BUG: there is no task {task_id} to remove"
         self._flush()
         self._forget(task)
-        rows.remove(self._conn, self._key, [task])
+        rows.remove(self.connection, self._key, [task])
         self._removed[task_id] = task
         self.forget_attempts(task.attempts)
 
@@ -88,8 +215,8 @@ class RowsTx(Change, Pending, api.Tx):
         for task in self.before.tasks:
             self._forget(task)
             self._removed[task.id] = task
-        rows.remove(self._conn, self._key, list(self._removed.values()))
-        self._conn.execute("delete from harness.session where list = %s", (self._key,))
+        rows.remove(self.connection, self._key, list(self._removed.values()))
+        self.connection.execute("delete from harness.session where list = %s", (self._key,))
         self._open_sessions = None
         self._put_shell(
             State(
@@ -106,9 +233,9 @@ class RowsTx(Change, Pending, api.Tx):
         self._assert_wide()
         self.has_left = True
         state, root = self.state, self._moments.root
-        self._conn.execute("update harness.list set name = %s where key = %s", (name, self._key))
+        self.connection.execute("update harness.list set name = %s where key = %s", (name, self._key))
         link = Link.of(root) or self._moments.link
-        news, _ = versions.news(self._conn, self._version, link.mark)
+        news, _ = versions.news(self.connection, self.version, link.mark)
         self.warnings += self._mirror.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
         with publishing.explained(root):
@@ -116,7 +243,6 @@ class RowsTx(Change, Pending, api.Tx):
         self.warnings += publishing.publish(root, state, self.now, old=None)
 
     def rewrite(self) -> None:
-        self._assert_open()
         self._touch()
 
     def add_session(self, session: Session) -> None:
@@ -126,28 +252,128 @@ class RowsTx(Change, Pending, api.Tx):
         self._put_session(session, session.number if number is None else number)
 
     def _put_session(self, session: Session, number: int | None = None) -> None:
-        self._assert_open()
         self._touch()
         name = f"session {session.number}"
         problems = codec.record_problems(Session, reading.written(session), name)
         if problems:
             self._broken[name] = problems
         else:
-            rows.put_session(self._conn, self._key, session, number)
+            rows.put_session(self.connection, self._key, session, number)
         self._open_sessions = None
 
     def remove_session(self, number: int) -> None:
         self._assert_open()
         query = "delete from harness.session where list = %s and number = %s"
-        self._conn.execute(query, (self._key, number))
+        self.connection.execute(query, (self._key, number))
         self._open_sessions = None
         self.note_session()
 
     def _put_shell(self, shell: State) -> None:
-        self._assert_open()
         self._touch()
         self._shell = shell
 
     def _touch(self) -> None:
-        self._changed = True
+        self._assert_open()
+        self.changed = True
         self._answers = None
+
+    # -- writing --------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write the tasks that were changed, so that SQL finds them; what breaks the contract is left out."""
+        added, dirty = self._valid(self._added), self._valid(self._dirty)
+        self._added, self._dirty = {}, {}
+        if added:
+            rows.add(self.connection, self._key, added)
+            self._rewired.update(task.id for task in added if task.depends_on)
+            found = rows.tasks(self.connection, "list = %s and id = any(%s)", self._key, [*map(_key, added)])
+            for task, ver in found:
+                self._vers[task.id] = ver
+                self._tasks[task.id] = self._tasks[task.id]._replace(fence=task.fence)
+        if dirty:
+            pairs = [(task, self._vers[task.id]) for task in dirty]
+            rows.change(self.connection, self._key, pairs, self._rewritten)
+            for task in dirty:
+                self._vers[task.id] += 1
+            rows.put_edges(self.connection, self._key, [task for task in dirty if task.id in self._rewired])
+        if (added or dirty) and self._rewired and not self._cyclic:
+            query = "select cyclic from harness.list where key = %s"
+            self._cyclic = bool((self.connection.execute(query, (self._key,)).fetchone() or (False,))[0])
+
+    def _valid(self, changed: dict[str, Task]) -> list[Task]:
+        return list(map(codec.sealed_task, filter(self._keeps_contract, changed.values())))
+
+    def _keeps_contract(self, task: Task) -> bool:
+        problems = codec.record_problems(Task, reading.written(task), f"task {reading.show(task.id)}")
+        self._broken.pop(task.id, None)
+        if problems:
+            self._broken[task.id] = problems
+        return not problems
+
+    def publish(self, *last: str) -> None:
+        """Write what is left to be written, then send `last`: in one round trip if it can be.
+
+        Raises ContractError if the list would break the contract.
+        """
+        if self._added or self._rewired or self._removed:
+            self._flush()
+        dirty = self._valid(self._dirty)
+        if self.changed:
+            self._require_contract()
+        if self._cyclic and (self._rewired or self._removed):
+            # A ring may have been cut.
+            tasks = tuple(map(_reopened, self.state.tasks))
+            rings = Answers(self.state._replace(tasks=tasks), self.now).cycles()
+            self.connection.execute(
+                "update harness.list set cyclic = %s where key = %s", (bool(rings), self._key)
+            )
+
+        def then() -> None:
+            if self.changed:
+                self._write_shell()
+            rows.log(self.connection, self._key, self.op, self.lines)
+            for statement in last:
+                self.connection.execute(statement.encode())
+
+        self._dirty = {}
+        pairs = [(task, self._vers[task.id]) for task in dirty]
+        rows.change(self.connection, self._key, pairs, self._rewritten, then)
+
+    def _require_contract(self) -> None:
+        problems = codec.shell_problems(reading.encode_shell(self._shell))
+        problems += [problem for each in self._broken.values() for problem in each]
+        gone = self._removed.keys() - self._tasks.keys()
+        if (self._rewired or gone) and rows.lacks_needs(self.connection, self._key, self._rewired, gone):
+            problems += codec.links((task.id, task.depends_on) for task in self.state.tasks)
+        if problems:
+            raise ContractError(problems, "the change would break harness-tasks.json")
+
+    def _write_shell(self) -> None:
+        old, new = self.version.shell, self._shell
+        if (new.session_count, new.last_session) != (old.session_count, old.last_session):
+            # Of a narrow change others may have counted meanwhile.
+            least = "greatest(session_count, %s)" if self._is_narrow else "%s"
+            query = f"update harness.list set session_count = {least}, last_session = %s where key = %s"
+            self.connection.execute(query.encode(), (new.session_count, new.last_session, self._key))
+        more = new.attempts_reset - old.attempts_reset
+        if more:
+            query = "update harness.list set attempts_reset = attempts_reset + %s where key = %s"
+            self.connection.execute(query.encode(), (more, self._key))
+        rows.put_proposals(self.connection, self._key, old.proposals, new.proposals)
+        text = rows.shell_text(new)
+        if text != rows.shell_text(old):
+            self.connection.execute("update harness.list set shell = %s where key = %s", (text, self._key))
+
+    def close(self) -> None:
+        """Refuse changes from now on: they would never be published."""
+        self._open = False
+        self.connection.end_change()
+
+
+def _key(task: Task) -> str:
+    return columns.text_key(task.id)
+
+
+def _reopened(task: Task) -> Task:
+    """Return `task` as if it were not completed: it may be so again, and close a ring then."""
+    return task._replace(status="pending")

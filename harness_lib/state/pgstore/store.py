@@ -285,7 +285,7 @@ class PgStore(Mirrored):
                 return []
             if conn.closed:
                 return self._mirror.write(self.look())
-            reads = mirror.has_tasks(tx.total)
+            reads = mirror.has_tasks(tx.version.total)
             return self._mirror.write(Looking(self.moments, self.moments.again(conn, reads=reads)))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]

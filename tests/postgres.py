@@ -64,9 +64,9 @@ def require() -> str:
     server = url()
     if server is None:
         pytest.skip("there is no PostgreSQL here")
-    from harness_lib.state.pgstore import migrations  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.pgstore import setup  # noqa: PLC0415 (needs the driver)
 
-    migrations.upgrade(server)
+    setup.upgrade(server)
     return server
 
 
@@ -78,7 +78,7 @@ def apart(server: str, *, roles: bool = False) -> Iterator[str]:
     """
     import psycopg  # noqa: PLC0415 (the driver)
 
-    from harness_lib.state.pgstore import migrations  # noqa: PLC0415
+    from harness_lib.state.pgstore import setup  # noqa: PLC0415
 
     name = f"apart_{os.urandom(4).hex()}"
     with psycopg.connect(server, autocommit=True) as conn:
@@ -89,7 +89,7 @@ def apart(server: str, *, roles: bool = False) -> Iterator[str]:
                 conn.execute("create role keeper login createrole")
             conn.execute(f"alter database {name} owner to keeper".encode())
             here = psycopg.conninfo.make_conninfo(here, user="keeper")
-        migrations.set_up(here, roles=roles)
+        setup.set_up(here, roles=roles)
         try:
             yield here
         finally:

@@ -76,26 +76,26 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def _init(_ctx: Context, args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import connecting, migrations  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.pgstore import connecting, setup  # noqa: PLC0415 (needs the driver)
 
     url = _url(args)
     if args.prints:
-        text = migrations.texts(migrations.present(url), roles=args.roles)
+        text = setup.texts(setup.present(url), roles=args.roles)
         again = ("init", url, "--roles") if args.roles else ("init", url)
         return Reply(text, next=typed.harness("store", *again))
-    migrations.set_up(url, roles=args.roles)
+    setup.set_up(url, roles=args.roles)
     move = typed.harness("store", "move", url)
     return Reply(f"{connecting.shown(url)} can keep lists.", next=move)
 
 
 def _upgrade(ctx: Context, args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import connecting, migrations  # noqa: PLC0415
+    from harness_lib.state.pgstore import connecting, setup  # noqa: PLC0415
 
     url = _url(args) if args.url else _in_database(ctx).link.url
     if args.prints:
         again = typed.harness("store", "upgrade", url)
-        return Reply(migrations.texts(migrations.present(url)), next=again)
-    found = migrations.upgrade(url)
+        return Reply(setup.texts(setup.present(url)), next=again)
+    found = setup.upgrade(url)
     if found == connecting.SCHEMA:
         return Reply(f"{connecting.shown(url)} is up to date.", next="harness status")
     said = (
@@ -105,7 +105,7 @@ def _upgrade(ctx: Context, args: Namespace) -> Reply:
 
 
 def _move(ctx: Context, args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
+    from harness_lib.state.pgstore import connecting, setup  # noqa: PLC0415
     from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
 
     named = ("--list", args.name) if args.name else ()
@@ -115,7 +115,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         if not isinstance(ctx.store, PgStore):
             raise UsageError("The list is in a file already.", "harness status")
         mine = trust.is_whole(ctx, ctx.store.ask())
-        count = moving.to_file(ctx.store, ctx.clock.now())
+        count = setup.to_file(ctx.store, ctx.clock.now())
         _stay_trusted(ctx, mine=mine)
         return Reply(f"{counted(count, 'task')} moved back to {ctx.store.list_file}.", next="harness status")
     if not isinstance(ctx.store, Store):
@@ -124,7 +124,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     connecting.checked(link.url, link.name)
     joining.prepare(ctx.git, _leaves(ctx.git, args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
-    count = moving.to_database(ctx.store, link, ctx.clock)
+    count = setup.to_database(ctx.store, link, ctx.clock)
     _stay_trusted(ctx, mine=mine)
     said = "\n".join(joining.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
     join = typed.harness("store", "join", link.url, "--list", link.name)
@@ -144,7 +144,7 @@ def _stay_trusted(ctx: Context, *, mine: bool) -> None:
 
 
 def _join(ctx: Context, args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
+    from harness_lib.state.pgstore import connecting, setup  # noqa: PLC0415
 
     if not args.name:
         raise UsageError("--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME"))
@@ -155,7 +155,7 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     connecting.checked(link.url, link.name)
     root = roots.Root(git.top)
     joining.prepare(git, _leaves(git, args))
-    questions = moving.join(root, link, ctx.clock)
+    questions = setup.join(root, link, ctx.clock)
     git.exclude([name for names in project.own_names(root, git) for name in names])
     roots.remember(root.path, git.common_dir)
     said = "\n".join(joining.told(Context(env=ctx.env, cwd=root.path, clock=ctx.clock)))
@@ -180,10 +180,10 @@ def _leaves(git: Git, args: Namespace) -> leaving.Leaving:
 
 
 def _status(ctx: Context, _args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import status  # noqa: PLC0415
+    from harness_lib.state.pgstore import checking  # noqa: PLC0415
 
     store = _in_database(ctx)
-    facts = [*status.facts(store), ("refs in the remote", _refs(ctx))]
+    facts = [*checking.facts(store), ("refs in the remote", _refs(ctx))]
     return Reply(
         "\n".join(f"{name}: {text}" for name, text in facts),
         next="harness status",
@@ -201,7 +201,7 @@ def _refs(ctx: Context) -> str:
 
 
 def _check(ctx: Context, args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import moving  # noqa: PLC0415
+    from harness_lib.state.pgstore import checking  # noqa: PLC0415
 
     store = _in_database(ctx)
     as_it_is = _as_it_is(ctx, store)
@@ -219,7 +219,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
             crowded = forgotten.too_many_refs(as_it_is)
             problems += [*forgotten.lost(as_it_is, questions), *([crowded] if crowded else [])]
             merged = forgotten.find(as_it_is, questions)
-    problems += moving.check(store, repair=args.repair)
+    problems += checking.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
     with _asking_remote(ctx, problems) as is_pushed:
         if is_pushed:

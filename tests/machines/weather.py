@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import migrations
+from harness_lib.state.pgstore import setup
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system import postgres_server
 from harness_lib.system.place.roots import Root
@@ -100,7 +100,7 @@ class SmallWorld(World):
             options += " -c max_connections=300 -c fsync=off"
             world.starting = ("-l", str(directory / "log"), "-o", options)
             server.call("pg_ctl", "-w", "-m", "immediate", *world.starting, "restart")
-        migrations.upgrade(server.url)
+        setup.upgrade(server.url)
         with psycopg.connect(server.url, autocommit=True) as conn:
             conn.execute(HELD.encode())
         world.serve_git()

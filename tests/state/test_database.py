@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib import __version__
 from harness_lib.errors import EnvSetupError, HeldError
-from harness_lib.state.pgstore import connecting, migrations, rows, status
+from harness_lib.state.pgstore import checking, connecting, rows, setup
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import SessionConfig, Task
 from tests import postgres
@@ -27,16 +27,16 @@ def store(tmp_path: Path) -> PgStore:
 
 def test_tables_of_an_earlier_version_are_named_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "SCHEMA", 3)
-    monkeypatch.setattr(migrations, "_brought", lambda *_, **__: connecting.Format(2, 1, 1, ""))
+    monkeypatch.setattr(setup, "_brought", lambda *_, **__: connecting.Format(2, 1, 1, ""))
     with pytest.raises(EnvSetupError) as refused:
-        migrations.set_up("postgresql://db.example.org/agents")
+        setup.set_up("postgresql://db.example.org/agents")
     assert refused.value.hint == "Bring it up to date, once for all machines: harness store upgrade URL"
 
 
 def test_each_machine_is_known_by_its_version(store: PgStore) -> None:
     with store.transaction() as tx:
         tx.add([Task("task-001")])
-    machines = [said for name, said in status.facts(store) if name.startswith("machine ")]
+    machines = [said for name, said in checking.facts(store) if name.startswith("machine ")]
     assert len(machines) == 1
     assert re.fullmatch(rf"last change .+ with harness {re.escape(__version__)}", machines[0])
 

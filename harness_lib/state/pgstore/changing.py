@@ -14,11 +14,10 @@ from harness_lib.state.answers import Answers, Change
 from harness_lib.state.codec import ContractError
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import columns, questions, rows, versions
-from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.connecting import LOCKS, Asking, Connection, changed_meanwhile
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
 from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.repeating import LOCKS, Asking, changed_meanwhile
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.reading import Problem
 from harness_lib.task import Session, State, Task

@@ -17,9 +17,8 @@ from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark
 from harness_lib.state.pgstore import connecting, rows, versions
-from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.connecting import Asking, Connection
 from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.repeating import Asking
 from harness_lib.state.pgstore.versions import News, Seen, Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -98,7 +97,7 @@ class Moments:
             with suppress(IndexError, psycopg.OperationalError):
                 # It may have been cut long ago.
                 return self._moment_of(self._idle.pop()[0])
-        return self._moment_of(self._connected())
+        return self._moment_of(connecting.connect(self.link.url))
 
     def looked(self) -> Looking:
         """Return the answers about the present moment. Raises EnvSetupError."""
@@ -264,12 +263,7 @@ class Moments:
                     with connecting.limited(conn, 1.0):
                         conn.execute("")
                 return conn
-        return self._connected()
-
-    def _connected(self) -> Asking:
-        conn = connecting.connect(self.link.url, Asking)
-        assert isinstance(conn, Asking)
-        return conn
+        return connecting.connect(self.link.url)
 
 
 class Looking(RowsAnswers):

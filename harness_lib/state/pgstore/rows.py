@@ -14,8 +14,7 @@ from psycopg.errors import DivisionByZero, UniqueViolation
 import harness_lib
 from harness_lib.state import codec, reading
 from harness_lib.state.pgstore import columns
-from harness_lib.state.pgstore.connecting import Connection, Cursor
-from harness_lib.state.pgstore.repeating import changed_meanwhile
+from harness_lib.state.pgstore.connecting import Connection, Cursor, changed_meanwhile
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import escape

@@ -9,6 +9,7 @@ Source: docs/many-machines.md.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -29,13 +30,11 @@ from harness_lib.errors import (
 from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark, Mirrored
-from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
+from harness_lib.state.pgstore import connecting, mirror, rows, versions
 from harness_lib.state.pgstore.changing import RowsTx
-from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.doubts import Doubt
+from harness_lib.state.pgstore.connecting import Connection, changed_meanwhile
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
-from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
@@ -77,8 +76,8 @@ class PgStore(Mirrored):
     ) -> None:
         super().__init__(root, clock)
         self._follows = follows
-        self._mirror = Mirror(root, clock)
-        self.moments = Moments(root, link, clock, self._mirror.remembered, tells_time=tells_time)
+        self.mirror = Mirror(root, clock)
+        self.moments = Moments(root, link, clock, self.mirror.remembered, tells_time=tells_time)
         self._timeout = timeout
         self._look_at = float("-inf")
 
@@ -99,13 +98,13 @@ class PgStore(Mirrored):
         Raises EnvSetupError (there is no mirror either, or no such list).
         """
         try:
-            looking = self.looked()
+            looking = self.moments.looked()
         except EnvSetupError as error:
             if not isinstance(error.__cause__, psycopg.OperationalError):
                 raise
-            return self._mirror.remembered(error)
+            return self.mirror.remembered(error)
         if self._follows:
-            looking.warnings = tuple(self._mirror.follow(looking))
+            looking.warnings = tuple(self.mirror.follow(looking))
         return looking
 
     def ask_to_change(self) -> api.Questions:
@@ -156,10 +155,6 @@ class PgStore(Mirrored):
         """Return the answers about the list in the database at this moment; raises as `Moments.open` does."""
         return Looking(self.moments, self.moments.open())
 
-    def looked(self) -> Looking:
-        """Return what `look` does. Raises EnvSetupError."""
-        return self.moments.looked()
-
     def warn(self, *texts: str) -> None:
         """Let the reply of the command say `texts`, too."""
         self._warnings.append([*texts])
@@ -168,15 +163,15 @@ class PgStore(Mirrored):
 
     def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
         values = {"name": self.name, "branch": branch, "holder": holder, "seconds": seconds}
-        row = self.apart(lambda conn: conn.execute(turns.TAKE, values).fetchone())
+        row = self.apart(lambda conn: conn.execute(versions.TAKE_TURN, values).fetchone())
         return None if row is None else int(row[0])
 
     def leave_turn(self, branch: str, holder: str) -> None:
         values = {"name": self.name, "branch": branch, "holder": holder}
-        self.apart(lambda conn: conn.execute(turns.LEAVE, values))
+        self.apart(lambda conn: conn.execute(versions.LEAVE_TURN, values))
 
     def turns(self) -> tuple[tuple[str, str], ...]:
-        found = self.apart(lambda conn: conn.execute(turns.NOW, {"name": self.name}).fetchall())
+        found = self.apart(lambda conn: conn.execute(versions.TURNS, {"name": self.name}).fetchall())
         return tuple((branch, holder) for branch, holder in found)
 
     def apart(self, ask: Callable[[Connection], Read]) -> Read:
@@ -243,7 +238,7 @@ class PgStore(Mirrored):
             warnings = Doubt(self.root).answered(conn)
             conn.begin_change(again)
             stack.enter_context(own.pop_all())
-        return RowsTx(conn, version, warnings, self.moments, self._mirror, is_narrow=is_narrow)
+        return RowsTx(conn, version, warnings, self.moments, self.mirror, is_narrow=is_narrow)
 
     def _lock(self, stack: ExitStack, deadline: float) -> None:
         """Take the lock of this machine. Raises LocalBusyError."""
@@ -281,12 +276,12 @@ class PgStore(Mirrored):
         """Bring the files of this machine up to the list after the change; return warnings."""
         conn = tx.connection
         try:
-            if not (tx.changed or tx.lines) and self._mirror.has(tx.version):
+            if not (tx.changed or tx.lines) and self.mirror.has(tx.version):
                 return []
             if conn.closed:
-                return self._mirror.write(self.look())
+                return self.mirror.write(self.look())
             reads = mirror.has_tasks(tx.version.total)
-            return self._mirror.write(Looking(self.moments, self.moments.again(conn, reads=reads)))
+            return self.mirror.write(Looking(self.moments, self.moments.again(conn, reads=reads)))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
@@ -377,25 +372,46 @@ class PgStore(Mirrored):
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             conn.execute("delete from harness.list where uuid = %s", (self.link.uuid,))
 
-    def go_on(self, seen: State, number: int) -> tuple[int, str]:
-        """Let a list that was set back go on after event `number`, with fences above those of `seen`.
 
-        Return the number of the event that says so, and the name of the file in which the mirror of what was
-        seen is kept: what was added since the backup is nowhere else. Raises EnvSetupError, HeldError.
+class Doubt:
+    """The last change of this machine whose fate is not known; read and written under the machine's lock."""
+
+    def __init__(self, root: Root) -> None:
+        self._file = root.private / "store-doubt.json"
+
+    def note(self, op: str) -> None:
+        """Write down that `op` is about to be committed. Raises OSError."""
+        document = {"op": op, "pid": os.getpid()}
+        atomic.write(self._file, json.dumps(document).encode(), durable=False, make=True)
+
+    def forget(self) -> None:
+        """Remove the note: the fate is known."""
+        atomic.remove(self._file)
+
+    @property
+    def op(self) -> str | None:
+        """The change that is noted."""
+        try:
+            text = json.loads(self._file.read_text(encoding="utf-8"))["op"]
+            from uuid import UUID  # noqa: PLC0415 (mostly nothing is noted)
+
+            # Earlier versions wrote hyphens, as the database does.
+            return UUID(text).hex
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def has_happened(self, conn: Connection) -> bool:
+        """Return whether the noted change was made. Raises psycopg.Error.
+
+        The list is locked, so it is not under way any more.
         """
-        kept = self._mirror.keep("set-back")
-        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
-            versions.begin(conn, writes=True, lock_seconds=self._timeout)
-            versions.lock(conn, self.link.uuid)
-            old = self.moments.accepted(versions.read(conn, self.link.name), changes=True)
-            rows.raise_fences(conn, old.key, seen.tasks)
-            rows.go_on_after(conn, number)
-            text = f"the database was set back: it lacks event {number}, which was seen"
-            text = f"{text}; the list that was seen is kept in {kept}"
-            line = journal.line("WARN", text, now=self.moments.time_of(old), session=old.shell.session_count)
-            rows.log(conn, old.key, os.urandom(16).hex(), [line])
-            rows.reshape(conn, old.key)
-            new = versions.read(conn, self.link.name)
-            assert new is not None
-            conn.execute("commit")
-        return new.number, kept
+        return conn.execute("select from harness.event where op = %s limit 1", (self.op,)).rowcount == 1
+
+    def answered(self, conn: Connection) -> list[str]:
+        """Return a sentence about the noted change, if there is one, and forget it. Raises psycopg.Error."""
+        if self.op is None:
+            return []
+        made = self.has_happened(conn)
+        self.forget()
+        fate = "its change was made" if made else "nothing of it was changed"
+        return [f"The last command on this machine was cut off while it changed the list: {fate}."]

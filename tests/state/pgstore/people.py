@@ -32,12 +32,12 @@ class People:
                     Task("task-009", "Free", priority="P2", validation=CHECK),
                 ]
             )
-        self.key = self.keeper.looked().version.key
+        self.key = self.keeper.moments.looked().version.key
         other = PgStore(Root(self.directory("other")), Link(shared.server, f"{shared.name}-other"))
         other.begin(SessionConfig("concurrent"), "Begun")
         with other.transaction() as tx:
             tx.add([Task("secret")])
-        self.other = other.looked().version.key
+        self.other = other.moments.looked().version.key
         self.victim = self.machine("worker")
         with self.victim.transaction("tasks") as tx:
             claim(tx, "victim")

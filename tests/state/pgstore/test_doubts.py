@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.state.pgstore.doubts import Doubt
+from harness_lib.state.pgstore.store import Doubt
 from harness_lib.system.place.roots import Root
 
 NAME = "1234abcd" * 4

@@ -8,7 +8,7 @@ from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import columns, migrations, status
+from harness_lib.state.pgstore import checking, columns, setup
 from harness_lib.task import Task
 from tests.state.pgstore.attacks import EVIL, PUT
 from tests.state.pgstore.people import People, succeeds
@@ -46,11 +46,11 @@ def test_functions_of_others_are_not_called(people: People) -> None:
             "grant select on public.pg_stat_statements to public"
         )
     author = people.machine("author")
-    assert "not known" in dict(status.facts(author))["slowest statements"]
+    assert "not known" in dict(checking.facts(author))["slowest statements"]
     with author.transaction() as tx:
         tx.remove("task-009")
-    migrations.upgrade(people.shared.server)
-    migrations.set_up(people.shared.server, roles=True)
+    setup.upgrade(people.shared.server)
+    setup.set_up(people.shared.server, roles=True)
     found = people.keeper.ask().tasks(["task-002"])[0]
     assert found.validation.command == "true"
 
@@ -80,7 +80,7 @@ def test_rights_to_columns_and_to_the_schema_are_withdrawn_too(people: People) -
             conn.execute(grant.format(sql.Identifier(user_of(url))))
         with psycopg.connect(url) as given:
             given.execute("grant update (waits) on harness.task to public")
-        migrations.set_up(people.shared.server, roles=True)
+        setup.set_up(people.shared.server, roles=True)
         people.admit(conn, user_of(url), "worker")
     with psycopg.connect(url) as conn:
         for attack in (

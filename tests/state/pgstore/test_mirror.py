@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state import summary
-from harness_lib.state.pgstore import mirror, moving
+from harness_lib.state.pgstore import mirror, setup
 from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.system.clock import SYSTEM
 from harness_lib.system.files import atomic
@@ -77,7 +77,7 @@ def test_processes_of_one_machine_write_each_line_once_and_never_go_back(shared:
     earlier = one.look()
     with other.transaction() as tx:
         tx.add([Task("task-003", "More")])
-    one._mirror.follow(earlier)
+    one.mirror.follow(earlier)
     assert listed(one) == ["task-001", "task-002", "task-003"]
 
 
@@ -88,7 +88,7 @@ def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared, moves_back:
     edited = store.root.state.read_text().replace("Task 1", "Edited")
     store.root.state.write_text(edited)
     if moves_back:
-        moving.to_file(store, SYSTEM.now())
+        setup.to_file(store, SYSTEM.now())
     else:
         answers = store.ask()
         assert [task.title for task in answers.search()] == ["Task 1", "Task 2"]

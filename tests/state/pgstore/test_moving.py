@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.state import publishing, reading
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import connecting, moving
+from harness_lib.state.pgstore import connecting, setup
 from harness_lib.state.pgstore.store import opened
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM
@@ -45,11 +45,11 @@ def test_any_list_comes_back_as_it_went(state: State) -> None:
         file = in_file(directory / "one", state)
         before = file.ask().state
         link = Link(server, directory.name)
-        moving.to_database(file, link, SYSTEM)
+        setup.to_database(file, link, SYSTEM)
         root = Root(directory / "two")
         root.path.mkdir()
-        moving.join(root, link, SYSTEM)
-        moving.to_file(opened(root, SYSTEM), SYSTEM.now())
+        setup.join(root, link, SYSTEM)
+        setup.to_file(opened(root, SYSTEM), SYSTEM.now())
         after = Store(root).ask().state
         settings_now = before.session_config._replace(concurrency_mode="concurrent")
         assert reading.encode(after) == reading.encode(before._replace(session_config=settings_now))
@@ -67,16 +67,16 @@ def test_a_list_on_which_somebody_works_is_not_moved(shared: Shared, tmp_path: P
     with store.transaction() as tx:
         tx.add_session(Session(1, "somebody", "elsewhere"))
     with pytest.raises(RefusedError, match="1 sessions are open"):
-        moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+        setup.to_database(store, Link(shared.server, shared.name), SYSTEM)
     assert not store.root.link.exists()
     with store.transaction() as tx:
         tx.remove_session(1)
-    moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+    setup.to_database(store, Link(shared.server, shared.name), SYSTEM)
     there = opened(store.root, SYSTEM)
     with there.transaction() as tx:
         tx.add_session(Session(2, "somebody", "elsewhere"))
     with pytest.raises(RefusedError, match="1 sessions are open"):
-        moving.to_file(there, SYSTEM.now())
+        setup.to_file(there, SYSTEM.now())
     assert opened(store.root, SYSTEM).ask().sessions()
 
 
@@ -94,7 +94,7 @@ def test_what_another_machine_changes_in_that_moment_is_not_left_behind(
 
     with monkeypatch.context() as patched:
         patched.setattr("harness_lib.state.publishing.publish", later)
-        moving.to_file(mine, SYSTEM.now())
+        setup.to_file(mine, SYSTEM.now())
     assert not mine.root.link.exists()
     with pytest.raises(EnvSetupError, match="There is no list called"), other.transaction():
         pass
@@ -107,13 +107,13 @@ def test_a_move_to_the_file_that_is_cut_off_leaves_one_list(shared: Shared, line
     line.lose, line.then_cut = when, True
     store = shared.machine("first", timeout=0.1)
     with pytest.raises(EnvSetupError, match="not known yet"):
-        moving.to_file(store, SYSTEM.now())
+        setup.to_file(store, SYSTEM.now())
     line.mend()
     again = opened(store.root, SYSTEM)
     if when == "before":
         assert len(again.ask().search()) == 2
         assert "mirror_of" in store.root.state.read_text()
-        moving.to_file(again, SYSTEM.now())
+        setup.to_file(again, SYSTEM.now())
     else:
         with pytest.raises(EnvSetupError, match="was moved to"):
             again.ask()
@@ -125,7 +125,7 @@ def test_a_name_that_is_taken_leaves_both_lists_as_they_are(shared: Shared, tmp_
     shared.with_tasks()
     store = in_file(tmp_path.resolve() / "one", State(tasks=(Task("task-001", "Mine"),), sessions=()))
     with pytest.raises(RefusedError, match="has a list called"):
-        moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+        setup.to_database(store, Link(shared.server, shared.name), SYSTEM)
     assert not store.root.link.exists()
     assert [task.title for task in store.ask().search()] == ["Mine"]
     assert len(shared.machine("second").ask().search()) == 2
@@ -141,16 +141,16 @@ def test_a_move_that_fails_at_the_end_leaves_no_copy_behind(
 
     monkeypatch.setattr("harness_lib.state.publishing.publish", lambda *_args, **_more: full(store.root))
     with pytest.raises(EnvSetupError, match="no space"):
-        moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+        setup.to_database(store, Link(shared.server, shared.name), SYSTEM)
     monkeypatch.undo()
-    assert moving.to_database(store, Link(shared.server, shared.name), SYSTEM) == 0
+    assert setup.to_database(store, Link(shared.server, shared.name), SYSTEM) == 0
 
 
 def test_a_project_with_a_list_of_its_own_joins_no_other(shared: Shared, tmp_path: Path) -> None:
     shared.with_tasks()
     store = in_file(tmp_path.resolve() / "one", State(sessions=()))
     with pytest.raises(UsageError, match="a task list of its own"):
-        moving.join(store.root, Link(shared.server, shared.name), SYSTEM)
+        setup.join(store.root, Link(shared.server, shared.name), SYSTEM)
 
 
 def test_a_link_that_came_with_a_clone_or_a_copy_is_not_used(shared: Shared, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_link_that_came_with_a_clone_or_a_copy_is_not_used(shared: Shared, tmp
     root = Root(tmp_path.resolve() / "copy")
     with pytest.raises(EnvSetupError, match="came with a clone or a copy"):
         opened(root, SYSTEM)
-    moving.join(root, store.link._replace(uuid="", mirrored=0), SYSTEM)
+    setup.join(root, store.link._replace(uuid="", mirrored=0), SYSTEM)
     assert len(opened(root, SYSTEM).ask().search()) == 2
 
 
@@ -172,7 +172,7 @@ def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shar
     for act in (file.ask, file.ask_to_change, lambda: file.transaction().__enter__()):
         with pytest.raises(EnvSetupError, match="only follows a list in a database"):
             act()
-    moving.join(store.root, store.link._replace(uuid="", mirrored=0), SYSTEM)
+    setup.join(store.root, store.link._replace(uuid="", mirrored=0), SYSTEM)
     assert len(opened(store.root, SYSTEM).ask().search()) == 2
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from harness_lib.state.pgstore import columns, moving
-from harness_lib.state.pgstore.recount import Found
+from harness_lib.state.pgstore import checking, columns
+from harness_lib.state.pgstore.checking import Found
 from harness_lib.state.pgstore.rows import TALLY
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import OnFailure, Task
@@ -51,7 +51,7 @@ def in_work(shared: Shared) -> PgStore:
 
 
 def key_of(store: PgStore) -> int:
-    return store.looked().version.key
+    return store.moments.looked().version.key
 
 
 def other(column: str) -> str:
@@ -71,11 +71,11 @@ def test_a_column_that_is_damaged_is_named_and_put_right(shared: Shared, column:
             f"update harness.task set {column} = {other(column)} where list = {key_of(store)} "
             "and id = 'task-002'".encode()
         )
-    found = moving.check(store, repair=False)
+    found = checking.check(store, repair=False)
     assert column in found[0]
     assert "task-002" in found[0]
-    assert moving.check(store, repair=True) == []
-    assert moving.check(store, repair=False) == []
+    assert checking.check(store, repair=True) == []
+    assert checking.check(store, repair=False) == []
     assert f"put right: {found[0]}" in "\n".join(store.log_tail())
     # The higher one is kept, as a fence never falls.
     after = [task._replace(fence=0) for task in store.whole().tasks]
@@ -91,8 +91,8 @@ def test_a_tally_that_is_damaged_is_named_and_put_right(shared: Shared, column: 
         conn.execute(
             f"update harness.tally set {column} = {column} + 1 where list = %s".encode(), (key_of(store),)
         )
-    assert moving.check(store, repair=False) == [f"the tally is wrong: {column}"]
-    assert moving.check(store, repair=True) == []
+    assert checking.check(store, repair=False) == [f"the tally is wrong: {column}"]
+    assert checking.check(store, repair=True) == []
     assert store.ask().counts() == counts
 
 
@@ -104,12 +104,12 @@ def test_edges_rings_and_what_was_told_to_others_are_put_right(shared: Shared) -
     # With the triggers: those that need it have been told.
     with psycopg.connect(shared.server) as conn:
         conn.execute("update harness.task set done = not done where list = %s and id = 'task-001'", (key,))
-    assert moving.check(store, repair=False) == [
+    assert checking.check(store, repair=False) == [
         "'task-001': its row is wrong: done",
         "'task-005': its row is wrong: edges, waits",
         "the tally is wrong: completed",
     ]
-    assert moving.check(store, repair=True) == []
+    assert checking.check(store, repair=True) == []
     assert store.ask().dependents("task-002") == ("task-005",)
     with store.transaction() as tx:
         first = tx.task("task-001")
@@ -117,10 +117,10 @@ def test_edges_rings_and_what_was_told_to_others_are_put_right(shared: Shared) -
         tx.replace(first._replace(depends_on=("task-005",)))
     with by_hand(shared) as conn:
         conn.execute("update harness.list set cyclic = false where key = %s", (key,))
-    (ring,) = moving.check(store, repair=False)
+    (ring,) = checking.check(store, repair=False)
     assert ring.startswith("a ring is not noticed: ")
-    assert moving.check(store, repair=True) == []
-    assert store.ask().rings() or store.looked().state
+    assert checking.check(store, repair=True) == []
+    assert store.ask().rings() or store.moments.looked().state
 
 
 def test_a_document_that_cannot_be_read_is_named_and_left_alone(shared: Shared) -> None:
@@ -132,7 +132,7 @@ def test_a_document_that_cannot_be_read_is_named_and_left_alone(shared: Shared) 
                 (text, key_of(store)),
             )
         for repair in (False, True):
-            found = moving.check(store, repair=repair)
+            found = checking.check(store, repair=repair)
             assert found[0].startswith("task-002: its document cannot be read: ")
     with psycopg.connect(shared.server) as conn:
         assert conn.execute("select waits from harness.task where id = 'task-002' and waits = 7").fetchone()
@@ -143,7 +143,7 @@ def test_a_sound_list_finds_nothing_while_others_work(
 ) -> None:
     """What is compared was read at one moment, whatever is committed between two questions."""
     store, other_machine = in_work(shared), shared.machine("second")
-    look = store.looked()
+    look = store.moments.looked()
     count = Found._count
 
     def later(self: Found) -> None:
@@ -161,6 +161,6 @@ def test_a_sound_list_finds_nothing_while_others_work(
     with other_machine.transaction("tasks") as tx:
         claim(tx, "four")
         tx.counts()
-        assert moving.check(store, repair=False) == []
-    assert moving.check(store, repair=True) == []
+        assert checking.check(store, repair=False) == []
+    assert checking.check(store, repair=True) == []
     assert not [line for line in store.log_tail() if "put right" in line]

@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import transitions
 from harness_lib.state import api, reading
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import columns, migrations, moving, status
+from harness_lib.state.pgstore import checking, columns, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
@@ -78,12 +78,12 @@ def test_a_role_does_what_it_may_and_nothing_of_the_next_one(people: People, rol
     place = ROLES.index(role)
     store = people.machine(role)
     assert [task.id for task in store.ask().search()][:2] == ["task-001", "task-002"]
-    assert dict(status.facts(store))["role here"] == role
+    assert dict(checking.facts(store))["role here"] == role
     for each in ROLES[: place + 1]:
         for act in BY_ROLE[each]:
             with store.transaction() as tx:
                 act(tx)
-    assert moving.check(people.keeper, repair=False) == []
+    assert checking.check(people.keeper, repair=False) == []
     before = people.keeper.whole()
     # What an owner may do besides is tried below.
     for act in [act for each in ROLES[place + 1 : 3] for act in BY_ROLE[each]]:
@@ -99,7 +99,7 @@ def test_only_an_owner_lets_others_in_moves_the_list_and_makes_one(people: Peopl
     for role in ROLES[:3]:
         store = people.machine(role)
         with pytest.raises(EnvSetupError, match="does not let this user"):
-            moving.to_file(store, SYSTEM.now())
+            setup.to_file(store, SYSTEM.now())
         with (
             psycopg.connect(store.link.url) as conn,
             pytest.raises(InsufficientPrivilege, match="you own no"),
@@ -114,14 +114,14 @@ def test_only_an_owner_lets_others_in_moves_the_list_and_makes_one(people: Peopl
     mine.begin(SessionConfig("concurrent"), "Begun by a person")
     with mine.transaction() as tx:
         tx.add([Task("task-001", validation=Validation("mine"))])
-    assert dict(status.facts(mine))["role here"] == "owner"
-    assert moving.to_file(owner, SYSTEM.now()) == 3
+    assert dict(checking.facts(mine))["role here"] == "owner"
+    assert setup.to_file(owner, SYSTEM.now()) == 3
 
 
 def test_a_reader_joins_and_looks(people: People) -> None:
     root = Root(people.directory("looks"))
     link = Link(people.login("reader"), people.shared.name)
-    assert moving.join(root, link, SYSTEM).counts().total == 3
+    assert setup.join(root, link, SYSTEM).counts().total == 3
     assert "Held" in root.state.read_text()
 
 
@@ -185,8 +185,8 @@ def test_a_hostile_worker_writes_nothing_that_runs(people: People, elsewhere: st
                 works = succeeds(conn, attack)
                 conn.rollback()
                 assert works, f"{name}: {gone}"
-                migrations.set_up(people.shared.server, roles=True)
-    assert moving.check(people.keeper, repair=False) == []
+                setup.set_up(people.shared.server, roles=True)
+    assert checking.check(people.keeper, repair=False) == []
 
 
 def test_nobody_reads_or_writes_a_list_of_others(people: People) -> None:
@@ -213,7 +213,7 @@ def test_nobody_reads_or_writes_a_list_of_others(people: People) -> None:
             keeper.execute(SPARE.format(table).encode())
             assert succeeds(conn, query), table
             conn.rollback()
-            migrations.set_up(people.shared.server, roles=True)
+            setup.set_up(people.shared.server, roles=True)
         for sql in (
             f"update harness.task set status = 'failed' where list = {people.other}",
             f"insert into harness.event (list, op, machine) values ({people.other}, gen_random_uuid(), 'm')",
@@ -246,7 +246,7 @@ def test_what_workers_write_is_not_taken_for_what_authors_write(people: People) 
         "task-666": ("Waits", "true"),
         "task-009": ("Free", "test -f done"),
     }
-    named = moving.check(people.keeper, repair=False)
+    named = checking.check(people.keeper, repair=False)
     assert [line.partition(":")[0] for line in named][:2] == ["'task-001'", "'task-002'"]
 
 
@@ -299,7 +299,7 @@ def test_every_table_is_under_the_roles_and_they_may_be_set_up_again(people: Peo
         assert conn.execute(query).fetchall() == [("about",)]
         conn.execute("grant all on all tables in schema harness to public")
         conn.execute('drop policy "select" on harness.task')
-    migrations.upgrade(people.shared.server)
+    setup.upgrade(people.shared.server)
     store = people.machine("worker")
     with store.transaction() as tx:
         begin_session(tx)
@@ -309,6 +309,6 @@ def test_every_table_is_under_the_roles_and_they_may_be_set_up_again(people: Peo
 
 def test_without_roles_nobody_is_asked(shared: Shared) -> None:
     store = shared.with_tasks()
-    assert dict(status.facts(store))["role here"].startswith("none: ")
-    assert "row level security" not in migrations.texts()
-    assert "row level security" in migrations.texts(SCHEMA, roles=True)
+    assert dict(checking.facts(store))["role here"].startswith("none: ")
+    assert "row level security" not in setup.texts()
+    assert "row level security" in setup.texts(SCHEMA, roles=True)

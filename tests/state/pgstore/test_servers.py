@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from harness_lib.errors import AwayError, EnvSetupError
-from harness_lib.state.pgstore import migrations, moving, status
+from harness_lib.state.pgstore import checking, setup
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system import postgres_server
 from harness_lib.system.postgres_server import Server
@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
     if postgres_server.found() is None:
         pytest.skip("there is no PostgreSQL here")
     with postgres_server.running() as server:
-        migrations.upgrade(server.url)
+        setup.upgrade(server.url)
         yield server
 
 
@@ -92,10 +92,10 @@ def test_a_standby_that_lacks_the_last_second_is_noticed_by_whoever_has_seen_it(
             conn.execute("select pg_promote()")
         for number in range(3, 9):
             add(other, f"task-{number:03}")
-        assert "timeline 2" in dict(status.facts(other))["server"]
+        assert "timeline 2" in dict(checking.facts(other))["server"]
         with pytest.raises(EnvSetupError, match="was set back"), store.transaction("tasks") as tx:
             finish(tx, lost.id)
-        assert moving.check(store, repair=True) == []
+        assert checking.check(store, repair=True) == []
         with other.transaction("tasks") as tx:
             assert claim(tx, "two").fence > lost.fence
 

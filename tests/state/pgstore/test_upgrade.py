@@ -12,7 +12,7 @@ import pytest
 
 from harness_lib import __version__
 from harness_lib.errors import AwayError, EnvSetupError
-from harness_lib.state.pgstore import connecting, migrations, rows
+from harness_lib.state.pgstore import connecting, rows, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
@@ -34,10 +34,10 @@ update harness.about set version = {NEXT};
 @contextmanager
 def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make a harness of this one that has one more numbered file."""
-    text_of = migrations.text_of
+    text_of = setup.text_of
     with monkeypatch.context() as patch:
         patch.setattr(connecting, "SCHEMA", NEXT)
-        patch.setattr(migrations, "text_of", lambda version: LATER if version == NEXT else text_of(version))
+        patch.setattr(setup, "text_of", lambda version: LATER if version == NEXT else text_of(version))
         yield
 
 
@@ -58,13 +58,13 @@ def test_a_list_in_work_is_brought_up_to_date(shared: Shared, update: Callable[[
         store = shared.with_tasks()
         before, log = store.whole(), store.log_tail()
         update()
-        acts = (store.ask, lambda: add(store, "task-003"), lambda: migrations.set_up(shared.server))
+        acts = (store.ask, lambda: add(store, "task-003"), lambda: setup.set_up(shared.server))
         for act in acts:
             with pytest.raises(EnvSetupError, match=f"format {SCHEMA}.* format {NEXT}") as caught:
                 act()
             assert "harness store upgrade" in str(caught.value.hint)
-        assert migrations.upgrade(shared.server) == SCHEMA
-        assert migrations.upgrade(shared.server) == NEXT
+        assert setup.upgrade(shared.server) == SCHEMA
+        assert setup.upgrade(shared.server) == NEXT
 
         assert (store.whole(), store.log_tail()) == (before, log)
         with psycopg.connect(shared.server) as conn:
@@ -81,7 +81,7 @@ def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> Non
         shell = store.whole()._replace(tasks=(), sessions=())
         with connecting.connected(shared.server) as conn:
             conn.execute("drop schema harness cascade")
-            conn.execute(migrations.text_of(1).encode())
+            conn.execute(setup.text_of(1).encode())
             assert rows.create(conn, shared.name, shell)
             ((key, uuid),) = conn.execute("select key, uuid::text from harness.list").fetchall()
             rows.add(conn, key, [Task("task-001", "One"), Task("task-002", "Two")])
@@ -92,7 +92,7 @@ def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> Non
             store.whole()
         assert "harness store upgrade" in str(caught.value.hint)
 
-        assert migrations.upgrade(shared.server) == 1
+        assert setup.upgrade(shared.server) == 1
 
         add(store, "task-003")
         with store.transaction("tasks") as tx:
@@ -107,16 +107,16 @@ def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> Non
 def test_new_tables_are_made_by_all_files_in_turn(shared: Shared, update: Callable[[], None]) -> None:
     update()
     with shared.apart():
-        assert migrations.present(shared.server) == NEXT
-        numbered = [migrations.text_of(version) for version in range(1, NEXT + 1)]
-        assert migrations.texts() == "\n".join(numbered)
+        assert setup.present(shared.server) == NEXT
+        numbered = [setup.text_of(version) for version in range(1, NEXT + 1)]
+        assert setup.texts() == "\n".join(numbered)
         assert numbered[-1] == LATER
         shared.with_tasks()
 
 
 def test_an_upgrade_keeps_the_roles(people: People, update: Callable[[], None]) -> None:
     update()
-    assert migrations.upgrade(people.shared.server) == SCHEMA
+    assert setup.upgrade(people.shared.server) == SCHEMA
     store = people.machine("worker")
     with psycopg.connect(store.link.url) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
         conn.execute("update harness.task set later = 'x'")
@@ -130,13 +130,13 @@ def test_an_upgrade_that_fails_changes_nothing(
         before = store.whole()
         with monkeypatch.context() as patch:
             patch.setattr(connecting, "SCHEMA", NEXT)
-            patch.setattr(migrations, "text_of", lambda _: LATER + "select no_such_column;")
+            patch.setattr(setup, "text_of", lambda _: LATER + "select no_such_column;")
             with pytest.raises(EnvSetupError):
-                migrations.upgrade(shared.server)
-        assert migrations.present(shared.server) == SCHEMA
+                setup.upgrade(shared.server)
+        assert setup.present(shared.server) == SCHEMA
         assert store.whole() == before
         update()
-        assert migrations.upgrade(shared.server) == SCHEMA
+        assert setup.upgrade(shared.server) == SCHEMA
 
 
 def test_tables_that_lack_a_column_are_named_as_older(shared: Shared) -> None:
@@ -157,8 +157,8 @@ def test_what_is_only_shown_changes_nothing(shared: Shared, update: Callable[[],
         update()
         with psycopg.connect(shared.server, autocommit=True) as conn:
             conn.execute(f"update harness.about set version = {SCHEMA}".encode())
-        assert migrations.texts(migrations.present(shared.server)) == LATER
-        assert migrations.present(shared.server) == SCHEMA
+        assert setup.texts(setup.present(shared.server)) == LATER
+        assert setup.present(shared.server) == SCHEMA
 
 
 def test_an_older_harness_works_on_beside_a_newer_one_until_it_no_longer_may(
@@ -170,7 +170,7 @@ def test_an_older_harness_works_on_beside_a_newer_one_until_it_no_longer_may(
             mine = claim(tx, "old")
         with newer(monkeypatch):
             new = shared.machine("second")
-            assert migrations.upgrade(shared.server) == SCHEMA
+            assert setup.upgrade(shared.server) == SCHEMA
             with new.transaction("tasks") as tx:
                 theirs = claim(tx, "new")
         with old.transaction("tasks") as tx:
@@ -229,8 +229,8 @@ def test_an_upgrade_that_the_server_ends_in_favour_of_a_look_is_made_again(
             look.execute("select from harness.event")
             gate.execute("select pg_advisory_lock(42)")
             monkeypatch.setattr(connecting, "SCHEMA", NEXT)
-            monkeypatch.setattr(migrations, "text_of", lambda _: in_turn)
-            upgrade = pool.submit(migrations.upgrade, shared.server)
+            monkeypatch.setattr(setup, "text_of", lambda _: in_turn)
+            upgrade = pool.submit(setup.upgrade, shared.server)
             until("the upgrade", lambda: waiting(shared.server) == 1)
             tasks = pool.submit(lambda: look.execute("select from harness.task").fetchall())
             until("the look", lambda: waiting(shared.server) == 2)
@@ -238,4 +238,4 @@ def test_an_upgrade_that_the_server_ends_in_favour_of_a_look_is_made_again(
             assert len(tasks.result()) == 2
             look.commit()
             assert upgrade.result() == SCHEMA
-        assert migrations.present(shared.server) == NEXT
+        assert setup.present(shared.server) == NEXT

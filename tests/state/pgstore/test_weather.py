@@ -12,7 +12,7 @@ import pytest
 from harness_lib.errors import AwayError, EnvSetupError, Exit, HeldError, LocalBusyError
 from harness_lib.runs import waiting
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import migrations, moving, repeating, status
+from harness_lib.state.pgstore import checking, connecting, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.pgstore.versions import Version
@@ -58,13 +58,13 @@ def test_looking_works_from_the_mirror_and_says_how_old_it_is(shared: Shared, li
 
 def test_a_ctrl_c_while_a_look_is_ended_is_not_lost(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a handler raises in a finalizer, Python prints and forgets."""
-    store, rollback = shared.with_tasks(), repeating.Asking.rollback
+    store, rollback = shared.with_tasks(), connecting.Asking.rollback
 
-    def rollback_and_be_interrupted(conn: repeating.Asking) -> None:
+    def rollback_and_be_interrupted(conn: connecting.Asking) -> None:
         signal.raise_signal(signal.SIGINT)
         rollback(conn)
 
-    monkeypatch.setattr(repeating.Asking, "rollback", rollback_and_be_interrupted)
+    monkeypatch.setattr(connecting.Asking, "rollback", rollback_and_be_interrupted)
     store.ask().counts()
     with pytest.raises(KeyboardInterrupt):
         store.ask()
@@ -163,13 +163,13 @@ def test_what_stays_in_doubt_is_answered_by_the_next_command(shared: Shared, lin
         add(store, "task-003")
     line.mend()
     again = shared.machine("first")
-    facts = dict(status.facts(again))
+    facts = dict(checking.facts(again))
     assert facts["in doubt"].startswith("one change")
     add(again, "task-004")
     fate = "its change was made" if when == "after" else "nothing of it was changed"
     assert [fate in text for text in again.warnings] == [True]
     assert ids(again)[2:] == (["task-003"] if when == "after" else []) + ["task-004"]
-    assert dict(status.facts(again))["in doubt"] == "nothing"
+    assert dict(checking.facts(again))["in doubt"] == "nothing"
 
 
 def test_whoever_waits_for_the_database_holds_up_no_other_command_of_its_machine(
@@ -258,7 +258,7 @@ def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
         store = shared.with_tasks()
         newer = SCHEMA + 1
         sql(shared, f"update harness.about set version = {newer}, reads = {newer}, writes = {newer}")
-        for act in (store.ask, lambda: add(store, "task-003"), lambda: migrations.set_up(shared.server)):
+        for act in (store.ask, lambda: add(store, "task-003"), lambda: setup.set_up(shared.server)):
             with pytest.raises(EnvSetupError, match=f"format {SCHEMA + 1}, and this harness knows {SCHEMA}"):
                 act()
         # An expanded format can still be read.
@@ -307,9 +307,9 @@ def test_a_database_that_was_set_back_is_noticed_and_goes_on_only_if_told(shared
             again.ask()
         with pytest.raises(EnvSetupError, match="was set back"):
             add(again, "task-003")
-    (problem,) = moving.check(store, repair=False)
+    (problem,) = checking.check(store, repair=False)
     assert "was set back" in problem
-    assert moving.check(store, repair=True) == []
+    assert checking.check(store, repair=True) == []
     assert ids(store) == ["task-001", "task-002"]
     assert store.ask().tasks(["task-001"])[0].fence == 7
     add(store, "task-003")
@@ -325,12 +325,12 @@ def test_a_loss_is_noticed_also_after_others_have_gone_on(shared: Shared) -> Non
     for number in range(4, 9):
         add(other, f"task-{number:03}")
     assert isinstance(seen, Version)
-    assert other.looked().version.number > seen.number
+    assert other.moments.looked().version.number > seen.number
     for again in (store, shared.machine("first")):
         with pytest.raises(EnvSetupError, match=f"event {seen.number} of"):
             add(again, "task-009")
-    assert len(moving.check(store, repair=False)) == 1
-    assert moving.check(store, repair=True) == []
+    assert len(checking.check(store, repair=False)) == 1
+    assert checking.check(store, repair=True) == []
     add(store, "task-009")
     lost = f"the database was set back: it lacks event {seen.number}, which was seen"
     assert any(lost in line for line in store.log_tail(20))

@@ -1,0 +1,284 @@
+"""Say how the database of a list and the machines that work on it are; find and repair what is wrong there.
+
+The document of a task says all of it. Its columns and edges repeat that, what it waits for follows from other
+tasks, and the tally from all of them: triggers keep these, unless somebody has written by hand.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from itertools import chain
+from typing import Any, NamedTuple
+
+import psycopg
+
+from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import graph, stats
+from harness_lib.state import journal, load, publishing, reading
+from harness_lib.state.api import TaskCommands
+from harness_lib.state.codec import ContractError, sealed_task
+from harness_lib.state.mirrored import Link, Mark
+from harness_lib.state.pgstore import columns, connecting, rows, versions
+from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.store import TIMEOUT_SECONDS, Doubt, PgStore
+from harness_lib.state.pgstore.versions import Seen, Version
+from harness_lib.task import State, Task
+from harness_lib.text import escape, some
+
+_SERVER = """
+select current_setting('server_version'), pg_is_in_recovery(),
+  current_setting('synchronous_standby_names') <> '' and current_setting('synchronous_commit') <> 'local',
+  case when not pg_is_in_recovery()
+    then ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int end
+"""
+_MACHINES = """
+select machine, max(at), (array_agg(harness order by seq desc))[1] from harness.event where list = %s
+group by machine order by 2 desc limit 50
+"""
+_ROLE = """
+select role from unnest(array['owner', 'author', 'worker', 'reader']) with ordinality as roles (role, place)
+where %s in (select harness.lists(role))
+  and (select relrowsecurity from pg_class where oid = 'harness.list'::regclass)
+order by place limit 1
+"""
+# Anybody may have made a view of that name.
+_EXTENSION = """
+select quote_ident(nspname) from pg_extension join pg_namespace on pg_namespace.oid = extnamespace
+where extname = 'pg_stat_statements'
+"""
+_SLOWEST = """
+select round(mean_exec_time::numeric, 1), calls, left(regexp_replace(query, '\\s+', ' ', 'g'), 100)
+from {}.pg_stat_statements where query like '%%harness.%%' order by mean_exec_time desc limit 3
+"""
+
+
+def facts(store: PgStore) -> Iterator[tuple[str, str]]:
+    """Yield what is known, as names and texts. Raises EnvSetupError."""
+    yield "list", f"{store.link.name} in {connecting.shown(store.link.url)}"
+    looking = store.moments.looked()
+    version = looking.version
+    yield from _server(looking.connection, version)
+    role = looking.connection.execute(_ROLE, (version.key,)).fetchone()
+    yield "role here", role[0] if role else "none: there are no roles in this database"
+    link = Link.of(store.root) or store.link
+    behind = version.number - link.mirrored
+    yield "files here", "follow all events" if behind <= 0 else f"have followed up to event {link.mirrored}"
+    for name, at, harness in looking.connection.execute(_MACHINES, (version.key,)).fetchall():
+        made = f" with harness {harness}" if harness else ""
+        yield f"machine {escape(name)}", f"last change {_time(at)}{made}"
+    turns = store.turns()
+    for branch, holder in turns:
+        yield f"turn {escape(branch)}", f"{escape(holder)} has it"
+    waiting = [
+        f"{task.id} ({task.machine})" if task.machine else task.id
+        for task in looking.in_progress()
+        if task.intent is not None and task.intent.action == "merge"
+    ]
+    yield "wait for their merge", escape(", ".join(waiting)) or "nothing"
+    op = Doubt(store.root).op
+    yield (
+        "in doubt",
+        "nothing" if op is None else f"one change ({op}): the next command that changes finds out",
+    )
+    yield from store.apart(lambda conn: list(_slowest(conn)))
+
+
+def _server(conn: Connection, version: Version) -> Iterator[tuple[str, str]]:
+    row = conn.execute(_SERVER).fetchone()
+    assert row is not None
+    server, is_standby, waits, timeline = row
+    kind = "a standby" if is_standby else f"the primary, timeline {timeline}"
+    yield "server", f"PostgreSQL {server}, {kind}, waits for {'a' if waits else 'no'} standby"
+    yield "format", f"{version.format.version}; this harness writes {connecting.SCHEMA}"
+    yield "events", f"the last one is {version.number}; the time there is {_time(version.now)}"
+
+
+def _slowest(conn: Connection) -> Iterator[tuple[str, str]]:
+    try:
+        places = conn.execute(_EXTENSION).fetchall()
+        found = [conn.execute(_SLOWEST.format(place).encode(), ()).fetchall() for (place,) in places]
+    except (psycopg.Error, EnvSetupError):
+        found = []
+    if not found:
+        yield "slowest statements", "not known: the server has no pg_stat_statements, or does not show it"
+    for milliseconds, calls, query in chain(*found):
+        yield f"{milliseconds} ms in the mean", f"{calls} times: {escape(query)}"
+
+
+def _time(moment: datetime) -> str:
+    return timestamps.render(moment.astimezone(timezone.utc))
+
+
+def check(store: PgStore, *, repair: bool) -> list[str]:
+    """Return what is wrong with the list in the database and with the files of this machine.
+
+    `repair`: what rows say twice is put right, and a database that was set back goes on after what this
+    machine has seen of it. Raises EnvSetupError, HeldError.
+    """
+    link = Link.of(store.root) or store.link
+    whole = PgStore(store.root, link._replace(mirrored=0, op=""))
+    found = versions.read(whole.moments.looked().connection, link.name, Seen(link.mirrored, link.op))
+    if found is not None and not found.goes_on:
+        if not repair:
+            return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
+        seen = load.find(store.root).state
+        number, kept = _go_on(whole, seen, link.mirrored)
+        store.link = link._replace(mirrored=0, op="", mark=Mark(max(link.mark.floor, number - 1)))
+        with publishing.explained(store.root):
+            store.link.save(store.root)
+        store.warn(_lost(store, seen, kept))
+    problems = _recounted(store, repair=repair)
+    problems += [str(problem) for problem in store.examine().problems]
+    if Doubt(store.root).op is not None:
+        with store.transaction() as tx:
+            problems += tx.warnings
+    return problems
+
+
+def _lost(store: PgStore, seen: State, kept: str) -> str:
+    """Return a sentence about the list that was `seen` before it was set back, and what only that one has."""
+    present = {task.id for task in store.ask_to_change().search()}
+    names = [task.id for task in seen.tasks if task.id not in present]
+    which = f"; the database lacks {some(names, 5)} of it" if names else ""
+    return f"The list as this machine had seen it is kept in {kept}{which}."
+
+
+def _recounted(store: PgStore, *, repair: bool) -> list[str]:
+    looking = store.moments.looked()
+    key = looking.version.key
+    problems = Found(looking.connection, key).problems
+    if problems and repair:
+        with store.transaction() as tx:
+            found = Found(tx.connection, key)
+            found.repair()
+            for problem in found.problems:
+                tx.log("WARN", f"put right: {problem}", session=tx.session_count)
+            problems = Found(tx.connection, key).problems
+    return problems
+
+
+def _go_on(store: PgStore, seen: State, number: int) -> tuple[int, str]:
+    """Let a list that was set back go on after event `number`, with fences above those of `seen`.
+
+    Return the number of the event that says so, and the name of the file in which the mirror of what was
+    seen is kept: what was added since the backup is nowhere else. Raises EnvSetupError, HeldError.
+    """
+    kept = store.mirror.keep("set-back")
+    with connecting.explained(store.link.url), connecting.connected(store.link.url) as conn:
+        versions.begin(conn, writes=True, lock_seconds=TIMEOUT_SECONDS)
+        versions.lock(conn, store.link.uuid)
+        old = store.moments.accepted(versions.read(conn, store.link.name), changes=True)
+        rows.raise_fences(conn, old.key, seen.tasks)
+        rows.go_on_after(conn, number)
+        text = f"the database was set back: it lacks event {number}, which was seen"
+        text = f"{text}; the list that was seen is kept in {kept}"
+        line = journal.line("WARN", text, now=store.moments.time_of(old), session=old.shell.session_count)
+        rows.log(conn, old.key, os.urandom(16).hex(), [line])
+        rows.reshape(conn, old.key)
+        new = versions.read(conn, store.link.name)
+        assert new is not None
+        conn.execute("commit")
+    return new.number, kept
+
+
+_NAMES = ("id", "ver", "waits", "lost", *columns.TYPES)
+_ROWS = f"""
+select {", ".join(_NAMES)},
+  array(select needs from harness.dep where dep.list = task.list and dep.task = task.id)
+from harness.task where list = %s order by place
+"""
+_PUT_TALLY = f"""
+insert into harness.tally (list, slot, {", ".join(rows.TALLY)}) values (%s, 0{", %s" * len(rows.TALLY)})
+"""
+
+
+class _Row(NamedTuple):
+    """A task, what its row has, and what it should have."""
+
+    task: Task
+    has: dict[str, Any]
+    should: dict[str, Any]
+
+    def wrong(self) -> list[str]:
+        return [name for name, value in self.should.items() if self.has[name] != value]
+
+    def fenced(self) -> Task:
+        """Return the task with the higher of its two fences: none ever falls."""
+        return sealed_task(self.task._replace(fence=max(self.task.fence, self.has["fence"])))
+
+
+class Found:
+    """The rows of the list `key` as `conn` sees them at one moment; `problems`: what is wrong with them."""
+
+    def __init__(self, conn: Connection, key: int) -> None:
+        self._conn, self._key = conn, key
+        self.problems: list[str] = []
+        self._rows: list[_Row] = []
+        self._tally: dict[str, int] | None = None
+        for *values, edges in conn.execute(_ROWS.encode(), (key,)).fetchall():
+            self._read({**dict(zip(_NAMES, values, strict=True)), "edges": set(edges)})
+        if not self.problems:
+            self._compare()
+
+    def _compare(self) -> None:
+        conn, key = self._conn, self._key
+        self._count()
+        for row in self._rows:
+            if wrong := row.wrong():
+                self.problems.append(f"{reading.show(row.task.id)}: its row is wrong: {', '.join(wrong)}")
+        self._tally = self._counted()
+        wrong = [name for name, count in rows.tally(conn, key).items() if self._tally[name] != count]
+        if wrong:
+            self.problems.append(f"the tally is wrong: {', '.join(wrong)}")
+        self._rings = graph.cycles(row.task._replace(status="pending") for row in self._rows)
+        cyclic = conn.execute("select cyclic from harness.list where key = %s", (key,)).fetchone()
+        if self._rings and cyclic == (False,):
+            self.problems.append(f"a ring is not noticed: {graph.describe(self._rings[0])}")
+
+    def _read(self, has: dict[str, Any]) -> None:
+        try:
+            task = columns.decoded(*(has[name] for name in columns.TEXTS))
+        except ContractError as error:
+            self.problems += [f"{has['id']}: its document cannot be read: {each}" for each in error.problems]
+            return
+        should = {"id": columns.text_key(task.id), **columns.of(task)}
+        should["edges"] = set(map(columns.text_key, task.depends_on))
+        # Another harness may write the same in other words.
+        self._rows.append(
+            _Row(task, has, {name: should[name] for name in should if name not in columns.TEXTS})
+        )
+
+    def _count(self) -> None:
+        known = {row.should["id"]: row.should for row in self._rows}
+        for row in self._rows:
+            needs = row.should["edges"]
+            there = [known[name] for name in needs & known.keys() if name != row.should["id"]]
+            row.should["waits"] = len(needs) - sum(each["done"] for each in there)
+            row.should["lost"] = sum(each["dead"] for each in there)
+
+    def _counted(self) -> dict[str, int]:
+        tasks = tuple(row.task for row in self._rows)
+        counts: dict[str, int] = stats.count(State(tasks=tasks))._asdict()
+        return {**counts, "runs": sum(map(TaskCommands.number, tasks))}
+
+    def repair(self) -> None:
+        """Put the rows right, if their documents can be read; nobody else changes the list meanwhile."""
+        if self._tally is None:
+            return
+        conn, key = self._conn, self._key
+        wrong = [row for row in self._rows if row.wrong()]
+        for row in wrong:
+            query = "update harness.task set id = %s, fence = 0 where list = %s and id = %s"
+            conn.execute(query, (row.should["id"], key, row.has["id"]))
+        pairs = [(row.fenced(), row.has["ver"]) for row in wrong]
+        rows.change(conn, key, pairs, [row.task.id for row in wrong])
+        rows.put_edges(conn, key, [row.task for row in wrong])
+        # Triggers have told those that need them.
+        rows.count_needs(conn, key, [row.should["id"] for row in self._rows])
+        conn.execute("delete from harness.tally where list = %s", (key,))
+        conn.execute(_PUT_TALLY.encode(), (key, *(self._tally[name] for name in rows.TALLY)))
+        if self._rings:
+            conn.execute("update harness.list set cyclic = true where key = %s", (key,))

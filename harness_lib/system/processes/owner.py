@@ -29,9 +29,11 @@ MAX_NAME = 200
 # These live for one command, so they cannot own a session.
 _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
-# Sandboxes that an agent makes for one command; the kernel cuts names at 15 characters.
+# Sandboxes that an agent makes for one command.
 _SANDBOXES = "bwrap unshare firejail codex-linux-san codex-linux-sandbox sandbox-exec"
-_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
+# A script is called like its file; the kernel cuts names at 15 characters.
+_HOOKS_OF_GIT = "git pre-commit pre-merge-commi prepare-commit- commit-msg post-commit pre-push post-merge"
+_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES} {_HOOKS_OF_GIT}".split())
 
 _NOBODY = Process(0, 0, "", "")
 

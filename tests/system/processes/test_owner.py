@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,17 @@ def test_the_process_that_runs_us_owns_the_session() -> None:
 def test_shells_and_wrappers_own_nothing(launcher: list[str]) -> None:
     """They end with the command they run; the session must not."""
     assert ask(*launcher, *launcher)["pid"] == os.getpid()
+
+
+def test_a_hook_of_git_owns_nothing_nor_does_the_git_that_runs_it(repo: Path) -> None:
+    hook = repo / ".git/hooks/pre-commit"
+    hook.write_text(f"#!/bin/sh\n{shlex.join([sys.executable, '-c', WHO])} >&2\n")
+    hook.chmod(0o755)
+    told = subprocess.run(
+        ["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=repo, capture_output=True, check=True
+    ).stderr
+
+    assert json.loads(told)["pid"] == os.getpid()
 
 
 def test_claude_names_its_own_process() -> None:

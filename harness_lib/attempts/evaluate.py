@@ -5,6 +5,7 @@ Source: docs/design.md, "At the finish"; the recovery matrix asks the same quest
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -28,6 +29,7 @@ from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones, history, snapshot
+from harness_lib.system.git.calls import covers
 from harness_lib.task import Category, DoneAs, Task, Validation
 from harness_lib.text import some_quoted
 
@@ -93,11 +95,11 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     if base not in (None, head) and history.lost_base(ctx.git, base):
         return _off_its_base(ctx, task, base)
     check.require_check(ctx, questions, task)
-    tree, lacks_some = snapshot.taken(ctx.git, ctx.excluded_paths)
+    tree, left_out = snapshot.taken(ctx.git, ctx.excluded_paths)
     against = None
     if task.target is not None:
         clones.hold_on(ctx.git, tree)
-        against = pending_merges.find(ctx, task.target, task, tree, lacks_some=lacks_some)
+        against = pending_merges.find(ctx, task.target, task, tree, lacks_some=bool(left_out))
     converted = contents.find(ctx, task, tree)
     if converted.files:
         return _converted(ctx, task, converted)
@@ -111,11 +113,19 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
         oid = commit.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
-    said = [*check_inputs.changed_programs(ctx, task)]
+    said = [*check_inputs.changed_programs(ctx, task), *_without(ctx, task, left_out)]
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
     return Evaluation(checked, tree, head or "", against=against, said=tuple(said))
+
+
+def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
+    before = rescue_refs.before(ctx.git, task) if left_out else None
+    new = [path for path in left_out if not (before and covers(before.unprotected, path))]
+    if new:
+        yield f"was committed without what git cannot read: {some_quoted(new, NAMED)}"
 
 
 def _explained(

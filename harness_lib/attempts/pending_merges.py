@@ -138,7 +138,7 @@ class Blockers(NamedTuple):
 def find(ctx: Context, target: str, task: Task, tree: str, *, lacks_some: bool) -> Blockers | None:
     """Return what blocks the merge of `tree`, just captured from the work tree, into `target`; None: nothing.
 
-    `lacks_some` as `snapshot.taken` says: a repository without a commit may be among what it lacks.
+    `lacks_some`: something could not be taken into it, which may be a repository without a commit.
     Called before the check runs: files that the check makes are not merged.
     """
     git = ctx.git

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 
 import pytest
@@ -35,6 +37,24 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
     assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
     assert "my notes" in agent.ok("rescue", "show", "task-001/1-before")["message"]
     assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: Agent) -> None:
+    project.put("locked before").chmod(0)
+    begin(agent)
+    project.put("done")
+    project.git("init", "-q", "no commit")
+    project.put("own/unread").chmod(0)
+    project.put("locked/own")
+    (project.top / "locked").chmod(0)
+
+    (said,) = agent.ok("finish")["task"]["look_at"]
+
+    (project.top / "locked").chmod(0o755)
+    # Root can read everything.
+    names = ["no commit"] if os.geteuid() == 0 else ["locked", "no commit", "own/unread"]
+    assert "task-001 was committed without what git cannot read: " in said
+    assert sorted(re.findall("'(.*?)'", said)) == names
 
 
 def test_a_file_whose_place_is_taken_is_kept_and_named_with_what_stands_there(

@@ -29,8 +29,12 @@ from harness_lib.system.git.trees import (
 )
 
 # Messages of `add --ignore-errors` about what it skips: unreadable files, repositories without a commit, and
-# FIFOs or sockets in the place of a tracked file.
+# FIFOs or sockets in the place of a tracked file. A directory that it cannot open is no error to git.
 _UNREADABLE = re.compile(rb"^error: unable to index file '(.*?)'$", re.MULTILINE | re.DOTALL)
+_LEFT_OUT = re.compile(
+    rb"^(?:error: (?:unable to index file )?|warning: could not open directory )'(.*?)/?'(?=$|: | does)",
+    re.MULTILINE | re.DOTALL,
+)
 _PASSED_OVER = (
     b"unable to index file",
     b"open(",
@@ -72,15 +76,16 @@ def capture(
 
 def taken(
     git: Git, excluded_paths: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
-) -> tuple[str, bool]:
-    """Return the tree of the work tree, and whether something untracked could not be taken into it.
+) -> tuple[str, list[str]]:
+    """Return the tree of the work tree, and the paths of what could not be taken into it.
 
     It has tracked and untracked files, not ignored ones, and `excluded_paths` as in HEAD.
 
     With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
     those that are ignored only since then: whoever wants to put the old content back must have saved the new.
-    An untracked file that cannot be read is left out, and so is a repository without a commit; GitError if it
-    is a tracked one. A submodule or nested repository is its commit, never its content.
+    An untracked file that cannot be read is left out, and so are a directory that cannot be opened and a
+    repository without a commit; GitError if it is a tracked file. A submodule or nested repository is its
+    commit, never its content.
     """
     with private_index(git, copy=True) as env:
         status.unmark(git, env, before.left_out if before else None)
@@ -100,7 +105,7 @@ def taken(
                 *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
-    return _as_in_head(git, tree, excluded_paths), bool(added.returncode)
+    return _as_in_head(git, tree, excluded_paths), decode(b"\0".join(_LEFT_OUT.findall(added.stderr)))
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:

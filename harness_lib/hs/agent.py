@@ -12,7 +12,7 @@ from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import output, session_store, setup
 from harness_lib.hs.setup import Options
 from harness_lib.loop import discovery, turn
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, start
 from harness_lib.loop.sessions.context import Account

@@ -11,8 +11,7 @@ from harness_lib.hs.look import AUTH_USAGE
 from harness_lib.hs.output import complain, show
 from harness_lib.loop import discovery, disk, plugins
 from harness_lib.loop.disk import is_name
-from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages.setup import candidates

@@ -15,9 +15,8 @@ from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
 from harness_lib.loop import discovery, disk, permission_hooks, permissions, processes, trust
-from harness_lib.loop.failures import HookError
 from harness_lib.loop.mcp import servers
-from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.stages import assemble

@@ -16,8 +16,7 @@ from harness_lib.hs import session_store
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import known, resolve
 from harness_lib.loop import discovery, disk, plugins, trust
-from harness_lib.loop.failures import HookError, ProviderError
-from harness_lib.loop.piped import as_object, as_text, dumps
+from harness_lib.loop.piped import HookError, ProviderError, as_object, as_text, dumps
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context

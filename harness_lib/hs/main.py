@@ -16,9 +16,9 @@ from typing import NamedTuple, NoReturn
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.hs import agent, look, output
 from harness_lib.hs.look import AUTH_USAGE
-from harness_lib.hs.output import complain, show
+from harness_lib.hs.output import complain, one_line, show
 from harness_lib.loop import discovery, processes, runtime
-from harness_lib.loop.failures import Interrupted, one_line
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import setup

@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from harness_lib.errors import HarnessError
 from harness_lib.loop import disk
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.turn import Turn
-from harness_lib.text import harmless
+from harness_lib.text import harmless, sentence
 
 _KEPT = "\n\t"
 
@@ -128,6 +129,11 @@ def complain(text: object) -> None:
     """Print `text` on standard error; continue if it cannot be written."""
     with suppress(OSError):
         sys.stderr.write(f"{harmless(str(text), keep=_KEPT)}\n")
+
+
+def one_line(error: HarnessError) -> str:
+    """Return the message and the hint of `error` in one line."""
+    return f"{sentence(error.message)} {error.hint}" if error.hint else error.message
 
 
 def bug_line(error: BaseException) -> str:

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
 from harness_lib.loop import confined, discovery, permissions, plugins, trust
-from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.servers import PREFIX
-from harness_lib.loop.piped import as_object
+from harness_lib.loop.piped import GarbageError, HookError, HookFailedError, ProviderError, as_object
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.sessions.session import Session

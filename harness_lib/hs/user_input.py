@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harness_lib.loop import disk, permissions, processes, trust
 from harness_lib.loop.asking import Asker, Question, Said, always_about, rule_for
-from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import tool_calls

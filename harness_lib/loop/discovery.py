@@ -10,8 +10,8 @@ import os
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, permission_hooks, plugins, trust
-from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import servers
+from harness_lib.loop.piped import GarbageError, HookError, HookFailedError
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls

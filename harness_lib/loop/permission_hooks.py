@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import permissions, plugins, trust
-from harness_lib.loop.failures import HookError
 from harness_lib.loop.permissions import Ruling
-from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.piped import HookError, Json, as_object
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import skills
 from harness_lib.loop.trust import REFUSED, is_secret

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
-from harness_lib.loop.failures import GarbageError, HookError
-from harness_lib.loop.piped import Piped, as_object, as_text
+from harness_lib.loop.piped import GarbageError, HookError, Json, Piped, as_object, as_text
 from harness_lib.loop.runtime import Plugin, Runtime
-
-if TYPE_CHECKING:
-    from harness_lib.loop.piped import Json
 
 
 class Result(NamedTuple):
@@ -24,7 +20,7 @@ class Result(NamedTuple):
 
 
 # One step of a stage; raises HookError when the stage has failed.
-Hook = Callable[[Runtime, "Json"], "Json"]
+Hook = Callable[[Runtime, Json], Json]
 
 
 class Tool(Protocol):

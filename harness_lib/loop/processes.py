@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from harness_lib.loop import disk
-from harness_lib.loop.failures import HookError, Interrupted
+from harness_lib.loop.piped import HookError
 from harness_lib.system.processes import reaper, signals
 from harness_lib.system.processes.child import (
     NOTHING,
@@ -36,6 +36,15 @@ _FIRST = 1024
 _running: set[int] = set()
 # For each thread but the main one: the event that tells it to end its program.
 _of_thread = threading.local()
+
+
+class Interrupted(BaseException):
+    """The user or the system wants this process to end.
+
+    `printed` is what the tool that was running had printed until then.
+    """
+
+    printed = ""
 
 
 class _Held:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.loop import discovery, plugins
-from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.piped import HookError, Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account

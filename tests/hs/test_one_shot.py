@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import ProviderError
 from harness_lib.loop.wires import http
 from tests import forked
 from tests.conftest import for_release

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import processes
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.processes import Interrupted
 from harness_lib.system.processes import process, reaper
 from tests import forked
 from tests.conftest import for_release
@@ -238,7 +238,7 @@ def test_of_an_overridden_hook_there_is_one_process_each_time(
 PROGRAM = """
 import os, select, signal, socket, sys, threading, time
 from harness_lib.loop import processes
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.processes import Interrupted
 from harness_lib.system.processes import signals
 
 number, call = int(sys.argv[1]), sys.argv[2]

@@ -15,14 +15,14 @@ from html import unescape
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
-from harness_lib.hs.output import tell
+from harness_lib.hs.output import one_line, tell
 from harness_lib.hs.setup import Options
 from harness_lib.hs.user_input import skill_names, unknown
 from harness_lib.loop import processes, trust, turn
 from harness_lib.loop.asking import Question, Said, always_about
-from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context

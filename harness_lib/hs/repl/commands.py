@@ -14,7 +14,7 @@ from harness_lib.hs import session_store, setup
 from harness_lib.hs.repl.drawing import Drawing
 from harness_lib.loop import permissions, plugins, trust
 from harness_lib.loop.disk import number
-from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import HookError
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.message import Message

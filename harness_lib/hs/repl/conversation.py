@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import setup, user_input
+from harness_lib.hs.output import one_line
 from harness_lib.hs.repl import commands, drawing
 from harness_lib.hs.repl.commands import Words
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import Editor
 from harness_lib.loop import processes, turn
 from harness_lib.loop.asking import Question, Said
-from harness_lib.loop.failures import Interrupted, one_line
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.message import Message, Text
 from harness_lib.loop.sessions.session import Session

@@ -13,8 +13,7 @@ from typing import IO, TYPE_CHECKING
 from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.claude import conversation as of_session
 from harness_lib.loop.claude.conversation import Conversation, Scribe
-from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.piped import Json, ProviderError, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.stages import send, tool_calls
 from harness_lib.text import harmless

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
-from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import ProviderError
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.sessions import context

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, processes, trust
-from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.piped import HookError, Json, as_object
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.system import flock
 from harness_lib.system.files import atomic

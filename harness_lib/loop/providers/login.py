@@ -24,8 +24,7 @@ from socketserver import TCPServer
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from harness_lib.loop import disk
-from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, ProviderError
 from harness_lib.loop.providers import tokens
 from harness_lib.loop.providers.tokens import Client
 from harness_lib.text import harmless

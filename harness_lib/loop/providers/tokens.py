@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from harness_lib.loop import disk, processes
-from harness_lib.loop.failures import ProviderError, TransientError
-from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.piped import Json, ProviderError, TransientError, as_object
 from harness_lib.loop.providers import keys
 from harness_lib.text import harmless
 

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 from harness_lib.loop import disk, processes, trust
-from harness_lib.loop.failures import HookError
 from harness_lib.loop.mcp.servers import known, prepare
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime

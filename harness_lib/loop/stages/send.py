@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness_lib.loop import confined, disk, plugins
-from harness_lib.loop.failures import ContextError, HookError, ProviderError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import ContextError, HookError, Json, ProviderError
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
-from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 

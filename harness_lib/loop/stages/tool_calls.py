@@ -16,10 +16,10 @@ from typing import TypeVar
 from harness_lib.errors import HarnessError
 from harness_lib.loop import asking, confined, permission_hooks, permissions, plugins, processes
 from harness_lib.loop.asking import Question
-from harness_lib.loop.failures import HookError, Interrupted
 from harness_lib.loop.mcp import servers
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.piped import HookError, Json, dumps
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, edit_file

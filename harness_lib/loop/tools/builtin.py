@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import confined, processes
 from harness_lib.loop.disk import number
-from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.trust import REFUSED, is_secret
 

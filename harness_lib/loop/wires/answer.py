@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from harness_lib.loop.failures import ContextError, ProviderError, TransientError
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.piped import ContextError, Json, ProviderError, TransientError, dumps
 from harness_lib.loop.sessions.context import Entry
 from harness_lib.loop.sessions.message import Block, Call, Text
 from harness_lib.text import sentence

@@ -10,8 +10,14 @@ from random import random
 from time import sleep
 from typing import TYPE_CHECKING, cast
 
-from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
-from harness_lib.loop.piped import Json, parse_object, writable
+from harness_lib.loop.piped import (
+    Json,
+    ProviderError,
+    TransientError,
+    UnauthorizedError,
+    parse_object,
+    writable,
+)
 from harness_lib.loop.wires.answer import END
 
 if TYPE_CHECKING:

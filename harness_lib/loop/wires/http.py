@@ -13,8 +13,16 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
-from harness_lib.loop.piped import Json, as_object, dumps, parse_object
+from harness_lib.loop.piped import (
+    ContextError,
+    Json,
+    ProviderError,
+    TransientError,
+    UnauthorizedError,
+    as_object,
+    dumps,
+    parse_object,
+)
 from harness_lib.loop.wires.answer import TOO_LARGE, is_overflow, may_pass, shown
 from harness_lib.text import sentence
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, ProviderError
 from harness_lib.loop.sessions.context import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (

@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.hs import session_store
 from harness_lib.loop import discovery, processes, runtime
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.stages import assemble
 from tests.hs.person import SLOW, person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of

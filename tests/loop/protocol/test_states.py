@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import discovery, plugins, runtime, turn
-from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.runtime import Runtime
 from tests.loop.conftest import ANTHROPIC, CHAT, Go, Hs, Serve, session_of
 from tests.loop.in_process import started

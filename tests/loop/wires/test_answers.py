@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import runtime, turn
-from harness_lib.loop.failures import TransientError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint

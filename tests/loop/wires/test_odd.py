@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 
 from harness_lib.hs import session_store
 from harness_lib.loop import runtime, turn
-from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.piped import ProviderError, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import chat, http
 from harness_lib.loop.wires.answer import END

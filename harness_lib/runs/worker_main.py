@@ -1,4 +1,4 @@
-"""Start a worker in a process of its own, with two pipes to the run.
+"""Be a worker in a process of its own, with two pipes to the run: one that takes tasks, or one that merges.
 
 It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
 its configuration first, then what `Worker.hear` takes; the end of the input means that the run is dead.
@@ -10,17 +10,31 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+from harness_lib.attempts import check, interrupted, merge_queue, outcome
+from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.rules import events
-from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
+from harness_lib.errors import (
+    AwayError,
+    BusyError,
+    EnvSetupError,
+    HarnessError,
+    HeldError,
+    LeaseLostError,
+    UntrustedTaskError,
+)
+from harness_lib.rules import events, recovery, transitions
+from harness_lib.rules.events import Ended, Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import options
-from harness_lib.runs.merger import Merger
-from harness_lib.runs.worker import Worker
+from harness_lib.runs.options import WorkerConfig
+from harness_lib.runs.worker import Worker, failure
 from harness_lib.system import os_errors
+from harness_lib.system.git import trees
+from harness_lib.system.git.calls import GitError
 from harness_lib.system.processes import reaper, signals
+from harness_lib.task import Session, Task
 
 
 def main() -> None:
@@ -69,3 +83,101 @@ def _listen(worker: Worker) -> None:
     # The run is dead, or has ended us.
     worker.hear({"drain": True})
     signals.send(os.getpid(), signals.END)
+
+
+class _NoWorkTreeError(EnvSetupError):
+    """Git cannot make a work tree on this machine."""
+
+
+class Merger(Worker):
+    """The worker that merges what the others have finished, if machines share the list.
+
+    Whoever has finished a task hands its claim over and is free for the next one: it may take long until it
+    is this machine's turn to merge. It takes no task of its own, and ends when it is told to and nothing waits.
+    Crash model: what this worker has claimed is in no work tree, but in the remote (`ready/`). Once it is
+    dead, the run, or another machine when the claims have expired, completes what has arrived on the branch,
+    and requeues the rest, uncounted, to be merged without an agent (`attempts/takeover.py`).
+    """
+
+    def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
+        super().__init__(ctx, config, say)
+        self._is_prepared = False
+        self._kept = 0.0
+        check.kept_along.append(self._keep_claims)
+
+    def _one(self) -> bool:
+        """Merge the work that waits longest, with what fits to it; return False if there is none."""
+        if not self._is_prepared:
+            # What the project prepares may take longer than a claim lasts.
+            self._clean()
+            self._is_prepared = True
+        self._keep_claims()
+        questions = self.ctx.store.ask()
+        session = sessions.mine(questions, self.ctx)
+        waiting = merge_queue.queued(questions, self.ctx.owner.worker)
+        # A look that is kept would hold a connection of a pooler until it is this machine's turn.
+        del questions
+        if session is None or not waiting:
+            self.tell(Idle("waiting"))
+            return False
+        return self._merge(session, waiting[0])
+
+    def _merge(self, session: Session, task: Task) -> bool:
+        """Take the turn and merge; return False to wait a moment before the next try."""
+        commit = outcome.intent_of(task).commit
+        # Another machine may have put the work on top of its own, in a commit that is not here.
+        at = commit if commit and self.ctx.git.exists(commit) else None
+        try:
+            ended = merge_queue.merge_in_turn(self._context_at(at), session, task)
+        except LeaseLostError as error:
+            self.tell(Ended(task.id, "pending", error.message))
+        except (AwayError, BusyError, _NoWorkTreeError):
+            raise
+        except (HeldError, GitError, UntrustedTaskError) as error:
+            if not self._tries.spent(task):
+                self.tell(Notice("warning", f"{task.id} could not be merged yet: {error.message}"))
+                return False
+            halted = interrupted.give_up(self.ctx, session, task, error)
+            self.tell(Ended(task.id, "pending", halted.halt or ""))
+        else:
+            self._tell_ended(ended._replace(files=self._count_files(ended.task)), failure(ended.task))
+        return True
+
+    def _context_at(self, commit: str | None) -> Context:
+        """Return the context of a clean work tree at `commit`.
+
+        Raises _NoWorkTreeError if there can be none at the branch either: that is no task's doing, and no
+        task is halted for it.
+        """
+        try:
+            return self._clean(commit)[0]
+        except GitError as error:
+            try:
+                self._clean()
+            except GitError as everywhere:
+                raise _NoWorkTreeError(everywhere.message, everywhere.hint) from error
+            raise
+
+    def _count_files(self, task: Task) -> int | None:
+        """Return how many files the commit of completed work changes."""
+        commit = task.completed_commit
+        if task.status != "completed" or commit is None:
+            return None
+        before = self.ctx.git.parent(commit)
+        return len(trees.difference(self.ctx.git, before, commit)) if before else None
+
+    def _keep_claims(self) -> None:
+        """Renew the leases of all that waits, when a third of them is over."""
+        now = self.ctx.clock.monotonic()
+        if now - self._kept < self.ctx.lease_seconds / check.RENEWALS_PER_LEASE:
+            return
+        self._kept = now
+        waiting = merge_queue.queued(self.ctx.store.ask(), self.ctx.owner.worker)
+        if not waiting:
+            return
+        with self.ctx.store.transaction("tasks") as tx:
+            # In this order whoever moves several tasks locks them: two never wait for each other.
+            for task in sorted(waiting, key=lambda task: task.id):
+                current = tx.task(task.id)
+                if current is not None and recovery.is_same(current, task):
+                    tx.replace(transitions.renew(current, now=tx.now, lease_seconds=self.ctx.lease_seconds))

@@ -17,10 +17,10 @@ from harness_lib import __version__
 from harness_lib.attempts import check, merge_queue, remote, turn
 from harness_lib.attempts.worker_worktrees import Place
 from harness_lib.errors import AwayError
-from harness_lib.runs.merger import Merger
 from harness_lib.runs.options import Options, WorkerConfig
 from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker import Worker
+from harness_lib.runs.worker_main import Merger
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.moments import Looking

@@ -15,9 +15,9 @@ from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError, LeaseLostError
 from harness_lib.rules import transitions
 from harness_lib.rules.events import Event, Idle, News, Notice, Ready
-from harness_lib.runs.merger import Merger
 from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker
+from harness_lib.runs.worker_main import Merger
 from harness_lib.runs.worker_pool import Orphans
 from harness_lib.system.git import clones
 from harness_lib.system.git.repository import Git

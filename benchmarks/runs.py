@@ -24,7 +24,7 @@ from benchmarks.projects import Project
 from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.rules import events
-from harness_lib.runs import recorder
+from harness_lib.runs import run_files
 from harness_lib.system.processes import engines, sandbox
 
 CHECK_SECONDS = 1.5
@@ -139,7 +139,7 @@ def recording(place: Path, tasks: int) -> Iterator[Row]:
     project = Project.make(place, tasks)
     project.close()
     taken = seconds(partial(_run, project, 4, tasks))
-    (record,) = project.path.glob(f".harness/runs/*/{recorder.NAME}")
+    (record,) = project.path.glob(f".harness/runs/*/{run_files.NAME}")
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     told = [
         events.read({key: tuple(value) if isinstance(value, list) else value for key, value in each.items()})
@@ -147,11 +147,11 @@ def recording(place: Path, tasks: int) -> Iterator[Row]:
         if each["event"] not in ("opened", "closed")
     ]
     ctx = Context(env=os.environ, cwd=project.path)
-    opened = recorder.opened(ctx, "agent", 4, None)
+    opened = run_files.opened(ctx, "agent", 4, None)
     rounds = count()
 
     def record_all() -> None:
-        again = recorder.Recorder(ctx, opened._replace(run=f"again-{next(rounds)}"), print)
+        again = run_files.Recorder(ctx, opened._replace(run=f"again-{next(rounds)}"), print)
         again.begin()
         for event in told:
             again.take(event)

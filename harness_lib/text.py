@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 REPLACED = "\ufffd"
 # They print nothing, but without them Persian and Hindi words and many emoji fall apart.
 _JOINERS = "\u200c\u200d"
+_HOUR = 3600
 _WRITTEN = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Line ends beside the control characters: str.splitlines() and some editors break there; and the marks that
 # reorder or hide text on a terminal.
@@ -61,6 +62,13 @@ def sentence(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `number` of what `noun` names: "1 file", "2 files"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time as `m:ss` or `h:mm:ss`; a negative one is `0:00`."""
+    whole = max(0, round(seconds))
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02}" if whole < _HOUR else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def escape(text: str) -> str:

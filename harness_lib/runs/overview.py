@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import here, ownership, proposals, quoting, rechecked, sessions, trust
+from harness_lib.core import proposals, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
-from harness_lib.rules import recovery
+from harness_lib.rules import recovery, run_state
+from harness_lib.rules.run_state import Row, RunState
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import remedies, run_snapshot
-from harness_lib.runs.run_snapshot import Seen
+from harness_lib.runs import next_step, run_files
+from harness_lib.runs.run_files import Seen
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
-from harness_lib.text import first, some
+from harness_lib.text import counted, first, some, span
 
 LOG_LINES = 5
 LINE_LENGTH = 300
@@ -34,6 +34,10 @@ NEXT_LENGTH = 40
 SKIPS = "skips them until you trust them: codex, /hooks"
 BAR_WIDTH = 20
 SHOW_ALL = "harness status --all"
+ROWS = 10
+LAST_LENGTH = 120
+STEPS = {"limit": "usage limit"}
+IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for the end"}
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
@@ -79,10 +83,10 @@ def gather(ctx: Context, limit: int | None) -> View:
     """Return the view of the list now, with every task in its order, or the `limit` most interesting ones."""
     questions = ctx.store.ask()
     shown = questions.search() if limit is None else questions.interesting(limit)
-    runs = tuple(run_snapshot.runs(ctx))
-    log = [quoting.one_line(line, LINE_LENGTH) for line in remedies.log_lines(ctx)]
+    runs = tuple(run_files.running(ctx))
+    log = [quoting.one_line(line, LINE_LENGTH) for line in next_step.log_lines(ctx)]
     untrusted = _untrusted(ctx, questions)
-    acts = [*remedies.lacked(questions, log), *_halts(questions)]
+    acts = [*next_step.lacked(questions, log), *_halts(questions)]
     told = trust.told(ctx, untrusted)
     # A session that cannot go on may say so already.
     acts += [told] if told and not any(told in act for act in acts) else []
@@ -106,7 +110,7 @@ def gather(ctx: Context, limit: int | None) -> View:
         # For people: no locks, and no counts that are shown already.
         log=tuple([line for line in log if not _BOOKKEEPING.search(line)][-LOG_LINES:]),
         people=tuple(first([_session(ctx, questions, session) for session in questions.sessions()], PEOPLE)),
-        next=upcoming(ctx, questions, runs),
+        next=next_step.of_list(ctx, questions, runs=bool(runs)),
         is_finished=not questions.work_remains(),
         warnings=tuple(questions.warnings),
         sessions=_counted_sessions(questions),
@@ -196,7 +200,7 @@ def lines(view: View, now: float) -> Iterator[Line]:
     yield from _section("the user must act:", view.halts, "yellow", whole=True)
     yield from (Line(text, "yellow", whole=True) for text in view.look_at)
     for seen in view.runs[:PEOPLE]:
-        first, *rest = run_snapshot.lines(seen, view.ahead, now)
+        first, *rest = run_lines(seen, view.ahead, now)
         yield Line(first, "bold")
         yield from map(Line, rest)
     if view.up_next:
@@ -220,6 +224,65 @@ def _section(title: str, rows: tuple[str, ...], style: str, *, whole: bool) -> I
     if rows:
         yield Line(title, f"bold {style}", whole=True)
         yield from (Line(f"  {row}", style, whole) for row in rows)
+
+
+class Cells(NamedTuple):
+    """One worker as shown to the user; unknown values are empty."""
+
+    worker: str
+    task: str
+    step: str
+    time: str
+    cost: str
+    tokens: str
+    last: str
+
+
+def cells(row: Row, now: float) -> Cells:
+    """Return `row` in words, at the moment `now` (seconds since the epoch)."""
+    task = quoting.one_line(f"{row.task} {row.title}", quoting.TITLE_LENGTH) if row.task else ""
+    if row.attempt > 1:
+        task += f" (attempt {row.attempt})"
+    step = STEPS.get(row.step, row.step)
+    if row.until is not None:
+        step += f", {span(row.until - now)} left"
+    elif row.idle:
+        step += f" {IDLE.get(row.idle, quoting.one_line(row.idle, LAST_LENGTH))}"
+    return Cells(
+        str(row.worker),
+        task,
+        step,
+        span(now - row.since),
+        f"${row.cost:.2f}" if row.cost else "",
+        f"{row.tokens:,}" if row.tokens else "",
+        quoting.one_line(row.last, LAST_LENGTH),
+    )
+
+
+def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
+    """Return the least time that the run still needs, then what it has used of its limits.
+
+    The time stands first, as a narrow terminal cuts the end of the line.
+    """
+    used = ", ".join(run_state.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
+    if now_board.queued:
+        used = f"{counted(len(now_board.queued), 'task')} waiting to be merged; {used}"
+    seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
+    return used if not seconds else f"at least {span(seconds)} more; {used}"
+
+
+def run_lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
+    """Yield the run as lines, the first ROWS workers at most."""
+    yield f"run: {summary(seen.state, ahead, now)}; process {seen.pid}"
+    rows = list(seen.state.rows.values())
+    for row in rows[:ROWS]:
+        shown = cells(row, now)
+        tokens = shown.tokens and f"{shown.tokens} tokens"
+        used = "".join(f", {each}" for each in (shown.cost, tokens) if each)
+        task, last = (f" {shown.task}:" if shown.task else ""), (f" | {shown.last}" if shown.last else "")
+        yield f"  [{shown.worker}]{task} {shown.step}, {shown.time}{used}{last}"
+    if len(rows) > ROWS:
+        yield f"  … and {len(rows) - ROWS} more workers"
 
 
 def bar(counts: Counts) -> str:
@@ -254,58 +317,6 @@ def _counted_sessions(questions: Questions) -> str:
     if not questions.sessions_spent() or questions.sessions() or not questions.work_remains():
         return counted
     return f"{counted}\n  {rechecked.answer('max_sessions').words}"
-
-
-def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
-    """Return the command that continues the list, or that watches the `runs` in progress."""
-    if sessions.must_check(questions, ctx):
-        return rechecked.COMMAND
-    command = _onward(ctx, questions, runs)
-    if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
-        return "harness log"
-    if command == sessions.START and remedies.goes_on(ctx, questions, remedies.log_lines(ctx)):
-        return remedies.RUN
-    return command
-
-
-def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | None:
-    held = questions.held_by(ctx.owner.worker)
-    if held:
-        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
-    if runs:
-        return sessions.watching(ctx)
-    if not questions.counts().total:
-        return rechecked.ADD
-    if questions.in_progress() and sessions.mine(questions, ctx) is None:
-        return sessions.unless_held(questions, ctx, "harness start")
-    found = _next_here(ctx, questions)
-    if found.task is None and not trust.known(ctx, questions.provable()):
-        return _nothing_to_take(ctx, questions, found)
-    is_red = rechecked.red(ctx, questions.search("completed"))
-    begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
-    return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
-
-
-def _next_here(ctx: Context, questions: Questions) -> Here:
-    try:
-        return here.next_task(ctx, questions)
-    except EnvSetupError:
-        # Without a repository the list is shown all the same.
-        return Here(questions.next_ready())
-
-
-def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | None:
-    """Return the command that shows what the user must see to first, else what is waited for."""
-    if found.untrusted:
-        return "harness check"
-    if questions.no_work() == "recheck_failed":
-        return rechecked.next_command(ctx, questions)
-    stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
-    if stuck is not None and stuck.status != "completed":
-        return typed.harness("show", stuck.id)
-    if not questions.in_progress() and questions.rings():
-        return "harness check"
-    return sessions.watching(ctx) if questions.work_remains() else "harness log"
 
 
 def one_line(task: Task) -> str:
@@ -343,7 +354,7 @@ def _session(ctx: Context, questions: Questions, session: Session) -> str:
     since = session.started_at or "an unknown time"
     opened = f"open: session {session.number} of {_name(session.worker)} since {since}"
     if sessions.was_killed_run(session, questions, ctx):
-        return f"{opened}; its run was killed; this goes on with its work: {remedies.RUN}"
+        return f"{opened}; its run was killed; this goes on with its work: {next_step.RUN}"
     if not sessions.is_live(session, questions, ctx):
         return f"{opened}; its owner is gone, harness start ends it"
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):

@@ -16,7 +16,7 @@ from harness_lib.core import quoting, rechecked
 from harness_lib.core.here import Here
 from harness_lib.rules import attempts, rechecks, selection
 from harness_lib.rules.run_records import Told
-from harness_lib.runs import remedies
+from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import denied
 from harness_lib.task import Task
@@ -96,7 +96,7 @@ def decisions(known: Known) -> Iterator[Decision]:
         what, _, command = known.unpushed.rpartition(". Push it when you can: ")
         yield Decision("merge", "", "", what, (command,))
     for text in known.lacking:
-        yield Decision("lacks", "", "", text.removesuffix(f"; then: {remedies.RUN}"), (remedies.RUN,))
+        yield Decision("lacks", "", "", text.removesuffix(f"; then: {next_step.RUN}"), (next_step.RUN,))
     failed = questions.search("failed")
     yield from (_failed(known, task) for task in failed if selection.is_permanent(task) and task.attempts)
     yield from (_missing(known, task, other) for task, other in known.missing)

@@ -18,7 +18,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_records, selection
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.stats import Counts
-from harness_lib.runs import recorder, remedies, report_decisions
+from harness_lib.runs import next_step, report_decisions, run_files
 from harness_lib.runs.report_decisions import Decision, Known
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, rescue_apply
@@ -98,7 +98,7 @@ class Facts(NamedTuple):
 def gather(ctx: Context, since: float | None = None) -> Facts:
     """Return the facts about the runs since the list was last complete, or since `since` (epoch seconds)."""
     questions = ctx.store.ask()
-    recorded = list(recorder.runs(ctx))
+    recorded = list(run_files.records(ctx))
     runs, start = run_records.window(recorded, since)
     tried = [each for ran in runs for each in ran.tried]
     tried += _unrecorded(recorded, questions.search(), start)
@@ -263,7 +263,7 @@ def _known(
         merged[0].branch if merged else "",
         next(filter(None, (_waits(ctx, each) for each in merged)), ""),
         _unpushed(ctx, runs),
-        remedies.lacked(questions, remedies.log_lines(ctx)),
+        next_step.lacked(questions, next_step.log_lines(ctx)),
         _missing(ctx, [task for task in done if task.id in worked or rechecks.is_elsewhere(task)], merged),
         rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
         {task.id: task_brief.attempts_kept(task, ctx.main) for task in tried},
@@ -346,17 +346,17 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
     if not questions.counts().total:
         return "the list is empty", (rechecked.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):
-        return f"{remedies.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
+        return f"{next_step.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
     if session := sessions.keeps_runs_out(questions, ctx):
-        return f"{remedies.RUN} is refused while session {session.number} is open", (
+        return f"{next_step.RUN} is refused while session {session.number} is open", (
             sessions.how_to_end(session),
         )
     if gone := _gone(ctx, questions):
-        return f"{remedies.RUN} is refused: {gone.message.rstrip('.')}", (gone.command,)
+        return f"{next_step.RUN} is refused: {gone.message.rstrip('.')}", (gone.command,)
     does, then = report_decisions.next_run(
         questions, known.red, here.next_task(ctx, questions), waits=bool(known.merge)
     )
-    return f"{remedies.RUN} {does}", then
+    return f"{next_step.RUN} {does}", then
 
 
 def _gone(ctx: Context, questions: Questions) -> target_branch.Lost | None:

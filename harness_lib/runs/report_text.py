@@ -13,10 +13,9 @@ from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.rules import attempts
 from harness_lib.rules.run_records import Ran
-from harness_lib.runs import run_snapshot
 from harness_lib.runs.report_decisions import Decision
 from harness_lib.runs.report_facts import Facts, Merged, Work
-from harness_lib.text import counted, cut, some
+from harness_lib.text import counted, cut, some, span
 
 MOST_LINES = 24
 WIDTH = 100
@@ -277,7 +276,7 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
         if is_failure and (work := spent.get(each.task)) and work.seconds:
             cost = f", ${work.cost:.2f}" if work.cost else ""
-            tries = rf"\g<0> in {run_snapshot.span(work.seconds)}{cost}"
+            tries = rf"\g<0> in {span(work.seconds)}{cost}"
             timed = re.sub(r"^failed \d+ of \d+", tries, what)
             what = timed if len(timed) <= room else what
         shown = attempts.line(what, room) if is_failure else quoting.one_line(what, room)
@@ -350,7 +349,7 @@ def _done(done: Sequence[Work], label: int) -> Iterator[str]:
     for each in done:
         cost = f"${each.cost:.2f}" if each.cost else ""
         files = "" if each.files is None else str(each.files)
-        cells = (run_snapshot.span(each.seconds), cost, str(each.tries or ""), files)
+        cells = (span(each.seconds), cost, str(each.tries or ""), files)
         yield f"  {_title(each):<{label}}{_columns(cells)}"
 
 
@@ -404,7 +403,7 @@ def markdown(facts: Facts) -> list[str]:
         rows += ["### Done", "", "| task | time | cost | tries | files |", "|---|--:|--:|--:|--:|"]
         for work in facts.done:
             cells = (
-                run_snapshot.span(work.seconds),
+                span(work.seconds),
                 f"${work.cost:.2f}",
                 str(work.tries),
                 str(work.files or 0),

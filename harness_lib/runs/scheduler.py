@@ -29,7 +29,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import Deaths, RunState
-from harness_lib.runs import ending, final_check, recorder, run_snapshot, waiting
+from harness_lib.runs import ending, final_check, run_files, waiting
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
@@ -71,8 +71,8 @@ class Scheduler:
         self._ctx, self._options, self._show_event = ctx, options, watch
         self._began = self._since = ending.beginning(ctx)
         agent = options.agent or options.agent_command or ""
-        opened = recorder.opened(ctx, agent, options.workers, self._began.tip)
-        self.recorder = recorder.Recorder(ctx, opened, self._warn_of_record)
+        opened = run_files.opened(ctx, agent, options.workers, self._began.tip)
+        self.recorder = run_files.Recorder(ctx, opened, self._warn_of_record)
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
         self._interrupts = 0
@@ -114,7 +114,7 @@ class Scheduler:
             ending.tidy(self._ctx, self.warn)
             for doubt in project.in_common(self._ctx, self._ctx.store.ask().search(*project.OPEN)):
                 self.warn(doubt)
-            run_snapshot.forget(self._ctx)
+            run_files.clear(self._ctx)
             self.recorder.begin()
             # What was broken, or not checked, when the last run ended is not done.
             if has_session or self.something_broke(place):
@@ -158,7 +158,7 @@ class Scheduler:
     def _show(self) -> None:
         """Write the state of the run for other terminals; a failure is reported once."""
         try:
-            run_snapshot.write(self._ctx, self.state)
+            run_files.show(self._ctx, self.state)
         except OSError as error:
             if not self._is_unseen:
                 self.warn(f"Other terminals do not see how this run stands. {os_errors.describe(error)}")
@@ -263,7 +263,7 @@ class Scheduler:
     def _take_limits(self) -> bool:
         """Take over the limits that the user has asked for; return whether there were any."""
         try:
-            changes = run_snapshot.asked(self._ctx)
+            changes = run_files.asked(self._ctx)
             if changes is None:
                 return False
             changed = run_state.changed(self.state.limits, changes)

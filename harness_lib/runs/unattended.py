@@ -26,7 +26,7 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError, HeldError, Usa
 from harness_lib.rules import recovery, selection
 from harness_lib.rules.events import MERGER, Ended, Event, Notice, Stepped, Stuck
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import agent_process, confinement, ending, run_snapshot, waiting
+from harness_lib.runs import agent_process, confinement, ending, run_files, waiting
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import ALL_DONE, Scheduler, Watch
 from harness_lib.state.api import Questions
@@ -119,8 +119,7 @@ def _work(ctx: Context, scheduler: Scheduler, *, has_session: bool) -> Reply:
         ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
         scheduler.close_record()
         os.close(lock)
-        run_snapshot.remove(ctx)
-        run_snapshot.forget(ctx)
+        run_files.clear(ctx)
     return scheduler.reply()
 
 

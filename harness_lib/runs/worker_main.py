@@ -93,7 +93,7 @@ class Merger(Worker):
     """The worker that merges what the others have finished, if machines share the list.
 
     Whoever has finished a task hands its claim over and is free for the next one: it may take long until it
-    is this machine's turn to merge. It takes no task of its own, and ends when it is told to and nothing waits.
+    is this machine's turn to merge. It takes no task of its own, and ends when told to and nothing waits.
     Crash model: what this worker has claimed is in no work tree, but in the remote (`ready/`). Once it is
     dead, the run, or another machine when the claims have expired, completes what has arrived on the branch,
     and requeues the rest, uncounted, to be merged without an agent (`attempts/takeover.py`).

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import overview, run_snapshot
+from harness_lib.runs import overview
 from harness_lib.runs.overview import View
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> Ren
         green = counts.completed - counts.red
         bar = ProgressBar(total=max(1, counts.total), completed=green, width=BAR_WIDTH)
         progress.add_row(bar, Text(overview.headline(counts), style="bold"))
-        drawn += [progress, line(run_snapshot.summary(state, ahead, now), "dim")]
+        drawn += [progress, line(overview.summary(state, ahead, now), "dim")]
     return Group(*drawn)
 
 
@@ -115,7 +115,7 @@ def workers(state: RunState, now: float) -> Table:
             name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=wide, min_width=least
         )
     for row in sorted(state.rows.values(), key=lambda row: row.worker):
-        cells = run_snapshot.cells(row, now)
+        cells = overview.cells(row, now)
         styles = ("bold", "", STEP_STYLES.get(row.step, "dim"), "", "", "", "dim")
         table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
     return table

@@ -23,14 +23,14 @@ from harness_lib.rules import graph
 from harness_lib.rules.events import Ended, Event, Notice
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import report_facts, report_text, run_snapshot
+from harness_lib.runs import report_facts, report_text
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system import os_errors
 from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.git import history
 from harness_lib.task import Task
-from harness_lib.text import cut, harmless
+from harness_lib.text import cut, harmless, span
 
 WIDTH, MARGIN = 1000, 60
 MOST_BARS = 4000
@@ -205,7 +205,7 @@ def _how(tried: Tried) -> str:
 
 
 def _words(tried: Tried) -> str:
-    took = run_snapshot.span((tried.ended or tried.began) - tried.began)
+    took = span((tried.ended or tried.began) - tried.began)
     how = {"pending": "handed back", "cut": "cut off", "now": "goes on"}.get(_how(tried), tried.status)
     cost = f", ${tried.cost:.2f}" if tried.cost else ""
     tokens = f", {tried.tokens:,} tokens" if tried.tokens else ""
@@ -284,7 +284,7 @@ def _tasks(
         done = work.get(task.id)
         cost = f"${done.cost:.2f}" if done and done.cost else ""
         tries = f"{done.tries} tries" if done and done.tries > 1 else ""
-        time = run_snapshot.span(done.seconds) if done else ""
+        time = span(done.seconds) if done else ""
         yield {
             "id": task.id,
             "title": task.title,

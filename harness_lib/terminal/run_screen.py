@@ -16,10 +16,10 @@ from harness_lib.rules import events, stats
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Queued, Stepped, Stuck, Unstarted
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead
-from harness_lib.runs import run_snapshot
+from harness_lib.runs import overview
 from harness_lib.runs.scheduler import Watch
 from harness_lib.terminal.render import Screen
-from harness_lib.text import counted
+from harness_lib.text import counted, span
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -145,8 +145,8 @@ def _committed(news: Ended) -> str:
 
 
 def _step(news: Stepped, at: float) -> str:
-    step = run_snapshot.STEPS.get(news.step, news.step)
+    step = overview.STEPS.get(news.step, news.step)
     if news.until is None:
         return step
-    wait = run_snapshot.span(news.until - at)
+    wait = span(news.until - at)
     return f"{step}, goes on at {timestamps.render(_moment(news.until))} (in {wait})"

@@ -13,8 +13,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import run_state
-from harness_lib.runs import run_snapshot
-from harness_lib.runs.run_snapshot import Seen
+from harness_lib.runs import run_files
+from harness_lib.runs.run_files import Seen
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
 
@@ -39,7 +39,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """
     names = [name.replace("-", "_") for name in options.LIMITS]
     changes = {name: value for name in names if (value := getattr(args, name)) is not None}
-    running = run_snapshot.runs(ctx)
+    running = run_files.running(ctx)
     if not running:
         raise UsageError(
             "No run is active on this list.",
@@ -49,7 +49,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if changes:
         ownership.refuse_supervised(ctx, "another limit")
         run_state.read_budget(changes)
-        run_snapshot.ask(ctx, running, changes)
+        run_files.ask(ctx, running, changes)
         running, warnings = _wait_until_taken(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
@@ -79,7 +79,7 @@ def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[
     """Wait until the runs have taken the change; return them, and a message about those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:
-        running = run_snapshot.runs(ctx)
+        running = run_files.running(ctx)
         slow = [
             seen for seen in running if run_state.changed(seen.state.limits, changes) != seen.state.limits
         ]

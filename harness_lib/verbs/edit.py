@@ -21,7 +21,7 @@ from harness_lib.errors import RefusedError, UsageError
 from harness_lib.records import given
 from harness_lib.records.given import Given
 from harness_lib.rules import attempts, recovery, selection, transitions
-from harness_lib.runs import remedies
+from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones
 from harness_lib.system.processes import owner
@@ -231,7 +231,7 @@ def _as_json(value: object) -> str:
 
 def _next(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.status == "in_progress":
-        return remedies.remedy(ctx, questions, task)
+        return typed.harness("show", task.id) if task.halt else next_step.of_task(ctx, questions, task)
     if selection.is_permanent(task):
         return typed.harness("retry", task.id)
     return ownership.next_command(ctx, questions)

@@ -14,7 +14,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import graph
-from harness_lib.runs import overview
+from harness_lib.runs import next_step, overview
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
@@ -44,7 +44,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return Reply(
         "\n".join(plain(drawing) if is_tree else mermaid(drawing)),
         # A diagram goes into a file: no other line may follow it.
-        next=overview.upcoming(ctx, questions) if is_tree else None,
+        next=next_step.of_list(ctx, questions) if is_tree else None,
         warnings=tuple(questions.warnings),
         extra={
             "format": args.format,

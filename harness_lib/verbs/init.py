@@ -18,7 +18,7 @@ from harness_lib.errors import (
     StateUnreadableError,
     UsageError,
 )
-from harness_lib.runs import recorder
+from harness_lib.runs import run_files
 from harness_lib.system.files import atomic
 from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
@@ -266,5 +266,5 @@ def begin_anew(ctx: Context) -> str:
         rights.log(tx, ctx, f"emptied the old list is kept in {kept}")
         tx.on_commit(lambda: trust.note(ctx, tx))
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
-        tx.on_commit(lambda: recorder.set_aside(ctx))
+        tx.on_commit(lambda: run_files.set_aside(ctx))
     return kept

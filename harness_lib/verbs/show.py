@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, complete, task_brief
+from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
 from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, trust
 from harness_lib.core.context import Context
@@ -17,14 +17,14 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts
 from harness_lib.rules.selection import Why
-from harness_lib.runs import overview, remedies, run_snapshot
+from harness_lib.runs import next_step, overview
 from harness_lib.state.api import Questions
 from harness_lib.system.files import directories
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.render import Screen
-from harness_lib.text import first
+from harness_lib.text import first, span
 
 SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
 EXAMPLE = "harness show task-001"
@@ -79,7 +79,7 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     return Reply(
         "\n".join(lines),
         task=task,
-        next=_next(ctx, questions, task, eligible=why.eligible),
+        next=next_step.of_task(ctx, questions, task),
         warnings=tuple(questions.warnings),
         extra={
             "eligible": eligible,
@@ -131,7 +131,7 @@ def waiting(ctx: Context) -> Reply:
     return Reply(
         "\n".join(lines) or (rechecked.words(questions, "done")),
         task=following,
-        next=overview.upcoming(ctx, questions),
+        next=next_step.of_list(ctx, questions),
         warnings=tuple(questions.warnings),
         extra={"tasks": facts},
     )
@@ -160,7 +160,7 @@ def _attempt(attempt: Attempt) -> str:
     how = {"pending": "handed back", None: "goes on"}.get(attempt.outcome, attempt.outcome)
     parts = [f"{attempt.number}: {how}"]
     parts += [f"from {attempt.started_at}"] if attempt.started_at else []
-    parts += [f"took {run_snapshot.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
+    parts += [f"took {span(attempts.seconds(attempt))}"] if attempt.ended_at else []
     parts += [f"${attempt.cost_usd:.2f}"] if attempt.cost_usd else []
     parts += [f"{attempt.tokens:,} tokens"] if attempt.tokens else []
     return ", ".join(parts)
@@ -232,24 +232,6 @@ def _last_log(ctx: Context, task: Task) -> Path | None:
         # `.harness/` may be deleted at any time.
         return None
     return max(logs)[1] if logs else None
-
-
-def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:
-    if (
-        task.status == "in_progress"
-        and not check_of(task).is_given
-        and not ownership.decides_on_caller(ctx, task)
-    ):
-        return typed.give_check(task.id)
-    if rechecked.red(ctx, [task]):
-        return typed.harness("retry", task.id)
-    if task.status != "in_progress" and eligible:
-        return remedies.take(ctx, questions, task)
-    if attempts.takes_an_answer(task.halt_kind) or attempts.asks_a_person(task):
-        return complete.asked_command(task)
-    if task.halt is not None and check_of(task).is_given:
-        return typed.harness("retry", task.id)
-    return remedies.remedy(ctx, questions, task) or "harness status"
 
 
 class Delivered(NamedTuple):

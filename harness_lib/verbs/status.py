@@ -10,9 +10,9 @@ from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError, UsageError
-from harness_lib.runs import overview, run_snapshot
+from harness_lib.runs import overview, run_files
 from harness_lib.runs.overview import View
-from harness_lib.runs.run_snapshot import Seen
+from harness_lib.runs.run_files import Seen
 from harness_lib.state import reading
 from harness_lib.terminal.render import Screen
 
@@ -203,4 +203,4 @@ def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
 
 def _all_stamps(ctx: Context) -> list[object]:
     """Return stamps that change with the list or the state of a run."""
-    return [ctx.store.stamp(), *run_snapshot.stamps(ctx.root)]
+    return [ctx.store.stamp(), *run_files.stamps(ctx.root)]

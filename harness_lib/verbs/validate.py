@@ -19,7 +19,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError
 from harness_lib.rules import attempts, rechecks
-from harness_lib.runs import overview
+from harness_lib.runs import next_step
 from harness_lib.system.git import trees
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
@@ -134,7 +134,7 @@ def final_check(ctx: Context) -> Reply:
         "\n".join(filter(None, (said, *rechecked.lines(ctx, questions), then.words))),
         exit=Exit.CHECK_FAILED if rechecked.red(ctx, tasks) else Exit.DONE,
         stop=stop,
-        next=then.next if stop else overview.upcoming(ctx, questions),
+        next=then.next if stop else next_step.of_list(ctx, questions),
         extra=extra,
     )
 

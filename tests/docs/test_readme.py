@@ -23,7 +23,7 @@ from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.run_state import Row, RunState, Spent
 from harness_lib.runs import overview
-from harness_lib.runs.run_snapshot import Seen
+from harness_lib.runs.run_files import Seen
 from harness_lib.system.git import calls
 from harness_lib.task import State, StopReason, Task
 from tests.conftest import Harness

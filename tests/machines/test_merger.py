@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from harness_lib.attempts import turn
-from harness_lib.runs import recorder
+from harness_lib.runs import run_files
 from harness_lib.task import Task
 from tests.machines.world import Machine, World, held, pushes
 from tests.system.git.gitrepo import put, sh
@@ -64,7 +64,7 @@ def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(w
     world.each_once(*tasks)
     assert pushes(world) == 1
     assert f"{tasks[0]} has passed its check and waits to be merged" in one.printed
-    (ran,) = recorder.runs(one.context())
+    (ran,) = run_files.records(one.context())
     assert [(each.task, each.status) for each in ran.tried] == [(each, "completed") for each in tasks]
 
 
@@ -144,7 +144,7 @@ def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_it
     assert run.wait() == 0, one.printed
     world.each_once_at_no_cost(*tasks)
     assert f"{tasks[0]} has passed its check and waits to be merged" in one.printed
-    (ran,) = recorder.runs(one.context())
+    (ran,) = run_files.records(one.context())
     assert [(each.task, each.status) for each in ran.tried] == [(each, "completed") for each in tasks]
 
 

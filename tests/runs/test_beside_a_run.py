@@ -19,10 +19,11 @@ from harness_lib.core.context import Context
 from harness_lib.rules import run_state
 from harness_lib.rules.run_state import Budget, Row, RunState, Spent
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import overview, run_snapshot
-from harness_lib.runs.run_snapshot import Seen
+from harness_lib.runs import overview, run_files
+from harness_lib.runs.run_files import Seen
 from harness_lib.system.processes import process
 from harness_lib.terminal import drawing
+from harness_lib.text import span
 from harness_lib.verbs import status
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop, descendants
@@ -219,7 +220,7 @@ AHEAD = Ahead(4, 1)
     ],
 )
 def test_a_length_of_time(seconds: float, words: str) -> None:
-    assert run_snapshot.span(seconds) == words
+    assert span(seconds) == words
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -233,9 +234,9 @@ def test_runs_are_listed_from_the_oldest_whatever_their_process_numbers(tmp_path
         assert found
         board = run_state.write(RunState(began=1.0 if pid == oldest else 2.0))
         document = {"pid": pid, "started": found.started, "boot": process.boot_id(), "at": 0, "board": board}
-        put(run_snapshot.file_of(ctx.root, "board", pid), json.dumps(document))
-    assert run_snapshot.runs(ctx)[0].pid == oldest
-    assert {seen.pid for seen in run_snapshot.runs(ctx)} == set(pids)
+        put(run_files.file_of(ctx.root, "board", pid), json.dumps(document))
+    assert run_files.running(ctx)[0].pid == oldest
+    assert {seen.pid for seen in run_files.running(ctx)} == set(pids)
 
 
 @pytest.mark.parametrize(
@@ -256,12 +257,12 @@ def test_runs_are_listed_from_the_oldest_whatever_their_process_numbers(tmp_path
 )
 def test_a_worker_is_one_line(row: Row, line: str) -> None:
     seen = Seen(7, RunState(rows={row.worker: row}))
-    assert list(run_snapshot.lines(seen, AHEAD, 100.0))[1:] == [line]
+    assert list(overview.run_lines(seen, AHEAD, 100.0))[1:] == [line]
 
 
 def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> None:
     state = RunState(0.0, {1: Row(1), 2: Row(2)}, Spent(1.5, 12000, 0.0, 5), (60.0,), Budget(max_cost=5.0))
-    (first, *_) = run_snapshot.lines(Seen(7, state), AHEAD, 1800.0)
+    (first, *_) = overview.run_lines(Seen(7, state), AHEAD, 1800.0)
     assert first == (
         "run: at least 2:00 more; cost: $1.50 of $5.00, tokens: 12,000, hours: 0.50, attempts: 5; process 7"
     )
@@ -269,7 +270,7 @@ def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> N
 
 def test_many_workers_are_bounded() -> None:
     state = RunState(rows={number: Row(number) for number in range(64)})
-    lines = list(run_snapshot.lines(Seen(7, state), AHEAD, 0.0))
+    lines = list(overview.run_lines(Seen(7, state), AHEAD, 0.0))
     assert len(lines) == 12
     assert lines[-1] == "  … and 54 more workers"
 

@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib.rules.events import Claimed, Event
 from harness_lib.rules.run_records import Closed
-from harness_lib.runs import recorder
+from harness_lib.runs import run_files
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import COMMAND, Workshop
@@ -27,7 +27,7 @@ def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) ->
     workshop.add("First", "grep -q done f", do=f"{SAY}\nwrite f done")
     workshop.add("Held", "grep -q done g", do=f"write g half\ntouch {started}\nwait {gate}\nwrite g done")
     run = workshop.start(until=started)
-    (seen,) = recorder.runs(workshop.context())
+    (seen,) = run_files.records(workshop.context())
     assert seen.alive
     workshop.cut_power()
     # A kill in the middle of a line.
@@ -39,7 +39,7 @@ def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) ->
 
     workshop.ends(0)
 
-    killed, last = sorted(recorder.runs(workshop.context()), key=lambda ran: ran.opened.at)
+    killed, last = sorted(run_files.records(workshop.context()), key=lambda ran: ran.opened.at)
     assert killed.killed
     first, held = killed.tried
     assert (first.task, first.status, first.cost, first.tokens) == ("task-001", "completed", 0.5, 1200)
@@ -61,7 +61,7 @@ def test_a_run_that_finds_nothing_to_do_leaves_the_report_of_the_night_as_it_is(
 
     workshop.ends(0, HARNESS_SANDBOX="auto")
 
-    (ran,) = recorder.runs(workshop.context())
+    (ran,) = run_files.records(workshop.context())
     assert ran.closed is not None
     assert workshop.harness("report").stdout == before
 
@@ -74,7 +74,7 @@ def test_a_record_that_cannot_be_written_is_said_once_and_stops_nothing(workshop
     said = workshop.ends(0)
 
     assert said.stdout.count("What happens in this run is not recorded. The system said: ") == 1
-    assert list(recorder.runs(workshop.context())) == []
+    assert list(run_files.records(workshop.context())) == []
 
 
 FULL = """
@@ -82,11 +82,11 @@ import sys, resource, signal
 from pathlib import Path
 from harness_lib.core.context import Context
 from harness_lib.rules.events import Claimed, Event
-from harness_lib.runs import recorder
+from harness_lib.runs import run_files
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 ctx = Context(env={"HARNESS_WORKER_ID": "run-1"}, cwd=Path(sys.argv[1]), target="refs/heads/main")
-record = recorder.Recorder(ctx, recorder.opened(ctx, "x", 1, None), print)
+record = run_files.Recorder(ctx, run_files.opened(ctx, "x", 1, None), print)
 record.begin()
 for number in range(100):
     record.take(Event(1, float(number), Claimed(f"task-{number:03d}", "T", 1)))
@@ -103,7 +103,7 @@ def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Worksh
     )
 
     assert said.stdout.count("\n") == said.stdout.count("What happens in this run is not recorded.") == 1
-    (ran,) = recorder.runs(workshop.context())
+    (ran,) = run_files.records(workshop.context())
     names = [each.task for each in ran.tried]
     assert names[0] == "task-000"
     assert names[-1] == "task-200"
@@ -117,7 +117,7 @@ def test_harness_directories_that_are_deleted_are_begun_again(workshop: Workshop
 
     workshop.ends(0)
 
-    (ran,) = recorder.runs(workshop.context())
+    (ran,) = run_files.records(workshop.context())
     assert ran.opened.agent == COMMAND
     assert ran.closed is not None
     assert [each.task for each in ran.tried if each.commit] == ["task-001", "task-002"]
@@ -127,15 +127,15 @@ def test_a_record_is_bounded_and_old_ones_are_deleted(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (CHECKOUT / "docs/unattended.md").read_text()
-    limits = (recorder.MOST_BYTES >> 20, recorder.DAYS, recorder.MOST_BYTES_OF_ALL >> 20)
+    limits = (run_files.MOST_BYTES >> 20, run_files.DAYS, run_files.MOST_BYTES_OF_ALL >> 20)
     most = "A record has at most {} MB; records are deleted after {:g} days, or beyond {} MB in all."
     assert most.format(*limits) in text
-    monkeypatch.setattr(recorder, "MOST_BYTES", 2000)
+    monkeypatch.setattr(run_files, "MOST_BYTES", 2000)
     ctx, said = workshop.context(), list[str]()
-    old = workshop.top / ".harness/runs/run-0" / recorder.NAME
+    old = workshop.top / ".harness/runs/run-0" / run_files.NAME
     put(old, "{}\n")
     os.utime(old, (0, 0))
-    record = recorder.Recorder(ctx, recorder.opened(ctx, "x", 1, None), said.append)
+    record = run_files.Recorder(ctx, run_files.opened(ctx, "x", 1, None), said.append)
 
     record.begin()
     for number in range(100):
@@ -145,14 +145,16 @@ def test_a_record_is_bounded_and_old_ones_are_deleted(
     assert not old.exists()
     assert len(said) == 1
     assert said[0].startswith("The record of this run is full: ")
-    (ran,) = recorder.runs(ctx)
+    (ran,) = run_files.records(ctx)
     assert ran.closed is not None
     assert 5 < len(ran.tried) < 100
 
 
 def test_only_reports_read_records() -> None:
     readers = [
-        path.stem for path in (CHECKOUT / "harness_lib").rglob("*.py") if "recorder.runs(" in path.read_text()
+        path.stem
+        for path in (CHECKOUT / "harness_lib").rglob("*.py")
+        if "run_files.records(" in path.read_text()
     ]
 
     assert readers == ["report_facts"]

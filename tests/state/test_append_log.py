@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.runs import run_snapshot
+from harness_lib.runs import run_files
 from harness_lib.state import journal
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -191,21 +191,21 @@ def test_stamp_session_type_task_category_message(
 
 
 def test_the_stamps_are_others_after_each_change_of_what_runs_show_and_only_then(root: Root) -> None:
-    seen = [run_snapshot.stamps(root)]
+    seen = [run_files.stamps(root)]
     assert seen == [[]]
     for pid, size in ((7, 1), (7, 2), (8, 1), (7, 0), (8, 3)):
-        path = run_snapshot.file_of(root, "board", pid)
+        path = run_files.file_of(root, "board", pid)
         atomic.write(path, b" " * size, make=True) if size else path.unlink()
-        seen.append(run_snapshot.stamps(root))
-        atomic.write(run_snapshot.file_of(root, "budget", 7), b"{}")
-        assert run_snapshot.stamps(root) == seen[-1]
+        seen.append(run_files.stamps(root))
+        atomic.write(run_files.file_of(root, "budget", 7), b"{}")
+        assert run_files.stamps(root) == seen[-1]
     assert all(one != other for place, one in enumerate(seen) for other in seen[:place])
     assert [len(each) for each in seen] == [0, 1, 1, 2, 1, 1]
 
 
 def test_a_file_that_goes_while_we_look_has_no_stamp(root: Root) -> None:
-    atomic.write(run_snapshot.file_of(root, "board", 7), b"{}", make=True)
-    run_snapshot.file_of(root, "board", 8).symlink_to("nowhere")
-    atomic.write(run_snapshot.file_of(root, "board", 9), b"{}")
+    atomic.write(run_files.file_of(root, "board", 7), b"{}", make=True)
+    run_files.file_of(root, "board", 8).symlink_to("nowhere")
+    atomic.write(run_files.file_of(root, "board", 9), b"{}")
 
-    assert len(run_snapshot.stamps(root)) == 2
+    assert len(run_files.stamps(root)) == 2

@@ -1,0 +1,175 @@
+"""Decide what somebody types next: for the whole list, for one task, and after a run that could not go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness_lib import typed
+from harness_lib.attempts import complete
+from harness_lib.checks import check_of
+from harness_lib.core import here, ownership, rechecked, sessions, trust
+from harness_lib.core.context import Context
+from harness_lib.core.here import Here
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import attempts, recovery, selection
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
+
+RUN = "harness run"
+LOG_READ = 50
+_LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?!TEST_FAIL)[A-Z_]+\] the run ended: (.*)")
+
+
+def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | None:
+    """Return the command that continues the list, or that watches the `runs` in progress."""
+    if sessions.must_check(questions, ctx):
+        return rechecked.COMMAND
+    command = _onward(ctx, questions, runs=runs)
+    if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
+        return "harness log"
+    if command == sessions.START and _run_goes_on(ctx, questions):
+        return RUN
+    return command
+
+
+def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
+    held = questions.held_by(ctx.owner.worker)
+    if held:
+        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
+    if runs:
+        return sessions.watching(ctx)
+    if not questions.counts().total:
+        return rechecked.ADD
+    if questions.in_progress() and sessions.mine(questions, ctx) is None:
+        return sessions.unless_held(questions, ctx, sessions.START)
+    found = _next_here(ctx, questions)
+    if found.task is None and not trust.known(ctx, questions.provable()):
+        return _nothing_to_take(ctx, questions, found)
+    is_red = rechecked.red(ctx, questions.search("completed"))
+    begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
+    return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
+
+
+def _next_here(ctx: Context, questions: Questions) -> Here:
+    try:
+        return here.next_task(ctx, questions)
+    except EnvSetupError:
+        # Without a repository the list is shown all the same.
+        return Here(questions.next_ready())
+
+
+def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | None:
+    """Return the command that shows what the user must see to first, else what is waited for."""
+    if found.untrusted:
+        return "harness check"
+    if questions.no_work() == "recheck_failed":
+        return rechecked.next_command(ctx, questions)
+    stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
+    if stuck is not None and stuck.status != "completed":
+        return typed.harness("show", stuck.id)
+    if not questions.in_progress() and questions.rings():
+        return "harness check"
+    return sessions.watching(ctx) if questions.work_remains() else "harness log"
+
+
+def of_task(ctx: Context, questions: Questions, task: Task) -> str | None:
+    """Return the command that brings `task` nearer to being completed, for somebody who sees it."""
+    if task.status == "completed":
+        if rechecked.red(ctx, [task]):
+            return typed.harness("retry", task.id)
+        return sessions.STATUS if task.is_done else sessions.unless_held(questions, ctx, sessions.START)
+    if task.halt is not None:
+        return _halted(ctx, task)
+    return _in_progress(ctx, questions, task) if task.status == "in_progress" else _idle(ctx, questions, task)
+
+
+def _halted(ctx: Context, task: Task) -> str:
+    has_check = check_of(task).is_given
+    lacks_check = not has_check and not ownership.decides_on_caller(ctx, task)
+    if task.status == "in_progress" and lacks_check:
+        return typed.give_check(task.id)
+    if attempts.takes_an_answer(task.halt_kind) or attempts.asks_a_person(task):
+        return complete.asked_command(task)
+    if lacks_check:
+        return typed.give_check(task.id)
+    return typed.harness("retry" if has_check else "show", task.id)
+
+
+def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
+    if not check_of(task).is_given and not ownership.decides_on_caller(ctx, task):
+        return typed.give_check(task.id)
+    if recovery.is_mine(task, ctx.owner.worker):
+        return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
+    if task.claimed_by is None:
+        return sessions.unless_held(questions, ctx, sessions.START)
+    if recovery.expired(task, questions.now):
+        return sessions.unless_held(questions, ctx, "harness recover")
+    return sessions.STATUS
+
+
+def _idle(ctx: Context, questions: Questions, task: Task) -> str | None:
+    rings = questions.rings()
+    if task.id in rings:
+        return typed.harness("edit", task.id, "--depends-on", "ID")
+    cause = _root_cause(questions, task)
+    if cause is not None:
+        return typed.harness("show" if cause in rings else "retry", cause)
+    awaited = next((other.id for other in questions.tasks(task.depends_on) if not other.is_done), None)
+    return typed.harness("show", awaited) if awaited else _take(ctx, questions, task)
+
+
+def _take(ctx: Context, questions: Questions, task: Task) -> str | None:
+    """Return how the caller can claim `task`; a caller that holds another task ends that first."""
+    held = questions.held_by(ctx.owner.worker)
+    if held is not None:
+        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
+    if not trust.knows(ctx, task):
+        return "harness check"
+    return sessions.unless_held(questions, ctx, typed.harness("claim", task.id))
+
+
+def _root_cause(questions: Questions, task: Task) -> str | None:
+    """Return the permanently failed task that keeps `task` from running: itself, or one it depends on.
+
+    For a blocked task it is the one that blocks it: retrying that one helps both.
+    """
+    seen: set[str] = set()
+    waiting = [task.id]
+    cause: str | None = None
+    while waiting:
+        current = questions.task(waiting.pop())
+        if current is None or current.id in seen:
+            continue
+        seen.add(current.id)
+        if selection.is_permanent(current):
+            cause = current.id
+            # Its dependencies that failed for good come before it.
+            waiting = []
+        waiting += [other.id for other in questions.tasks(current.depends_on) if not other.is_done]
+    return cause
+
+
+def log_lines(ctx: Context) -> list[str]:
+    """Return the last lines of the log of a list that was just asked; none if it may not be read."""
+    try:
+        return ctx.store.log_tail(LOG_READ, asked=True)
+    except PermissionError:
+        return []
+
+
+def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
+    """Return what the user must do before a run can go on, from the end of the `log`.
+
+    "" if another session was opened since, or no work is left.
+    """
+    matches = [match for line in log if (match := _LACKED.search(line))]
+    if not matches or int(matches[-1][1]) != questions.session_count or not questions.work_remains():
+        return []
+    return [f"the last run ended: {matches[-1][2].removesuffix('.')}; then: {RUN}"]
+
+
+def _run_goes_on(ctx: Context, questions: Questions) -> bool:
+    """Return whether another run would continue what the last one has left."""
+    killed = any(sessions.was_killed_run(each, questions, ctx) for each in questions.sessions())
+    return killed or bool(lacked(questions, log_lines(ctx)))

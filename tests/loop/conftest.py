@@ -14,7 +14,7 @@ import pytest
 from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Ending
-from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires import http
 from tests import forked
 from tests.conftest import for_release
 from tests.hs.person import Person, person
@@ -186,8 +186,8 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let runs inside this process ask three times at most without a pause, and close them in the end."""
-    monkeypatch.setattr(exchange, "ATTEMPTS", 3)
-    monkeypatch.setattr(exchange, "sleep", lambda _: None)
+    monkeypatch.setattr(http, "ATTEMPTS", 3)
+    monkeypatch.setattr(http, "sleep", lambda _: None)
     yield
     while runs_in_process.STARTED:
         runs_in_process.STARTED.pop().close()

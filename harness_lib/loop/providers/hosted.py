@@ -18,7 +18,6 @@ from harness_lib.loop.piped import ProviderError
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.sessions import context
-from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
@@ -181,8 +180,10 @@ class Hosted(NamedTuple):
         )
         return {**headers, name: sent}
 
-    def ask(self, runtime: Runtime, payload: Json) -> Json:
-        return exchange.ask(runtime, self.at(runtime), payload)
+    def ask(self, runtime: Runtime, payload: Json, *, quiet: bool = False) -> Json:
+        from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
+
+        return http.ask(runtime, self.at(runtime), payload, quiet=quiet)
 
 
 ANTHROPIC = Hosted(

@@ -14,7 +14,7 @@ from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import skills
-from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires.answer import adapter
 
 # The names that all APIs accept; a host refuses every request in which one tool has another name.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -54,7 +54,7 @@ def messages(runtime: Runtime, payload: Json) -> Json:
     conversation = runtime.messages()
     replayed = context.load_native(runtime.session, conversation, speaker, runtime.kept)
     entries = context.entries(conversation, replayed)
-    return {**payload, "messages": exchange.wire(speaker.wire).messages(entries)}
+    return {**payload, "messages": adapter(speaker.wire).messages(entries)}
 
 
 def tools(runtime: Runtime, payload: Json) -> Json:

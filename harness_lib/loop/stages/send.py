@@ -19,8 +19,7 @@ from harness_lib.loop.sessions.context import Cut
 from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.sessions.session import SIZE_LIMIT
 from harness_lib.loop.stages import tool_calls
-from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import Answer, new_id
+from harness_lib.loop.wires.answer import Answer, adapter, new_id
 
 # The most requests of a turn.
 DEFAULT_TURNS = 100
@@ -128,18 +127,18 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
 
 def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
     """Return the model's summary and its cost. The request begins as the others do, for the host's cache."""
-    endpoint = hosted.host(runtime).at(runtime)
-    wire = exchange.wire(endpoint.wire)
-    replayed = context.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
+    host = hosted.host(runtime)
+    speaker = host.speaker(runtime)
+    wire = adapter(speaker.wire)
+    replayed = context.load_native(runtime.session, cut.older, speaker, runtime.kept)
     entries = [*context.entries(cut.older, replayed), context.User(_ASKED)]
-    asked = {**payload, "messages": wire.messages(entries)}
-    answer = wire.answer(exchange.ask(runtime, endpoint, asked, quiet=True))
+    answer = wire.answer(host.ask(runtime, {**payload, "messages": wire.messages(entries)}, quiet=True))
     fields = {
-        "model": endpoint.model,
-        "provider": endpoint.provider,
+        "model": speaker.model,
+        "provider": speaker.provider,
         "tokens_in": str(answer.tokens_in),
         "tokens_out": str(answer.tokens_out),
-        **hosted.model_of(runtime, endpoint.model).spent(answer),
+        **hosted.model_of(runtime, speaker.model).spent(answer),
     }
     return ("" if answer.stop == "length" else answer.text.strip()), fields
 
@@ -157,7 +156,7 @@ def save(runtime: Runtime, native: Json) -> Json:
     if speaker.wire == "responses" and "choices" in native:
         # OpenAI's two APIs are told apart by the shape.
         speaker = speaker._replace(wire="chat")
-    answer = _repeatable(exchange.wire(speaker.wire).answer(native))
+    answer = _repeatable(adapter(speaker.wire).answer(native))
     runtime.stop = answer.stop
     message = write(runtime, answer, runtime.model, hosted.model_of(runtime, speaker.model).spent(answer))
     if answer.native:

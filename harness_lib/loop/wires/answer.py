@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from harness_lib.loop.piped import ContextError, Json, ProviderError, TransientError, dumps
@@ -73,10 +74,6 @@ class Endpoint(NamedTuple):
     def __repr__(self) -> str:
         """Leave out what holds a key."""
         return f"Endpoint({self.provider!r}, {self.wire!r}, {self.url!r}, {self.model!r})"
-
-    @property
-    def speaker(self) -> Speaker:
-        return Speaker(self.wire, self.provider, self.model)
 
 
 def shown(url: str) -> str:
@@ -157,6 +154,11 @@ class Shown(NamedTuple):
     values: Json
 
 
+def started(call: Call) -> Shown:
+    """Return the event for a call that an answer holds; its tool does not run yet."""
+    return Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
+
+
 class Reader(Protocol):
     """Puts a streamed answer together."""
 
@@ -177,7 +179,7 @@ class Wire(Protocol):
         ...
 
     def body(self, payload: Json, endpoint: Endpoint) -> Json:
-        """Return the request."""
+        """Return the request, as far as it does not say that its answer is to be streamed."""
         ...
 
     def Reader(self) -> Reader:  # noqa: N802 (an API adapter is a module, and its reader a class)
@@ -187,6 +189,11 @@ class Wire(Protocol):
     def answer(self, native: Json) -> Answer:
         """Return what a native answer says. Raises ProviderError when it is invalid."""
         ...
+
+
+def adapter(name: WireName) -> Wire:
+    """Return the API adapter, which is the module `name`; the others are not loaded."""
+    return cast("Wire", import_module(f"{__package__}.{name}"))
 
 
 def new_id() -> str:

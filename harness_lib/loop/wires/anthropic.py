@@ -16,6 +16,7 @@ from harness_lib.loop.wires.answer import (
     as_table,
     broken_off,
     count,
+    started,
     tools_of,
 )
 
@@ -54,7 +55,7 @@ def messages(history: list[Entry]) -> list[Json]:
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request; its beginning is the same for every request of a session."""
-    request: Json = {"model": payload.get("model") or endpoint.model, "max_tokens": endpoint.max_tokens}
+    request: Json = {"model": endpoint.model, "max_tokens": endpoint.max_tokens}
     tools = tools_of(payload)
     if tools:
         request["tools"] = tools
@@ -65,7 +66,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
         request |= {"thinking": {"type": "adaptive"}, "output_config": {"effort": endpoint.effort}}
     if endpoint.cached:
         _mark(request)
-    return {**request, "stream": True}
+    return request
 
 
 def answer(native: Json) -> Answer:
@@ -153,7 +154,7 @@ class Reader:
             if not isinstance(value, dict):
                 # Invalid arguments are kept as text.
                 block["partial_json"] = text
-            yield Shown("tool_start", {key: block.get(key) for key in ("id", "name", "input")})
+            yield started(_call(block))
 
 
 def _block(entry: object) -> Block | None:
@@ -164,10 +165,12 @@ def _block(entry: object) -> Block | None:
         return Text(str(entry.get("text") or ""))
     if kind == "thinking":
         return Thinking(str(entry.get("thinking") or ""), str(entry.get("signature") or ""))
-    if kind == "tool_use":
-        arguments = entry["partial_json"] if "partial_json" in entry else json.dumps(entry.get("input", {}))
-        return Call(str(entry.get("id") or ""), str(entry.get("name") or ""), arguments)
-    return None
+    return _call(entry) if kind == "tool_use" else None
+
+
+def _call(entry: Json) -> Call:
+    arguments = entry["partial_json"] if "partial_json" in entry else json.dumps(entry.get("input", {}))
+    return Call(str(entry.get("id") or ""), str(entry.get("name") or ""), arguments)
 
 
 def _is_empty(entry: object) -> bool:

@@ -19,6 +19,7 @@ from harness_lib.loop.wires.answer import (
     broken_off,
     count,
     new_id,
+    started,
     tools_of,
 )
 
@@ -63,7 +64,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
     newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
     limit = endpoint.conf.get("max_tokens_field") or newest
     request: Json = {
-        "model": payload.get("model") or endpoint.model,
+        "model": endpoint.model,
         **({} if limit == NO_FIELD else {limit: endpoint.max_tokens}),
         "messages": messages,
     }
@@ -86,7 +87,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
         request["prompt_cache_key"] = endpoint.session
     if endpoint.conf.get("stream_options") != NO_FIELD:
         request["stream_options"] = {"include_usage": True}
-    return {**request, "stream": True}
+    return request
 
 
 def _with_thoughts(messages: list[Json], field: str) -> list[Json]:
@@ -124,11 +125,14 @@ def _blocks(message: Json) -> list[Block]:
     said = as_string(message.get("content")) or as_string(message.get("refusal"))
     blocks: list[Block] = [Thinking(thought)] if thought else []
     blocks += [Text(said)] if said else []
+    return [*blocks, *_calls(message)]
+
+
+def _calls(message: Json) -> Iterator[Call]:
     for call in as_tables(message.get("tool_calls")):
         function = as_table(call.get("function"))
         arguments = as_string(function.get("arguments"))
-        blocks.append(Call(str(call.get("id") or ""), str(function.get("name") or ""), arguments))
-    return blocks
+        yield Call(str(call.get("id") or ""), str(function.get("name") or ""), arguments)
 
 
 def _is_told_again(message: Json) -> bool:
@@ -171,9 +175,7 @@ class Reader:
             yield from self._delta(as_table(choice.get("delta") or choice.get("message")))
             if choice.get("finish_reason"):
                 self._finish = str(choice["finish_reason"])
-                for call in _blocks({"tool_calls": self._called()}):
-                    assert isinstance(call, Call)
-                    yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
+                yield from map(started, _calls({"tool_calls": self._called()}))
 
     def native(self) -> Json | None:
         if self._finish is None:

@@ -17,6 +17,7 @@ from harness_lib.loop.wires.answer import (
     as_tables,
     broken_off,
     count,
+    started,
     tools_of,
 )
 
@@ -41,8 +42,7 @@ def messages(history: list[Entry]) -> list[Json]:
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
-    model = str(payload.get("model") or endpoint.model)
-    request: Json = {"model": model, "store": False}
+    request: Json = {"model": endpoint.model, "store": False}
     if endpoint.conf.get("max_tokens_field") != NO_FIELD:
         request["max_output_tokens"] = endpoint.max_tokens
     if payload.get("system"):
@@ -61,13 +61,13 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
             for tool in tools
         ]
     request["input"] = payload.get("messages") or []
-    if not model.startswith(_WITHOUT_REASONING):
+    if not endpoint.model.startswith(_WITHOUT_REASONING):
         request["include"] = ["reasoning.encrypted_content"]
     if endpoint.session:
         request["prompt_cache_key"] = endpoint.session
     if endpoint.effort:
         request["reasoning"] = {"effort": "high" if endpoint.effort == "max" else endpoint.effort}
-    return {**request, "stream": True}
+    return request
 
 
 def answer(native: Json) -> Answer:
@@ -117,8 +117,7 @@ class Reader:
             item = as_table(event.get("item"))
             self._items[count(event.get("output_index"))] = item
             if item.get("type") == "function_call":
-                call = _call(item)
-                yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
+                yield started(_call(item))
         elif kind in {"response.completed", "response.incomplete"}:
             self._response = as_table(event.get("response"))
         elif kind == "response.failed":

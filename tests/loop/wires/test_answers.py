@@ -10,7 +10,7 @@ import pytest
 from harness_lib.loop import runtime, turn
 from harness_lib.loop.piped import Json, TransientError
 from harness_lib.loop.turn import Ending
-from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires import http
 from harness_lib.loop.wires.answer import Endpoint
 from tests.loop.conftest import (
     ANTHROPIC,
@@ -209,12 +209,12 @@ class Host:
         raise TransientError("overloaded", self.after)
 
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
-        monkeypatch.setattr(exchange, "sleep", self.pauses.append)
-        monkeypatch.setattr(exchange, "_authorized", self.ask)
+        monkeypatch.setattr(http, "sleep", self.pauses.append)
+        monkeypatch.setattr(http, "_authorized", self.ask)
         run = runtime.start(environment({"HARNESS_LOG": os.devnull}), Path.cwd())
         run.stream.listeners.append(lambda event: self.notices.append(event["message"]))
         with pytest.raises(TransientError, match="overloaded"):
-            exchange.ask(run, Endpoint("host", "chat", "http://host.example", "m", 1), {})
+            http.ask(run, Endpoint("host", "chat", "http://host.example", "m", 1), {})
         return self
 
 
@@ -224,7 +224,7 @@ def test_without_a_word_of_the_host_pauses_grow_and_differ(monkeypatch: pytest.M
     for host in (first, second):
         assert host.asked == 6
         assert len(host.pauses) == 5
-        assert max(host.pauses) <= exchange.LONGEST_PAUSE
+        assert max(host.pauses) <= http.LONGEST_PAUSE
         assert host.pauses[-1] > host.pauses[0]
     # Who was refused together must not come back together.
     assert first.pauses != second.pauses

@@ -15,7 +15,7 @@ from harness_lib.loop.piped import GarbageError, HookError, HookFailedError
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
-from harness_lib.loop.tools import agent, builtin, edit_file, files, search
+from harness_lib.loop.tools import agent, builtin, files, search
 from harness_lib.loop.tools import skills as skill
 
 _HOOKS: dict[str, dict[str, plugins.Hook]] = {
@@ -49,7 +49,7 @@ _HOOKS: dict[str, dict[str, plugins.Hook]] = {
 _TOOLS = (
     agent.TOOL,
     builtin.TOOL,
-    edit_file.TOOL,
+    files.EDIT_FILE,
     files.READ_FILE,
     search.GLOB,
     search.GREP,

@@ -16,7 +16,7 @@ from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.tools import builtin, edit_file
+from harness_lib.loop.tools import builtin, files
 from harness_lib.loop.tools.builtin import Change
 from harness_lib.text import harmless, in_one_line
 
@@ -161,7 +161,7 @@ class Drawing:
             self._runtime, name, tool_input if isinstance(tool_input, dict) else {}
         )
         if self._edit and event.get("id") not in self._asked:
-            shown = edit_file.unified(self._edit, _EDIT_LINES)
+            shown = files.unified(self._edit, _EDIT_LINES)
             self._print(_lines([("dim", f"--- {harmless(name)} ---"), *user_input.difference(shown)]))
         self._draw()
 

@@ -22,7 +22,7 @@ from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.tools import builtin, edit_file
+from harness_lib.loop.tools import builtin, files
 from harness_lib.sha256 import digest
 
 _SHOWN_LINES = 30
@@ -137,7 +137,7 @@ def _question(runtime: Runtime, call: Json, verdict: permission_hooks.Verdict) -
     who = runtime.session.id if runtime.env.get("HARNESS_PARENT") else ""
     place = permission_hooks.outside_project(runtime, verdict.input)
     change = builtin.change_of(runtime, call["name"], verdict.input)
-    seen = edit_file.unified(change) if change else ""
+    seen = files.unified(change) if change else ""
     return Question(call["name"], verdict.input, verdict.reason, who, call["id"], place, seen)
 
 

@@ -13,7 +13,7 @@ from harness_lib.loop import discovery, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
-from harness_lib.loop.tools import edit_file, files
+from harness_lib.loop.tools import files
 from harness_lib.loop.tools.builtin import Change
 from harness_lib.system.processes import process, reaper
 from tests.loop.source_files import write
@@ -232,10 +232,10 @@ FILE = st.builds("{}{}".format, st.lists(LINE, max_size=12).map("\n".join), st.s
 def test_a_difference_makes_the_new_text_of_the_old_one(
     monkeypatch: pytest.MonkeyPatch, compared: int, old: str, new: str, before: int
 ) -> None:
-    monkeypatch.setattr(edit_file, "_COMPARED_LINES", compared)
+    monkeypatch.setattr(files, "_COMPARED_LINES", compared)
     same, end = "same\n", "end\n"
     old, new = (f"{before * same}{each}{(9 - before) * end}" for each in (old, new))
-    head, *lines = edit_file.unified(Change(Path("/f"), old, new)).split("\n")
+    head, *lines = files.unified(Change(Path("/f"), old, new)).split("\n")
 
     assert head == ("edit /f" if old != new else "")
     assert patched(old, lines) == new

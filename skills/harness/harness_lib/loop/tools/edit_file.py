@@ -1,1 +1,0 @@
-../../../../../harness_lib/loop/tools/edit_file.py

@@ -139,6 +139,7 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     said = one.ok("finish", *proposing(world))
     assert "waits until origin/main has it (https://host.example/pull/7)" in said["message"]
     assert one.sh("rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
+    assert "cannot go on" not in one("status").text
     assert one.sh("status", "--porcelain") == ""
     one.works("b")
     one.ok("finish", *proposing(world))

@@ -86,6 +86,7 @@ def leave(
     The machine may have ended the run (a full disk): what cannot be done is reported and left to the next
     run.
     """
+    refused = ""
     try:
         for where in worker_worktrees.teardown(ctx, place, target_branch.tip(ctx.git, target_of(ctx))):
             warn(f"Left-over work is kept: {where}")
@@ -101,15 +102,17 @@ def leave(
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")
     try:
-        _close(ctx, recorded=recorded)
+        _close(ctx, refused, recorded=recorded)
     except (HarnessError, OSError) as error:
         # Its owner process ends now, and the session with it.
         warn(f"The session could not be closed: {error}")
 
 
-def _close(ctx: Context, *, recorded: bool) -> None:
+def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
     with ctx.store.transaction("tasks") as tx:
         mine = sessions.mine(tx, ctx)
+        if refused:
+            tx.log("WARN", refused, session=mine.number if mine else tx.session_count)
         if mine is not None:
             sessions.close(tx, mine, stats_logged=recorded)
         sessions.disable_hooks_when_finished(tx, ctx.store)

@@ -131,6 +131,7 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     assert said.stdout.endswith(" --merge push\n")
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
     assert remote.at() == before
+    assert "origin has not taken main" in workshop("status").text
     report = workshop.ok("report")["message"]
     assert "lacks finished work of main" in report
     assert "      git push origin main\n" in report

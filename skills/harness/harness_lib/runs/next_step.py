@@ -1,0 +1,1 @@
+../../../../harness_lib/runs/next_step.py

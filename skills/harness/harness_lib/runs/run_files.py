@@ -1,0 +1,1 @@
+../../../../harness_lib/runs/run_files.py

@@ -15,12 +15,14 @@ from http.server import ThreadingHTTPServer
 from itertools import count
 from typing import Any, cast
 
-from tests.hosts.talk import Actor, Call, Message, Refusal, Request, Role, Say, Script
-from tests.loop.servers.script import Quiet
+from tests.hosts.talk import Actor, Message, Refusal, Request, Role, Say, Script
+from tests.loop.servers import anthropic, openai
+from tests.loop.servers.cache import Count
+from tests.loop.servers.script import Quiet, Step, Use
 
 Body = dict[str, Any]
 
-# One number serves every id that a protocol wants to be unique.
+MODEL = "fake-model"
 _numbers = count(1)
 
 COUNTED: Body = {"input_tokens": 100, "totalTokens": 100}
@@ -46,11 +48,13 @@ def is_counting(path: str) -> bool:
 
 def models() -> Body:
     """Return the list of models, for the clients that ask."""
-    return {"object": "list", "data": [{"id": "fake-model", "object": "model"}], "models": []}
+    return {"object": "list", "data": [{"id": MODEL, "object": "model"}], "models": []}
 
 
-def _id(kind: str) -> str:
-    return f"{kind}_{next(_numbers):020d}"
+def _step(say: Say) -> Step:
+    return Step(
+        say.text, tuple([Use(each.tool, each.arguments, namespace=each.namespace) for each in say.calls])
+    )
 
 
 def _event(data: Body, name: str = "") -> bytes:
@@ -86,26 +90,8 @@ def _anthropic_blocks(role: Role, content: object) -> Iterator[Message]:
 
 
 def _write_anthropic(say: Say) -> Iterator[bytes]:
-    usage = {"input_tokens": say.tokens, "output_tokens": 5}
-    empty = {"id": _id("msg"), "type": "message", "role": "assistant", "model": "fake-model", "content": []}
-    start = {**empty, "stop_reason": None, "stop_sequence": None, "usage": usage}
-    yield _event({"type": "message_start", "message": start}, "message_start")
-    for index, (block, delta) in enumerate(_anthropic_content(say)):
-        at = {"index": index}
-        yield _event({"type": "content_block_start", **at, "content_block": block}, "content_block_start")
-        yield _event({"type": "content_block_delta", **at, "delta": delta}, "content_block_delta")
-        yield _event({"type": "content_block_stop", **at}, "content_block_stop")
-    end = {"stop_reason": "tool_use" if say.calls else "end_turn", "stop_sequence": None}
-    yield _event({"type": "message_delta", "delta": end, "usage": usage}, "message_delta")
-    yield _event({"type": "message_stop"}, "message_stop")
-
-
-def _anthropic_content(say: Say) -> Iterator[tuple[Body, Body]]:
-    if say.text:
-        yield {"type": "text", "text": ""}, {"type": "text_delta", "text": say.text}
-    for call in say.calls:
-        block = {"type": "tool_use", "id": _id("toolu"), "name": call.tool, "input": {}}
-        yield block, {"type": "input_json_delta", "partial_json": json.dumps(call.arguments)}
+    for event in anthropic.answered(_step(say), MODEL, Count(say.tokens)):
+        yield _event(event, event["type"])
 
 
 # -- OpenAI Responses
@@ -134,39 +120,8 @@ def _tool_names(tool: Body) -> Iterator[str]:
 
 
 def _write_responses(say: Say) -> Iterator[bytes]:
-    items = list(_response_items(say))
-    usage = {"input_tokens": say.tokens, "output_tokens": 5, "total_tokens": say.tokens + 5}
-    whole = {"id": _id("resp"), "object": "response", "status": "completed", "model": "fake-model"}
-    begun = {**whole, "status": "in_progress", "output": []}
-    yield _event({"type": "response.created", "response": begun}, "response.created")
-    for index, item in enumerate(items):
-        for kind in ("response.output_item.added", "response.output_item.done"):
-            yield _event({"type": kind, "output_index": index, "item": item}, kind)
-    done = {"type": "response.completed", "response": {**whole, "output": items, "usage": usage}}
-    yield _event(done, "response.completed")
-
-
-def _response_items(say: Say) -> Iterator[Body]:
-    if say.text:
-        content = [{"type": "output_text", "text": say.text, "annotations": []}]
-        yield {
-            "type": "message",
-            "id": _id("msg"),
-            "role": "assistant",
-            "status": "completed",
-            "content": content,
-        }
-    for call in say.calls:
-        space = {"namespace": call.namespace} if call.namespace else {}
-        yield {
-            "type": "function_call",
-            "id": _id("fc"),
-            "call_id": _id("call"),
-            "name": call.tool,
-            "arguments": json.dumps(call.arguments),
-            "status": "completed",
-            **space,
-        }
+    for event in openai.responses(_step(say), MODEL, Count(say.tokens)):
+        yield _event(event, event["type"])
 
 
 # -- OpenAI chat completions
@@ -183,23 +138,8 @@ def _read_chat(body: Body) -> Request:
 
 
 def _write_chat(say: Say) -> Iterator[bytes]:
-    calls = [_chat_call(index, call) for index, call in enumerate(say.calls)]
-    yield _event(_chat_chunk({"role": "assistant", "content": say.text}))
-    if calls:
-        yield _event(_chat_chunk({"tool_calls": calls}))
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    yield _event({**_chat_chunk({}, "tool_calls" if calls else "stop"), "usage": usage})
+    yield from map(_event, openai.chunks(_step(say), MODEL, Count(say.tokens)))
     yield b"data: [DONE]\n\n"
-
-
-def _chat_call(index: int, call: Call) -> Body:
-    function = {"name": call.tool, "arguments": json.dumps(call.arguments)}
-    return {"index": index, "id": _id("call"), "type": "function", "function": function}
-
-
-def _chat_chunk(delta: Body, finish: str | None = None) -> Body:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": _id("chat"), "object": "chat.completion.chunk", "model": "fake-model", "choices": [choice]}
 
 
 # -- Gemini
@@ -225,7 +165,7 @@ def _write_gemini(say: Say) -> Iterator[bytes]:
     parts += [{"functionCall": {"name": call.tool, "args": call.arguments}} for call in say.calls]
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
-    yield _event({"candidates": [candidate], "usageMetadata": usage, "responseId": _id("gem")})
+    yield _event({"candidates": [candidate], "usageMetadata": usage, "responseId": f"gem_{next(_numbers)}"})
 
 
 _WIRES = {

@@ -22,7 +22,7 @@ class Call:
 
     tool: str
     arguments: dict[str, Any]
-    namespace: str | None = None
+    namespace: str = ""
 
 
 @dataclass(frozen=True)

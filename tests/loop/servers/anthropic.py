@@ -31,33 +31,33 @@ class Messages(Handler):
 
     def events(self, step: Step, body: Json) -> list[tuple[str, Json | str]]:
         count = self.server.cache.anthropic(body) if self.server.cache else Count(20, 7, 3)
-        usage = {
-            "input_tokens": count.tokens - count.read - count.written,
-            "output_tokens": 1,
-            "cache_creation_input_tokens": count.written,
-            "cache_read_input_tokens": count.read,
-        }
-        message = {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "model": body["model"],
-            "content": [],
-        }
-        events: list[Json] = [
-            {"type": "message_start", "message": {**message, "usage": usage}},
-            {"type": "ping"},
-        ]
-        for index, (start, deltas) in enumerate(_blocks(step)):
-            events.append({"type": "content_block_start", "index": index, "content_block": start})
-            events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-            events.append({"type": "content_block_stop", "index": index})
-        stop = step.stop or ("tool_use" if step.uses else "end_turn")
-        events.append(
-            {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}
-        )
-        events.append({"type": "message_stop"})
-        return [(event["type"], event) for event in events]
+        return [(event["type"], event) for event in answered(step, body["model"], count)]
+
+
+def answered(step: Step, model: str, count: Count) -> list[Json]:
+    """Return the events of an answer."""
+    usage = {
+        "input_tokens": count.tokens - count.read - count.written,
+        "output_tokens": 1,
+        "cache_creation_input_tokens": count.written,
+        "cache_read_input_tokens": count.read,
+    }
+    message = {
+        "id": f"msg_{uuid.uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "usage": usage,
+    }
+    events: list[Json] = [{"type": "message_start", "message": message}, {"type": "ping"}]
+    for index, (start, deltas) in enumerate(_blocks(step)):
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    stop = step.stop or ("tool_use" if step.uses else "end_turn")
+    events.append({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}})
+    return [*events, {"type": "message_stop"}]
 
 
 def _blocks(step: Step) -> list[tuple[Json, list[Json]]]:

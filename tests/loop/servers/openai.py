@@ -23,8 +23,8 @@ class OpenAI(Handler):
     def events(self, step: Step, body: Json) -> list[tuple[str, Json | str]]:
         count = self.server.cache.openai(body) if self.server.cache else Count(tokens=10, read=4)
         if self.path == "/v1/responses":
-            return [(event["type"], event) for event in _responses(step, body, count)]
-        return [*(("", chunk) for chunk in _chunks(step, body, count)), ("", "[DONE]")]
+            return [(event["type"], event) for event in responses(step, body["model"], count)]
+        return [*(("", chunk) for chunk in chunks(step, body["model"], count)), ("", "[DONE]")]
 
 
 def _check_chat(body: Json) -> None:
@@ -89,17 +89,18 @@ def _check_responses(body: Json) -> None:
     refuse_unless(not open_calls, f"no tool output found for function call {open_calls}")
 
 
-def _chunks(step: Step, body: Json, count: Count) -> list[Json]:
-    base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": body["model"]}
+def chunks(step: Step, model: str, count: Count) -> list[Json]:
+    """Return the chunks of an answer, of which `[DONE]` is the end."""
+    base = {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": "chat.completion.chunk", "model": model}
 
     def chunk(delta: Json, finish: str | None = None) -> Json:
         return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-    chunks = [chunk({"role": "assistant", "content": ""})]
+    sent = [chunk({"role": "assistant", "content": ""})]
     if step.thinking:
-        chunks.append(chunk({"reasoning_content": step.thinking}))
+        sent.append(chunk({"reasoning_content": step.thinking}))
     half = len(step.text) // 2
-    chunks += [chunk({"content": part}) for part in (step.text[:half], step.text[half:]) if part]
+    sent += [chunk({"content": part}) for part in (step.text[:half], step.text[half:]) if part]
     for index, use in enumerate(step.uses):
         head = {
             "index": index,
@@ -107,20 +108,21 @@ def _chunks(step: Step, body: Json, count: Count) -> list[Json]:
             "type": "function",
             "function": {"name": use.name, "arguments": ""},
         }
-        chunks.append(chunk({"tool_calls": [head]}))
-        chunks += [
+        sent.append(chunk({"tool_calls": [head]}))
+        sent += [
             chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}) for part in use.parts
         ]
-    chunks.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
+    sent.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
     usage = {
         "prompt_tokens": count.tokens,
         "completion_tokens": 5,
         "prompt_tokens_details": {"cached_tokens": count.read},
     }
-    return [*chunks, {**base, "choices": [], "usage": usage}]
+    return [*sent, {**base, "choices": [], "usage": usage}]
 
 
-def _responses(step: Step, body: Json, count: Count) -> list[Json]:
+def responses(step: Step, model: str, count: Count) -> list[Json]:
+    """Return the events of an answer."""
     items: list[Json] = []
     if step.thinking:
         summary = [{"type": "summary_text", "text": step.thinking}]
@@ -128,29 +130,37 @@ def _responses(step: Step, body: Json, count: Count) -> list[Json]:
     if step.text:
         content = [{"type": "output_text", "text": step.text, "annotations": []}]
         items.append(
-            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": content}
+            {
+                "type": "message",
+                "id": f"msg_{uuid.uuid4().hex}",
+                "role": "assistant",
+                "status": "completed",
+                "content": content,
+            }
         )
     for use in step.uses:
         call = {
             "type": "function_call",
-            "id": "fc_1",
+            "id": f"fc_{uuid.uuid4().hex}",
             "call_id": _id(use),
             "name": use.name,
             "status": "completed",
+            **({"namespace": use.namespace} if use.namespace else {}),
         }
         items.append({**call, "arguments": use.arguments})
     cut = step.stop == "length"
     usage = {
         "input_tokens": count.tokens,
         "output_tokens": 5,
+        "total_tokens": count.tokens + 5,
         "input_tokens_details": {"cached_tokens": count.read},
     }
     response = {
-        "id": "resp_1",
+        "id": f"resp_{uuid.uuid4().hex}",
         "object": "response",
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "model": body["model"],
+        "model": model,
         "output": items,
         "usage": usage,
     }

@@ -17,12 +17,16 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Use:
-    """A call that the model makes; `raw`: arguments sent as they are, in place of `input`."""
+    """A call that the model makes; `raw`: arguments sent as they are, in place of `input`.
+
+    `namespace` is Codex's.
+    """
 
     name: str
     input: Json = field(default_factory=dict)
     id: str | None = None
     raw: str | None = None
+    namespace: str = ""
 
     @property
     def arguments(self) -> str:

@@ -15,37 +15,16 @@ import pytest
 from tests.conftest import MakeRepo
 from tests.launcher.launching import CHECKOUT, run
 from tests.run_to_end import Said
+from tests.system.git.gitrepo import put
 
-OLD_FILELOCK = """\
-__version__ = "3.0.12"
-
-class Timeout(TimeoutError):
-    pass
-
-class FileLock:
-    def __init__(self, lock_file, timeout=-1):
-        raise RuntimeError("the machine's filelock is used")
-"""
-OLD_JSONSCHEMA = """\
-__version__ = "3.2.0"
-
-class Draft7Validator:
-    pass
-"""
 RAISES = "raise RuntimeError('not this one')\n"
-# What stands in the site-packages of each Python.
-WORLDS = {
-    "jsonschema alone": {"jsonschema/__init__.py": ""},
-    "an old filelock": {"filelock.py": OLD_FILELOCK},
-    "a rich that raises": {"rich/__init__.py": RAISES},
-    "old packages": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "filelock.py": OLD_FILELOCK},
-    "all that raises, and a sitecustomize that prints": {
-        "sitecustomize.py": "print('welcome to this machine')\n",
-        "jsonschema/__init__.py": RAISES,
-        "filelock.py": RAISES,
-        "referencing.py": RAISES,
-        "rich/__init__.py": RAISES,
-    },
+# What stands in the site-packages of the machine's Python: where any of them is imported, it says so.
+FOREIGN = {
+    "sitecustomize.py": "print('welcome to this machine')\n",
+    "jsonschema/__init__.py": RAISES,
+    "filelock.py": RAISES,
+    "referencing.py": RAISES,
+    "rich/__init__.py": RAISES,
 }
 
 
@@ -60,59 +39,47 @@ class World:
         return run(self.command, *words, env=self.env, cwd=cwd)
 
 
-def foreign_python(place: Path, files: dict[str, str]) -> Path:
-    """Make a Python with `files` in its site-packages; return the directory to be put on the PATH."""
+def foreign_python(place: Path) -> Path:
+    """Make a Python with foreign packages; return the directory to be put on the PATH."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     (packages,) = place.glob("lib/python*/site-packages")
-    for name, text in files.items():
-        (packages / name).parent.mkdir(exist_ok=True)
-        (packages / name).write_text(text)
+    for name, text in FOREIGN.items():
+        put(packages / name, text)
     return place / "bin"
 
 
-# Where any of them is imported, this one says so.
-WORST = "all that raises, and a sitecustomize that prints"
-
-
-@pytest.fixture(
-    params=[name if name == WORST else pytest.param(name, marks=pytest.mark.release) for name in WORLDS]
-)
-def world(request: pytest.FixtureRequest, tmp_path: Path, shared: dict[str, str], home: Path) -> World:
-    """Return a checkout on a machine of each kind; its private environment is made already."""
+@pytest.fixture
+def world(tmp_path: Path, shared: dict[str, str], home: Path) -> World:
+    """Return a checkout on such a machine; its private environment is made already."""
     launcher = CHECKOUT / "bin/harness"
     assert run(launcher, "--version", env=shared).code == 0
-    folder = foreign_python(tmp_path / "machine", WORLDS[request.param])
+    folder = foreign_python(tmp_path / "machine")
     return World(launcher, {**shared, "HOME": str(home), "PATH": f"{folder}:{os.environ['PATH']}"})
 
 
 @pytest.fixture
 def installed_world(installed: Path, tmp_path: Path, home: Path) -> World:
-    folder = foreign_python(tmp_path / "machine", WORLDS[WORST])
+    folder = foreign_python(tmp_path / "machine")
     hostile = tmp_path / "on the pythonpath"
-    for name in WORLDS[WORST].keys() - {"sitecustomize.py"}:
-        (hostile / name).parent.mkdir(parents=True, exist_ok=True)
-        (hostile / name).write_text(RAISES)
+    for name in FOREIGN.keys() - {"sitecustomize.py"}:
+        put(hostile / name, RAISES)
     path = f"{folder}:{os.environ['PATH']}"
     return World(installed / "bin/harness", {"HOME": str(home), "PATH": path, "PYTHONPATH": str(hostile)})
 
 
-class TestForeignPackages:
+def test_a_verb_a_hook_and_workers_run_beside_them(world: World, make_repo: MakeRepo) -> None:
     """One test for all: the machine is made once."""
+    two_workers_do_two_tasks(world, make_repo("project"))
+    a_hook_holds(world, make_repo("hooked"))
 
-    def test_a_verb_a_hook_and_workers_run_beside_them(self, world: World, make_repo: MakeRepo) -> None:
-        two_workers_do_two_tasks(world, make_repo("project"))
-        a_hook_holds(world, make_repo("hooked"))
 
-    @pytest.mark.release
-    def test_installed_by_pip_it_runs_without_more(self, installed_world: World, make_repo: MakeRepo) -> None:
-        """Neither the `python3` of the PATH nor what PYTHONPATH names is asked for anything."""
-        two_workers_do_two_tasks(installed_world, make_repo("project"))
-
-    @pytest.mark.release
-    def test_installed_by_pip_its_demo_is_as_promised(self, installed_world: World, repo: Path) -> None:
-        said = installed_world.harness("demo", "--json", cwd=repo)
-        assert said.code == 0, said.out + said.err
-        assert json.loads(said.out)["broken"] == []
+@pytest.mark.release
+def test_installed_by_pip_it_runs_without_more(installed_world: World, make_repo: MakeRepo) -> None:
+    """Neither the `python3` of the PATH nor what PYTHONPATH names is asked for anything."""
+    two_workers_do_two_tasks(installed_world, make_repo("project"))
+    said = installed_world.harness("demo", "--json", cwd=make_repo("demo"))
+    assert said.code == 0, said.out + said.err
+    assert json.loads(said.out)["broken"] == []
 
 
 def two_workers_do_two_tasks(world: World, project: Path) -> None:

@@ -141,6 +141,11 @@ STOP: dict[str, tuple[HookContext, dict[str, object], Any]] = {
     ),
     "the legacy has a task left": (legacy(PENDING, most_tasks=2, attempted=1), {}, "0 0 1 0 0 0"),
     "the legacy may do any number": (legacy(PENDING, attempted=5), {}, "0 0 1 0 0 0"),
+    "the legacy has begun no session": (
+        legacy(PENDING, most_tasks=2, attempted=2, session_count=0),
+        {},
+        "0 0 1 0 0 0",
+    ),
     "workers of the legacy protocol cannot be counted": (
         legacy(PENDING, most_tasks=2, attempted=5, mode="concurrent"),
         {},
@@ -193,22 +198,6 @@ def test_texts_are_bounded_however_long_the_list_is() -> None:
     ):
         assert len(stop(context).text) < 3000
         assert len(policy.session_start(context).text) < 3000
-
-
-@pytest.mark.parametrize(
-    ("context", "count"),
-    [
-        (legacy(PENDING, most_tasks=2), 2),
-        (legacy(PENDING, most_tasks=2, session_count=0), 0),
-        (legacy(PENDING, most_tasks=2, mode="concurrent"), 0),
-        (ours(PENDING), 0),
-    ],
-)
-def test_only_the_tasks_of_one_session_of_the_legacy_protocol_can_be_counted(
-    context: HookContext, count: int
-) -> None:
-    assert context.cache is not None
-    assert policy.counted_tasks(context.cache) == count
 
 
 @pytest.mark.parametrize(

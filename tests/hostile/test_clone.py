@@ -21,7 +21,6 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("graph", "--all"),
     ("log",),
     ("show", "task-001"),
-    ("show", "task-001"),
     ("rescue", "list"),
     ("budget",),
     ("trust", "--all"),

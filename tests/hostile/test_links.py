@@ -66,7 +66,6 @@ VERBS = (
     ("status",),
     ("log",),
     ("graph",),
-    ("show", "task-001"),
     ("check",),
     ("check", "--repair"),
     ("trust",),

@@ -56,32 +56,6 @@ def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machin
     assert machine.statuses == ["completed"]
 
 
-@pytest.mark.release
-@pytest.mark.parametrize("place", ["sub-directory", "worktree"])
-def test_it_holds_wherever_it_was_started(claude: Claude, model: Model, machine: Machine, place: str) -> None:
-    """The list is found from a sub-directory and from a linked work tree."""
-    one_task(machine)
-    where = machine.project / "deep/down"
-    where.mkdir(parents=True)
-    if place == "worktree":
-        where = machine.project.parent / "worktree"
-        machine.run("git", "worktree", "add", "-q", where).check()
-    model.play(stops_when_open)
-
-    ran = claude("/harness run", cwd=where)
-
-    assert len(ran.blocks()) == 1
-    assert machine.statuses == ["completed"]
-
-
-def stops_when_open(request: Request) -> Script:
-    """Open a session, stop, be sent back, and do what there is to do."""
-    harness = launcher(request.everything)
-    yield request.shell(f"{harness} start")
-    request = yield Say(TIRED)
-    yield from obey(request, harness, "claim", {"task-001": ["touch $(git rev-parse --show-toplevel)/one"]})
-
-
 # -- what an agent in Claude Code is told, through crashes and compactions, and what it may not do
 
 

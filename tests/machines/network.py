@@ -28,20 +28,20 @@ def usable() -> bool:
     if os.geteuid() or not shutil.which("ip"):
         return False
     name = f"harness-try-{os.getpid()}"
-    if _try("netns", "add", name):
+    if _try(f"netns add {name}"):
         return False
     try:
-        return not _try("-n", name, "link", "add", "br0", "type", "bridge")
+        return not _try(f"-n {name} link add br0 type bridge")
     finally:
-        ip("netns", "del", name)
+        ip(f"netns del {name}")
 
 
-def ip(*argv: str) -> None:
-    subprocess.run(["ip", *argv], check=True, capture_output=True)
+def ip(words: str) -> None:
+    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
 
 
-def _try(*argv: str) -> int:
-    return subprocess.run(["ip", *argv], check=False, capture_output=True).returncode
+def _try(words: str) -> int:
+    return subprocess.run(["ip", *words.split()], check=False, capture_output=True).returncode
 
 
 @dataclass
@@ -53,11 +53,11 @@ class Network:
 
     def __post_init__(self) -> None:
         server = self._space("server")
-        ip("netns", "add", server)
-        ip("-n", server, "link", "set", "lo", "up")
-        ip("-n", server, "link", "add", "br0", "type", "bridge")
-        ip("-n", server, "addr", "add", f"{SERVER}/24", "dev", "br0")
-        ip("-n", server, "link", "set", "br0", "up")
+        ip(f"netns add {server}")
+        ip(f"-n {server} link set lo up")
+        ip(f"-n {server} link add br0 type bridge")
+        ip(f"-n {server} addr add {SERVER}/24 dev br0")
+        ip(f"-n {server} link set br0 up")
 
     def _space(self, name: str) -> str:
         return f"{self.tag}-{name}"
@@ -66,29 +66,16 @@ class Network:
         """Make the namespace of a machine, with a cable to the server."""
         self.plugged.append(name)
         space, server, number = self._space(name), self._space("server"), len(self.plugged)
-        ip("netns", "add", space)
-        ip("-n", space, "link", "set", "lo", "up")
-        ip(
-            "link",
-            "add",
-            "eth0",
-            "netns",
-            space,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            f"p{number}",
-            "netns",
-            server,
-        )
-        ip("-n", server, "link", "set", f"p{number}", "master", "br0", "up")
-        ip("-n", space, "addr", "add", f"10.30.0.{number + 1}/24", "dev", "eth0")
-        ip("-n", space, "link", "set", "eth0", "up")
+        ip(f"netns add {space}")
+        ip(f"-n {space} link set lo up")
+        ip(f"link add eth0 netns {space} type veth peer name p{number} netns {server}")
+        ip(f"-n {server} link set p{number} master br0 up")
+        ip(f"-n {space} addr add 10.30.0.{number + 1}/24 dev eth0")
+        ip(f"-n {space} link set eth0 up")
 
     def cable(self, name: str, state: str) -> None:
         """Pull the cable of a machine at the switch ("down"), or plug it in again ("up")."""
-        ip("-n", self._space("server"), "link", "set", f"p{self.plugged.index(name) + 1}", state)
+        ip(f"-n {self._space('server')} link set p{self.plugged.index(name) + 1} {state}")
 
     @contextmanager
     def inside(self, name: str) -> Iterator[None]:
@@ -102,7 +89,7 @@ class Network:
 
     def close(self) -> None:
         for name in (*self.plugged, "server"):
-            _try("netns", "del", self._space(name))
+            _try(f"netns del {self._space(name)}")
 
 
 def _join(space: Path) -> None:

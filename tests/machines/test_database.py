@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from harness_lib.task import Task
 from tests import postgres
 from tests.cli.loading import executed
 from tests.conftest import CHECKOUT, Harness
-from tests.machines.world import MAIN, Machine, World, at, hook
+from tests.machines.world import MAIN, Machine, World, at
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
@@ -46,20 +45,6 @@ from harness_lib.cli.main import main
 main({argv!r})
 print(*(name for name in sys.modules if name.startswith(("psycopg", "harness_lib.state.pgstore"))))
 """
-
-
-def test_the_database_is_away(world: World) -> None:
-    one = world.machine("one")
-    one.add("Work", "test -f done")
-    two = world.machine("two")
-    line = moved_to_a_line(two)
-    line.cut()
-    shown = two("status")
-    assert shown.code == 0
-    assert "Work" in shown.out
-    assert re.search(r"[.?] This is the list as this machine saw it last", " ".join(shown.err.split()))
-    assert "Work" in hook(two, "SessionStart")
-    line.close()
 
 
 def agent_works(world: World, one: Machine) -> tuple[str, subprocess.Popen[str]]:

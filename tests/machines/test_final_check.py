@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from tests.machines.world import World
+from tests.machines.world import SPOILING, World
 from tests.waiting import until
-
-AGENT = (
-    "case $HARNESS_TASK_ID in task-001) echo > a;; task-002) mv a c;; *) echo > a; echo > b; sleep 0.5;; esac"
-)
-
 
 ONCE_MORE = "every check runs once more on the final tree"
 WAITS = "another machine makes the final check"
@@ -23,10 +18,10 @@ def test_one_machine_makes_the_final_check_for_all(world: World) -> None:
     held = f"case $PWD in */0) touch '{reached}'; until test -e '{go}'; do sleep 0.05; done;; esac"
     one.add("Make a", f"{held}; test -e a")
     one.add("Move a", "test -e c && { test ! -e a || test -e b; }", "--depends-on", "task-001")
-    first = one.start(*FINAL, agent=AGENT)
+    first = one.start(*FINAL, agent=SPOILING)
     until("the final check", reached.exists)
 
-    second = two.start(*FINAL, agent=AGENT)
+    second = two.start(*FINAL, agent=SPOILING)
     until("the other machine", lambda: WAITS in two.printed)
     assert "final check of refs/heads/main: one is at it now" in two("status", "--machines").out
     go.touch()

@@ -314,18 +314,25 @@ FULL = """\
 while read old new ref; do
     [ "$ref" = refs/heads/main ] || continue
     echo try >> '{tries}'
-    [ "$(wc -l < '{tries}')" -gt 4 ] || { echo 'fatal: No space left on device' >&2; exit 1; }
+    [ "$(wc -l < '{tries}')" -gt 4 ] || {{ echo "{words}" >&2; exit 1; }}
 done
 """
+WORDS = {
+    "objects": "fatal: unable to write loose object file: No space left on device",
+    "a ref": "error: cannot update ref 'refs/heads/main': couldn't write './refs/heads/main.lock'",
+}
 
 
-def test_a_remote_that_has_no_room_for_the_branch_halts_no_task(world: World) -> None:
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_a_remote_that_has_no_room_for_the_branch_is_waited_for_and_halts_no_task(
+    world: World, words: str
+) -> None:
     """It takes the turn, which is small, and not the work, more often than a worker tries."""
     one = world.machine("one")
     task = one.file_task("file")
-    world.hook("pre-receive", FULL.replace("{tries}", str(world.place / "tries")))
+    world.hook("pre-receive", FULL.format(tries=world.place / "tries", words=words))
 
     assert one.start().wait() == 0, one.printed
 
     world.each_once(task)
-    assert one.printed.count("No space left on device") == 1
+    assert one.printed.count(words.rpartition(": ")[2]) == 1

@@ -9,12 +9,8 @@ import sys
 import psycopg
 
 from tests import postgres
-from tests.machines.world import World, at, taken
+from tests.machines.world import SPOILING, World, at, taken
 from tests.waiting import until
-
-AGENT = (
-    "case $HARNESS_TASK_ID in task-001) echo > a;; task-002) mv a c;; *) echo > a; echo > b; sleep 0.5;; esac"
-)
 
 
 def login(world: World, keeper: str, role: str) -> str:
@@ -45,7 +41,7 @@ def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
         assert three("claim").code == 7
         assert two.ok("store", "status")["facts"]["role here"] == "worker"
 
-        run = two.run("--final-check", "all", agent=AGENT)
+        run = two.run("--final-check", "all", agent=SPOILING)
         assert run.returncode == 0, run.stdout + run.stderr
         world.each_once("task-001", "task-002", "task-003")
         for machine in (one, two, three):

@@ -12,12 +12,10 @@ from harness_lib.attempts import check, merge_queue, pending_merges, remote, tar
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.rules import transitions
-from harness_lib.runs import waiting
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests.machines.world import MAIN, World, at, taken
 from tests.system.git.gitrepo import sh
-from tests.waiting import until
 
 
 def work(ctx: Context, onto: str) -> tuple[target_branch.Move, str]:
@@ -161,33 +159,6 @@ def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
     mine.move(MAIN, move, commit)
 
     assert sh(world.remote, "rev-parse", "main") == commit
-
-
-FULL = """\
-[ -e '{here}' ] || exit 0
-echo "{words}" >&2
-exit 1
-"""
-NO_ROOM = [
-    "fatal: unable to write loose object file: No space left on device",
-    "error: cannot update ref 'refs/heads/main': couldn't write './refs/heads/main.lock'",
-]
-
-
-@pytest.mark.parametrize("words", NO_ROOM, ids=["objects", "a ref"])
-def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> None:
-    """It can be read, and takes nothing for a while: that is no refusal that somebody has to look at."""
-    one = world.machine("one")
-    task = one.file_task("file")
-    here = world.place / "full"
-    here.touch()
-    world.hook("pre-receive", FULL.format(here=here, words=words))
-    run = one.start()
-    until("a try", lambda: waiting.SAID in one.printed or run.poll() is not None)
-    here.unlink()
-
-    one.has_ended(0)
-    world.each_once(task)
 
 
 def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) -> None:

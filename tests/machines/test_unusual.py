@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-import psycopg
 import pytest
 
 from harness_lib.attempts import snapshots
@@ -141,24 +140,6 @@ def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> Non
     world.each_once(*tasks)
     # None of them has come along.
     assert one.sh("tag") == ""
-
-
-def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_one(world: World) -> None:
-    one = world.machine("one")
-    task = one.add("Make a", "grep -q done a")
-    one.works("a")
-    with psycopg.connect(world.url, autocommit=True) as conn:
-        conn.execute("update harness.list set name = name || ' (old)' where name = %s", (world.name,))
-    world.machines.clear()
-    two = world.machine("two")
-    again = two.add("Another thing", "grep -q done b")
-
-    said = one("finish")
-
-    assert (said.code, "removed and made again" in said.text) == (7, True)
-    assert one.read("a") == "done\n"
-    assert (world.log(), two.statuses_now) == (["Begin"], {again: "pending"})
-    assert again == task
 
 
 def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:

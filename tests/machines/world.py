@@ -24,6 +24,10 @@ from tests.system.git.gitrepo import commit_all, put, sh
 from tests.waiting import until
 
 MAIN = "refs/heads/main"
+# The second of two tasks takes away what the first has made; whoever repairs that makes it again.
+SPOILING = (
+    "case $HARNESS_TASK_ID in task-001) echo > a;; task-002) mv a c;; *) echo > a; echo > b; sleep 0.5;; esac"
+)
 HOOK = """\
 grep -q '{pattern}' || exit 0
 mkdir '{reached}' 2>/dev/null || exit 0

@@ -12,20 +12,6 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 
 
-def test_both_mean_the_same_directory_also_from_a_folder_below(project: Project, legacy: LegacyAgent) -> None:
-    below = project.top / "some/folder"
-    below.mkdir(parents=True)
-
-    legacy.lock(cwd=below)
-
-    holder = mkdir_lock.holder_of(mkdir_lock.path_for(project.top))
-    assert holder is not None
-    assert legacy.holder is not None
-    assert holder.pid == legacy.holder.pid
-    legacy.unlock()
-    assert mkdir_lock.holder_of(mkdir_lock.path_for(project.top)) is None
-
-
 @pytest.mark.parametrize(
     "verb", [("add", "Late"), ("start",), ("claim",), ("stop",)], ids=lambda verb: verb[0]
 )

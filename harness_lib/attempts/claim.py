@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import baseline, chat, check, check_inputs, precheck, rescue_refs
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import held_out, here, late, ownership, quoting, sessions, trust
+from harness_lib.core import held_out, here, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
 from harness_lib.errors import HeldError, UsageError
@@ -82,7 +82,7 @@ def take(
     if ctx.store.shared is not None and ctx.target is None:
         claimed = taken.task
         rescue = f"{rescue_refs.RESCUE_REFS}{check.safe_name(claimed.id)}/late-{claimed.fence}"
-        late.note(ctx, claimed, rescue)
+        ownership.note_claim(ctx, claimed, rescue)
     with sessions.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=precheck.prove(ctx, taken.task))
 

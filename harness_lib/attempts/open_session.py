@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness_lib.attempts import chat, committed, reconcile, rescue_refs, task_brief, worker_worktrees
-from harness_lib.core import here, late, ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.core import here, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
 from harness_lib.core.reply import Reply
@@ -125,7 +125,7 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     project.hide(ctx)
     questions = ctx.store.ask()
     if ctx.store.shared is not None:
-        late.refuse_namesake(ctx, questions)
+        ownership.refuse_namesake(ctx, questions)
     has_proposed, caller = _has_proposed(ctx, questions), _caller(ctx, questions)
     # A database then uses its connection for what follows.
     del questions

@@ -31,7 +31,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
-from harness_lib.core import late, ownership, sessions, trust
+from harness_lib.core import ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
@@ -181,7 +181,7 @@ def _take_over_next(
             )
             tx.replace(taken)
             if recovery.is_mine(task, ctx.owner.worker):
-                tx.on_commit(partial(late.renew, ctx, task, taken))
+                tx.on_commit(partial(ownership.renew_claim, ctx, task, taken))
             return taken, not (is_elsewhere and is_shared)
     return None
 

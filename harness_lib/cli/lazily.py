@@ -27,7 +27,6 @@ SHARED = frozenset(
         "harness_lib.attempts.snapshots",
         "harness_lib.attempts.takeover",
         "harness_lib.attempts.turn",
-        "harness_lib.core.late",
         "harness_lib.runs.settings",
     }
 )

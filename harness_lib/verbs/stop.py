@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import reconcile
-from harness_lib.core import late, rechecked, sessions
+from harness_lib.core import ownership, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
@@ -60,7 +60,7 @@ def _ending(ctx: Context, number: int | None) -> Session | None:
     """Return the session that is to end. Raises RefusedError if it is that of a namesake elsewhere."""
     questions = ctx.store.ask_to_change()
     if number is None:
-        late.refuse_namesake(ctx, questions)
+        ownership.refuse_namesake(ctx, questions)
     return _session(questions, ctx, number)
 
 

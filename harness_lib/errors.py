@@ -1,6 +1,6 @@
 """The ways to fail, each defined by what the caller should do about it.
 
-A failed check, a timeout and "nothing left to do" are results, not errors: see `harness_lib.core.reply`.
+A failed check, a timeout and "nothing left to do" are results, not errors: see `harness_lib.core.context`.
 An error carries facts; the sentence is finished where it is printed (`harness_lib.cli`).
 """
 

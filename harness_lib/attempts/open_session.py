@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from harness_lib.attempts import chat, committed, reconcile, rescue_refs, task_brief, worker_worktrees
 from harness_lib.core import here, ownership, project, quoting, rechecked, sessions, trust
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
-from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import stats, transitions
 from harness_lib.rules.attempts import Halt

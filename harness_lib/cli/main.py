@@ -12,8 +12,7 @@ from typing import NoReturn
 
 from harness_lib.cli import lazily, parser
 from harness_lib.core import rights, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams

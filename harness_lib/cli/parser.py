@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 import harness_lib
 from harness_lib import typed
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Reply
 from harness_lib.errors import UsageError
 from harness_lib.system.place import roots
 from harness_lib.terminal import render

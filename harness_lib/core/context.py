@@ -1,4 +1,8 @@
-"""The context of a command: its environment, identity, list and work tree, found when first needed."""
+"""The context of a command (environment, identity, list and work tree, found when first needed); its reply.
+
+A reply is one value, rendered as text or as JSON by `cli`.
+Source: docs/design.md, "The verbs", the reply object.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.errors import EnvSetupError, NoRepositoryError, UsageError
+from harness_lib.errors import EnvSetupError, Exit, NoRepositoryError, UsageError
 from harness_lib.rules import recovery
-from harness_lib.state import answers, api
+from harness_lib.state import answers, api, reading
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.git import clones, repository, snapshot, status
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner
-from harness_lib.task import Merge
+from harness_lib.task import NO_EXTRA, Merge, RunStop, StopReason, Task
 
 if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
@@ -286,3 +290,37 @@ class Context:
     def lease_seconds(self) -> int:
         """How long a claim is valid without a heartbeat (concurrent mode)."""
         return recovery.seconds(self.env.get("HARNESS_LEASE_SECONDS"))
+
+
+class Reply(NamedTuple):
+    """The outcome of a verb.
+
+    `message` is for the caller, `next` is the next command, `stop` is the reason why nothing is left to do.
+    `extra` has additional keys of the verb for the JSON object. `verb` is its name, which `cli` fills in.
+    """
+
+    message: str
+    exit: Exit = Exit.DONE
+    session: int | None = None
+    task: Task | None = None
+    stop: StopReason | RunStop | None = None
+    next: str | None = None
+    warnings: tuple[str, ...] = ()
+    extra: Mapping[str, object] = NO_EXTRA
+    verb: str = ""
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON object of schemas/reply.schema.json."""
+        return {
+            "ok": self.exit is Exit.DONE,
+            "verb": self.verb,
+            "exit": int(self.exit),
+            "session": self.session,
+            "task": reading.written(self.task) if self.task else None,
+            "stop": {"reason": self.stop} if self.stop else None,
+            "next": self.next,
+            "message": self.message,
+            "error": None,
+            "warnings": list(self.warnings),
+            **self.extra,
+        }

@@ -17,8 +17,7 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, ownership, quoting, rights, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
 from harness_lib.state import codec, reading

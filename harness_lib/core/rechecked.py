@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import quoting, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import rechecks, stats
 from harness_lib.state.api import Questions

@@ -13,8 +13,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.core import add_tasks, ownership, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx

@@ -16,8 +16,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.core import here, quoting, rechecked, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
 from harness_lib.rules.run_records import Closed

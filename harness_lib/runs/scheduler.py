@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from harness_lib.attempts import publish, worker_worktrees
 from harness_lib.core import here, project, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
 from harness_lib.rules.events import (

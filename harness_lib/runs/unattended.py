@@ -20,8 +20,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.core import quoting, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError, HeldError, UsageError
 from harness_lib.rules import recovery, selection
 from harness_lib.rules.events import MERGER, Ended, Event, Notice, Stepped, Stuck

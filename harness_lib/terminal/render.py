@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from harness_lib import typed
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.system.place import data_home
 from harness_lib.text import harmless

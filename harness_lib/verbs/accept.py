@@ -21,8 +21,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.core import ownership, quoting, rights, sessions, trust
-from harness_lib.core.context import Context, Merging
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.runs import ending

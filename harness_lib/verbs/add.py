@@ -8,8 +8,7 @@ from harness_lib import typed
 from harness_lib.attempts import check
 from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, held_out, ownership, project, proposals, quoting, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
 from harness_lib.task import Task

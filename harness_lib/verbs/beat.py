@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.rules import recovery, transitions
 from harness_lib.system.processes import owner
 from harness_lib.terminal.render import Screen

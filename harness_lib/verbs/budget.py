@@ -9,8 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness_lib.core import ownership, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import run_state
 from harness_lib.runs import run_files

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from harness_lib import typed
 from harness_lib.core import ownership, project, rechecked, rights, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state import codec
 from harness_lib.state.api import Examined, Questions

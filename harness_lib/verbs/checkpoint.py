@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import inbox
 from harness_lib.core import ownership, proposals, quoting
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.terminal.render import Screen
 

@@ -8,9 +8,8 @@ from harness_lib import typed
 from harness_lib.attempts import claim, open_session, reconcile, requeue, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import ownership, rechecked, sessions, trust
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
-from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, RemoteAwayError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions

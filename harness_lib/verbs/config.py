@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from harness_lib.core import quoting, rights
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.runs import settings
 from harness_lib.terminal.render import Screen

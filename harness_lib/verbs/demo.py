@@ -21,8 +21,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import rescue_refs
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import selection
 from harness_lib.state.api import Questions

@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from harness_lib.core import quoting
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.doctor import Diagnoses, Examination, bad, has_root, machine, project
 from harness_lib.errors import Exit
 from harness_lib.state.api import Oddity

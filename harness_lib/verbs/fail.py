@@ -7,9 +7,8 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import commit, outcome, rescue_refs, rollback
 from harness_lib.core import ownership, quoting, rechecked, sessions
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Reply
 from harness_lib.core.ownership import HeldTask
-from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, RefusedError, UsageError
 from harness_lib.rules import attempts, selection, transitions
 from harness_lib.rules.attempts import Halt

@@ -21,9 +21,8 @@ from harness_lib.attempts import (
 )
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, rechecked, sessions
-from harness_lib.core.context import Context, Merging
+from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.core.ownership import HeldTask
-from harness_lib.core.reply import Reply
 from harness_lib.errors import CheckEditedError, Exit, UsageError
 from harness_lib.runs import settings
 from harness_lib.system.git import trees

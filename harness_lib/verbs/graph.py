@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from harness_lib.core import quoting
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.rules import graph
 from harness_lib.runs import next_step, overview
 from harness_lib.state.api import Questions

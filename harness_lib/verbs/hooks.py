@@ -13,8 +13,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.agents.adapter import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.hookinstall import entries, files, routes
 from harness_lib.hookinstall.files import HostFile

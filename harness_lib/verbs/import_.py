@@ -24,11 +24,10 @@ from harness_lib.core import (
     sessions,
     trust,
 )
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Reply
 from harness_lib.core.import_parse import Draft, Drafts
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.planned import Order, Read
-from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
 from harness_lib.state.api import Questions

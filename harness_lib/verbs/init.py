@@ -9,8 +9,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.core import project, rechecked, rights, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import (
     EnvSetupError,
     NoRepositoryError,

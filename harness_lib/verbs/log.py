@@ -12,8 +12,7 @@ from typing import NamedTuple, get_args
 
 from harness_lib import typed
 from harness_lib.core import quoting
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.task import CATEGORIES, LogType
 from harness_lib.terminal.render import Screen
 

@@ -6,8 +6,7 @@ from argparse import Namespace
 from contextlib import suppress
 
 from harness_lib.core import sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError
 from harness_lib.terminal.render import Screen
 

@@ -6,8 +6,7 @@ from argparse import Namespace
 
 from harness_lib.attempts import open_session, reconcile
 from harness_lib.core import ownership, rechecked, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.terminal.render import Screen
 

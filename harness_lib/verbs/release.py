@@ -7,8 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import commit, outcome, requeue, rescue_refs, rollback
 from harness_lib.core import ownership, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.rules import attempts
 from harness_lib.rules.attempts import Ending
 from harness_lib.terminal.render import Screen

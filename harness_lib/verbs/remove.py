@@ -7,8 +7,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.core import ownership, quoting, rights, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.task import Task

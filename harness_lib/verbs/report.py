@@ -7,8 +7,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import datetime, timedelta
 
 from harness_lib import timestamps, typed
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.runs import report_facts, report_text
 from harness_lib.terminal.render import Screen

@@ -9,8 +9,7 @@ from harness_lib import timestamps, typed
 from harness_lib.attempts import check, commit, rescue_refs, snapshots
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import locks, rescue_apply, restore

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import ownership, rights
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.state.api import Tx

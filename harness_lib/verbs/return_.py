@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import answering, complete, requeue, rollback
 from harness_lib.core import ownership, quoting, rights
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import transitions
 from harness_lib.task import Task

@@ -14,8 +14,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.attempts import open_session, target_branch
 from harness_lib.core import project, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
 from harness_lib.runs import confinement, overview, settings, unattended

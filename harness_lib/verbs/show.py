@@ -12,8 +12,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
 from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts
 from harness_lib.rules.selection import Why

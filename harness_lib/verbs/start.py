@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from harness_lib.attempts import open_session
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "open a session: recover, check the environment, name the next task"

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from harness_lib import timestamps
 from harness_lib.core import quoting, rechecked, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError, UsageError
 from harness_lib.runs import overview, run_files
 from harness_lib.runs.overview import View

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from harness_lib import timestamps
 from harness_lib.attempts import reconcile
 from harness_lib.core import ownership, rechecked, sessions
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import arrows, recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx

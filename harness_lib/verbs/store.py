@@ -11,8 +11,7 @@ from harness_lib import typed
 from harness_lib.attempts import forgotten, joining, leaving, remote, snapshots, target_branch
 from harness_lib.attempts.forgotten import Forgotten
 from harness_lib.core import project, rights, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
 from harness_lib.rules import stats
 from harness_lib.state.mirrored import Link

@@ -10,8 +10,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import rescue_refs
 from harness_lib.core import quoting, rights
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.rules import stats
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen

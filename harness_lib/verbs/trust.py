@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness_lib.core import quoting, rights, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.terminal.render import Screen

@@ -15,8 +15,7 @@ from harness_lib.attempts import check, committed
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, rechecked, sessions, trust
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError
 from harness_lib.rules import attempts, rechecks
 from harness_lib.runs import next_step

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 VERB = '''"""`harness hello`: greet somebody."""
 
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Reply
 
 SUMMARY = "greet somebody"
 EXAMPLE = "harness hello Ann"

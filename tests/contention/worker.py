@@ -17,8 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError, HeldError
 from harness_lib.state import schema
 from harness_lib.terminal.render import Screen

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.core.reply import Reply
+from harness_lib.core.context import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen

@@ -1,5 +1,7 @@
 """Read what hooks know beside the events: the list, their own small notes, and the sessions of the caller.
 
+`HookContext` holds all of this together, as plain values.
+
 The list is read from the status cache while nobody else has touched it, else from the list itself. A list
 that was edited elsewhere is decoded once, and what was found is kept.
 The notes are lost with `.harness/` without harm.
@@ -14,7 +16,6 @@ import json
 import os
 import time
 
-from harness_lib.hookio.context import BlockCounter
 from harness_lib.state import summary
 from harness_lib.system.files import nofollow
 from harness_lib.system.place import find_root, session_notes
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypedDict
 
-    from harness_lib.hookio.context import Answer, HookContext
+    from harness_lib.hookio.payload import Answer
     from harness_lib.state.summary_shape import OpenSession, Summary
     from harness_lib.system.processes.owner import Owner
 
@@ -39,6 +40,69 @@ if TYPE_CHECKING:
 FOREIGN = "foreign.json"
 # A session has few lines, and the log may have grown to gigabytes.
 _TAIL = 200_000
+
+
+class BlockCounter:
+    """How often an agent was held in a row, at which `progress`, and the last `warning` it was given.
+
+    `waited`: it was let go for background work of an unknown kind; that is done once.
+    """
+
+    __slots__ = ("blocks", "progress", "waited", "warning")
+
+    def __init__(
+        self, progress: str = "", blocks: int = 0, warning: str = "", *, waited: bool = False
+    ) -> None:
+        self.waited = waited
+        self.progress = progress
+        self.blocks = blocks
+        self.warning = warning
+
+
+class HookContext:
+    """The state of the list, seen by one agent session.
+
+    `cache` is the status cache (`state.summary.build`), None if there is none. With `trouble`, the reason why
+    the list cannot be read, it is the last one that harness wrote.
+    `mine` are the open sessions of the caller, `others` those of agents that may still run (known when an
+    agent starts), `workers` the names under which the caller may have claimed a task.
+    `program` is what to type for `harness`, not quoted. `shared`: machines share the list. `attempted` is how
+    many tasks the last session of the legacy protocol has completed or failed (known when an agent stops and
+    they are limited).
+    """
+
+    __slots__ = (
+        *("attempted", "cache", "counter", "mine", "others"),
+        *("program", "root", "shared", "trouble", "workers"),
+    )
+
+    def __init__(
+        self,
+        cache: Summary | None,
+        *,
+        program: str,
+        mine: Sequence[OpenSession] = (),
+        workers: Sequence[str] = (),
+        trouble: str = "",
+        counter: BlockCounter | None = None,
+        root: str = "",
+        shared: bool = False,
+    ) -> None:
+        self.cache = cache
+        self.attempted = 0
+        self.mine = mine
+        self.others: Sequence[OpenSession] = ()
+        self.workers = workers
+        self.trouble = trouble
+        self.counter = counter or BlockCounter()
+        self.program = program
+        self.root = root
+        self.shared = shared
+
+    @property
+    def must_check(self) -> bool:
+        """Whether the caller's session has to run the final check of the list."""
+        return any([each.get("final_check") for each in self.mine])  # noqa: C419 (a generator starts slower)
 
 
 # -- the list

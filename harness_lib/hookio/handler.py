@@ -13,8 +13,8 @@ import sys
 import time
 
 from harness_lib.hookio import facts, payload, policy
-from harness_lib.hookio.context import Answer, HookContext
-from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.facts import HookContext
+from harness_lib.hookio.payload import Answer, Payload
 from harness_lib.system.place import data_home, find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py

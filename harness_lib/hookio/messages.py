@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness_lib.hookio.context import HookContext
+    from harness_lib.hookio.facts import HookContext
     from harness_lib.state.summary_shape import Summary, TaskName, WorkingTask
 
 TITLE = 120

@@ -18,9 +18,9 @@ from harness_lib.text import cut
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
-    from harness_lib.hookio.context import Answer
+    Kind = Literal["allow", "block", "keep", "context", "deny"]
 
 EVENTS = (
     *("Stop", "SubagentStart", "SubagentStop", "TeammateIdle"),
@@ -191,6 +191,35 @@ def host(named: str, env: Mapping[str, str], payload: Payload) -> str:
     from harness_lib.agents import registry  # noqa: PLC0415 (it takes longer to load than the rest of a hook)
 
     return registry.host(env, payload.fields)
+
+
+class Answer:
+    """What a hook says.
+
+    Let the agent go (`allow`), hold it (`block`; `keep` for a teammate), tell it something (`context`), or
+    refuse what it is about to do (`deny`).
+    `warning` is for the user and the log, once. `progress` is what a held agent is measured by next time.
+    `finished`: nothing is left, and the enable flag is removed. `waits`: background work may wake the agent.
+    """
+
+    __slots__ = ("finished", "kind", "progress", "text", "waits", "warning")
+
+    def __init__(
+        self,
+        kind: Kind,
+        text: str = "",
+        *,
+        warning: str = "",
+        progress: str = "",
+        finished: bool = False,
+        waits: bool = False,
+    ) -> None:
+        self.waits = waits
+        self.kind = kind
+        self.text = text
+        self.warning = warning
+        self.progress = progress
+        self.finished = finished
 
 
 def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | None, str, int]:

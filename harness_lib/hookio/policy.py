@@ -7,14 +7,14 @@ The texts are in `messages`.
 from __future__ import annotations
 
 from harness_lib.hookio import messages
-from harness_lib.hookio.context import Answer
+from harness_lib.hookio.payload import Answer
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness_lib.hookio.context import HookContext, Kind
-    from harness_lib.hookio.payload import Payload
+    from harness_lib.hookio.facts import HookContext
+    from harness_lib.hookio.payload import Kind, Payload
     from harness_lib.state.summary_shape import OpenSession, Summary, WorkingTask
 
 PATIENCE = 8

@@ -44,7 +44,7 @@ import json, os, sys
 from harness_lib.agents import registry
 from harness_lib.hookinstall import entries
 from harness_lib.hookio import payload
-from harness_lib.hookio.context import Answer
+from harness_lib.hookio.payload import Answer
 from harness_lib.system.processes import owner
 
 host = registry.HOSTS["goose"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest  # noqa: TC002 (as in every other file of tests)
 
 from harness_lib.hookio import facts, handler, policy
-from harness_lib.hookio.context import Answer, BlockCounter, HookContext
-from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.facts import BlockCounter, HookContext
+from harness_lib.hookio.payload import Answer, Payload
 from harness_lib.state import summary
 from harness_lib.state.store import Store
 from harness_lib.system.place import session_notes

@@ -14,8 +14,8 @@ import pytest
 
 from harness_lib import timestamps
 from harness_lib.hookio import facts, handler
-from harness_lib.hookio.context import Answer, BlockCounter, HookContext
-from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.facts import BlockCounter, HookContext
+from harness_lib.hookio.payload import Answer, Payload
 from harness_lib.state import load, summary
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import messages, policy
-from harness_lib.hookio.context import HookContext
+from harness_lib.hookio.facts import HookContext
 from harness_lib.task import Session, Task
 from tests.hookio.lists import (
     CHECKS,

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from harness_lib import agents
 from harness_lib.agents import registry
 from harness_lib.hookio import payload
-from harness_lib.hookio.context import Answer
-from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.payload import Answer, Payload
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import messages, policy
-from harness_lib.hookio.context import BlockCounter, HookContext
+from harness_lib.hookio.facts import BlockCounter, HookContext
 from harness_lib.task import Task
 from tests.hookio.lists import (
     BUSY,

@@ -20,7 +20,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import attempts, input_files, rechecks, recovery
 from harness_lib.state.api import Questions
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import clones, locks, snapshot, status, trees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
@@ -210,7 +210,7 @@ def _are(paths: tuple[str, ...]) -> str:
 def keep(ctx: Context, task: Task) -> None:
     """Keep the gate of `task`, whose attempt begins, or whose check the user has changed."""
     place = ctx.root.private / DIRECTORY / check.safe_name(task.id)
-    atomic.write(place, json.dumps(_essence(task)).encode(), durable=False, make=True)
+    fs.write(place, json.dumps(_essence(task)).encode(), durable=False, make=True)
 
 
 def differs(ctx: Context, task: Task) -> bool:
@@ -255,7 +255,7 @@ SHOWN = 20
 def note(ctx: Context) -> None:
     """Record the settings, hooks, branches and stashes that exist as an attempt begins in this work tree."""
     if not clones.has_clone(ctx.git):
-        atomic.write(_file(ctx), json.dumps(_present(ctx.git)).encode(), durable=False, make=True)
+        fs.write(_file(ctx), json.dumps(_present(ctx.git)).encode(), durable=False, make=True)
 
 
 def left(ctx: Context, task_id: str) -> list[str]:

@@ -31,7 +31,9 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.state.api import Questions
-from harness_lib.system.files import atomic, directories, printed
+from harness_lib.system import fs
+from harness_lib.system.files import printed
+from harness_lib.system.place import roots
 from harness_lib.task import Task
 
 # The logs of the checks of attempts: not of the user's `validate`, of cleanups or of agents.
@@ -76,7 +78,7 @@ def run_check(ctx: Context, task: Task, *, log_name: str, watch: Watch = UNWATCH
 def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) -> Checked:
     """Run the check exactly once, as `run_check` does, whether it is trusted or not."""
     # The .gitignore in there hides the logs, also in a clone in which no lock was ever taken.
-    atomic.make_own(ctx.root.private)
+    roots.make_private(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
     marks = {ownership.CHECKED: task.id}
     return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, watch))
@@ -91,7 +93,7 @@ def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
     if not any(words in reason for words in (FAILED, DID_NOT, PRINTED)):
         return None
     logs = []
-    for path in directories.matching(log_directory(ctx, task), "*.log"):
+    for path in fs.matching(log_directory(ctx, task), "*.log"):
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
             if JUDGING.fullmatch(path.name):
@@ -224,7 +226,7 @@ def _command(material: held_out.Material, scratch: Path) -> str:
     if material.script is None:
         return material.command
     script = scratch / material.script.path
-    atomic.write(script, material.script.content, durable=False, mode=0o700)
+    fs.write(script, material.script.content, durable=False, mode=0o700)
     return typed.word(script)
 
 
@@ -241,11 +243,11 @@ def _placed(top: Path, file: held_out.Placed, aside: Path) -> Iterator[None]:
     if os.path.lexists(target):
         target.rename(aside)
     try:
-        atomic.write(target, file.content, durable=False, mode=file.mode)
+        fs.write(target, file.content, durable=False, mode=file.mode)
         yield
     finally:
         if target.is_dir() and not target.is_symlink():
-            directories.remove_tree(target)
+            fs.remove_tree(target)
         target.unlink(missing_ok=True)
         if os.path.lexists(aside):
             aside.rename(target)

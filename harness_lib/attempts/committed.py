@@ -28,8 +28,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedErr
 from harness_lib.rules import arrows, rechecks, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
-from harness_lib.system import flock
-from harness_lib.system.files import atomic
+from harness_lib.system import flock, fs
 from harness_lib.system.git import clones
 from harness_lib.task import Session, StopReason, Task
 
@@ -162,11 +161,11 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
             ready.unlink(missing_ok=True)
             clones.remove(ctx.git, path)
             git = worker_worktrees.checkout_clean(ctx, path, commit).git
-            atomic.write(made, commit.encode(), durable=False)
+            fs.write(made, commit.encode(), durable=False)
         view = ctx.at(git)
         if not ready.exists():
             worker_worktrees.set_up(view)
-            atomic.write(ready, b"", durable=False)
+            fs.write(ready, b"", durable=False)
         yield view
         if not recheck.unknown(ctx, commit):
             worker_worktrees.drop_checks(ctx, place)

@@ -18,7 +18,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.rules import transitions
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 from harness_lib.task import Checkpoint, Task
 
 MOST = 50
@@ -53,16 +54,14 @@ def open_all(ctx: Context) -> list[str]:
     # Letters are removed, and a link may lead to somebody's files.
     if place is None or proposals.is_linked(place):
         return []
-    letters = (
-        path for path in directories.matching(place, "*.json") if path.is_file() and not path.is_symlink()
-    )
+    letters = (path for path in fs.matching(place, "*.json") if path.is_file() and not path.is_symlink())
     problems: list[str] = []
     for letter in sorted(letters)[:MOST]:
         try:
             problems += _open(ctx, letter)
         except (HarnessError, OSError):
             break
-        atomic.remove(letter)
+        fs.remove(letter)
     return problems
 
 

@@ -20,7 +20,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, stats
 from harness_lib.rules.stats import Old
-from harness_lib.system.files import atomic, directories
+from harness_lib.system import fs
 from harness_lib.system.git import checkout, history, locks, rescue_apply, snapshot, trees
 from harness_lib.system.git import submodules as nested
 from harness_lib.system.git.calls import covers
@@ -245,7 +245,7 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
 
 def _free_place(ctx: Context, path: Path) -> Path:
     above = Path(data_home.directory(ctx.env)) / "set-aside" / project(ctx)
-    atomic.make_directory(above)
+    fs.make_directory(above)
     places = (above / f"{path.parent.name}-{path.name}-{number}" for number in count(1))
     return next(place for place in places if not place.exists())
 
@@ -263,11 +263,11 @@ def sweep(ctx: Context) -> tuple[str, ...]:
     try:
         ctx.store.sweep()
         for path, _, _ in os.walk(ctx.root.private):
-            atomic.sweep(Path(path), "*")
+            fs.sweep(Path(path), "*")
         # Attempts are recovered from here in other work trees, too.
         git, others = ctx.git, ctx.git.common_dir / "worktrees"
         for directory in (git.git_dir, git.common_dir, *others.glob("*/")):
-            atomic.sweep(directory, "harness-*")
+            fs.sweep(directory, "harness-*")
         SeedLock(ctx.root.path, ctx.clock).sweep()
         old = list(_old_copies(ctx))
         in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate} if old else ()
@@ -285,7 +285,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
 
 def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
-    limit = ctx.clock.now().timestamp() - atomic.STALE_SECONDS
+    limit = ctx.clock.now().timestamp() - fs.STALE_SECONDS
     shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
     for line in ctx.git.lines("for-each-ref", f"--format={shape}", BEFORE_REFS):
         ref, oid, written, subject = line.split(" ", 3)
@@ -309,7 +309,7 @@ def logs(ctx: Context) -> Iterator[Old]:
     """Yield every log, except those of tasks in progress."""
     questions = ctx.store.ask()
     busy = {check.safe_name(task.id) for task in questions.in_progress()}
-    for path in directories.below(ctx.root.logs, "*"):
+    for path in fs.below(ctx.root.logs, "*"):
         name = path.relative_to(ctx.root.logs)
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
@@ -342,4 +342,4 @@ def remove(ctx: Context, logs: tuple[Old, ...], works: list[Rescue]) -> None:
     for each in works:
         ctx.git.delete_ref(each.ref, each.oid)
     for log in logs:
-        atomic.remove(Path(ctx.root.logs, log.name))
+        fs.remove(Path(ctx.root.logs, log.name))

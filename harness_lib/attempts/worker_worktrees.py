@@ -21,8 +21,7 @@ from harness_lib.attempts import check, rescue_refs
 from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError
-from harness_lib.system import flock
-from harness_lib.system.files import atomic, directories
+from harness_lib.system import flock, fs
 from harness_lib.system.git import clones, locks, snapshot, status, submodules, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
@@ -75,7 +74,7 @@ def directory_of(ctx: Context, run: str) -> Place:
     path = home(ctx) / run
     # A run that ends removes the directory of all runs if it is empty: not between our two steps.
     with flock.alone(ctx.git.common_dir / worktrees.LOCK):
-        atomic.make_directory(path)
+        fs.make_directory(path)
     return Place(path)
 
 
@@ -123,7 +122,7 @@ def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
     name = f"{check.safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
     if is_ours(ctx, git):
         # A directory that may not be written can neither be emptied nor moved aside.
-        directories.reopen(git.top, ".git")
+        fs.reopen(git.top, ".git")
     with locks.hold(git):
         try:
             made = clones.take_in(git)
@@ -290,7 +289,7 @@ def copy_ignored(ctx: Context, git: Git) -> None:
         if not ignored or (git.top / name).exists():
             continue
         (git.top / name).parent.mkdir(parents=True, exist_ok=True)
-        directories.copy(source, git.top / name)
+        fs.copy(source, git.top / name)
 
 
 def _to_copy(top: Path, project: Path) -> Iterator[Path]:
@@ -349,7 +348,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         kept += [str(aside)] if aside else []
         clones.remove(ctx.git, path)
     if not place.numbers():
-        directories.remove_tree(place.path)
+        fs.remove_tree(place.path)
         # It stays if another run uses it.
         with suppress(OSError), flock.alone(ctx.git.common_dir / worktrees.LOCK):
             place.path.parent.rmdir()
@@ -397,7 +396,7 @@ def drop_checks(ctx: Context, place: Place) -> None:
     """Remove the checkout of a final check: files that checks leave behind are not work."""
     for number in place.numbers():
         clones.remove(ctx.git, place.worktree(number))
-    directories.remove_tree(place.path)
+    fs.remove_tree(place.path)
 
 
 def sweep(ctx: Context, commit: str) -> list[str]:

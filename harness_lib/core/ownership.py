@@ -19,7 +19,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import locks
 from harness_lib.system.processes import owner, sandbox
 from harness_lib.task import Session, Task
@@ -254,7 +254,7 @@ def how_to_end(task: Task) -> str:
 def note_claim(ctx: Context, task: Task, rescue: str) -> None:
     """Note that this worker has claimed `task`; `rescue`: the ref that is to keep its work if it is late."""
     document = {"task": task.id, "fence": task.fence, "rescue": rescue}
-    atomic.write(_file(ctx), json.dumps(document).encode(), durable=False, make=True)
+    fs.write(_file(ctx), json.dumps(document).encode(), durable=False, make=True)
 
 
 def renew_claim(ctx: Context, before: Task, taken: Task) -> None:
@@ -268,7 +268,7 @@ def forget_claim(ctx: Context, task: Task) -> None:
     """Drop the note about the claim of `task`, which this worker has ended: a later claim ends no lease."""
     noted = _noted(ctx) if ctx.store.shared is not None else None
     if noted is not None and (noted.task, noted.fence) == (task.id, task.fence):
-        atomic.remove(_file(ctx))
+        fs.remove(_file(ctx))
 
 
 def refuse_namesake(ctx: Context, questions: Questions) -> None:
@@ -309,7 +309,7 @@ def refuse_late(ctx: Context, questions: Questions) -> None:
             forget_claim(ctx, task)
         return
     kept = _keep(ctx, noted.rescue)
-    atomic.remove(_file(ctx))
+    fs.remove(_file(ctx))
     is_elsewhere = task is not None and task.machine != owner.machine(ctx.env)
     how = f"{task.machine} took it over" if task and is_elsewhere else "it was recovered, or removed"
     raise LeaseLostError(

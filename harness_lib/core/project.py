@@ -18,8 +18,8 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, input_files, rechecks, vacuous
 from harness_lib.state.api import Questions
-from harness_lib.system import os_errors
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system import fs, os_errors
+from harness_lib.system.files import nofollow
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root, roots
@@ -33,7 +33,7 @@ CURE_IGNORED = "Add them to .gitignore, or type: harness init --gitignore"
 def closed_git(git: Git) -> Path | None:
     """Return the git directory that cannot be written from here, if there is one."""
     places = dict.fromkeys((git.common_dir, git.git_dir, git.common_dir / "objects"))
-    return next((place for place in places if place.is_dir() and not atomic.can_write(place)), None)
+    return next((place for place in places if place.is_dir() and not fs.can_write(place)), None)
 
 
 def require_writable_git(ctx: Context, git: Git) -> None:

@@ -23,7 +23,7 @@ from harness_lib.records import given
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.task import Task
 from harness_lib.text import some
 
@@ -197,7 +197,7 @@ def leave(
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
     try:
-        atomic.write(directory / name, letter.encode(), durable=False, make=True)
+        fs.write(directory / name, letter.encode(), durable=False, make=True)
     except OSError:
         raise refused from None
     name = task.id if task else task_id

@@ -27,7 +27,7 @@ from harness_lib.errors import (
     UntrustedTaskError,
 )
 from harness_lib.state.api import Questions, TaskCommands, Tx
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.processes import owner
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
@@ -94,7 +94,7 @@ def _write(file: Path, root: Path, change: Callable[[Note], Note | None]) -> Non
         if entry is None:
             return
         text = json.dumps({**notes, os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
-        atomic.write(file, text.encode(), mode=_PRIVATE)
+        fs.write(file, text.encode(), mode=_PRIVATE)
 
 
 def _noted(git_common_dir: Path, root: Path) -> Note | None:

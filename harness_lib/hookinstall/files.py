@@ -16,7 +16,7 @@ from harness_lib import sha256
 from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.hookinstall import entries
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.place import data_home
 from harness_lib.text import cut, first, harmless
 
@@ -142,17 +142,17 @@ def write(env: Mapping[str, str], file: HostFile, data: bytes | None) -> None:
         raise HeldError(f"{file.path} has changed just now.", "Type the same again.")
     if data is None:
         # The backup follows the symlink as it was then: the link may be older than our change.
-        atomic.remove(target)
+        fs.remove(target)
         _remove_directories(env, file.path)
         return
     if file.data is not None and not file.ours():
-        atomic.write(file.backup, file.data, mode=stat.S_IMODE(target.stat().st_mode))
+        fs.write(file.backup, file.data, mode=stat.S_IMODE(target.stat().st_mode))
     missing = [directory for directory in target.parents if not directory.exists()]
-    atomic.make_directory(target.parent, 0o777)
+    fs.make_directory(target.parent, 0o777)
     # The user may keep their settings elsewhere and link them.
-    atomic.write(target, data)
+    fs.write(target, data)
     if data != file.data and file.backup.is_file() and file.backup.read_bytes() == data:
-        atomic.remove(file.backup)
+        fs.remove(file.backup)
     _note_directories(env, file.path, missing)
 
 
@@ -188,8 +188,8 @@ def _note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) 
         return
     data_home.make(data_home.directory(env))
     lines = [*(f"{_identity(each)} {each}" for each in made), *_noted(path)]
-    atomic.make_directory(path.parent)
-    atomic.write(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    fs.make_directory(path.parent)
+    fs.write(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
 
 def _remove_directories(env: Mapping[str, str], file: Path) -> None:
@@ -203,7 +203,7 @@ def _remove_directories(env: Mapping[str, str], file: Path) -> None:
         with suppress(OSError):
             if _identity(Path(name)) == identity:
                 Path(name).rmdir()
-    atomic.remove(path)
+    fs.remove(path)
     with suppress(OSError):
         path.parent.rmdir()
 

@@ -15,7 +15,8 @@ from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages.setup import candidates
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 
 _SHORT = 8
 _SHOWN = 4
@@ -147,4 +148,4 @@ def _keep_from_git(source: Path) -> None:
     rule = f"\n/{keys.FILE}\n".encode()
     is_kept = rules == nofollow.RULES or (b"\n" + rules).endswith(rule)
     if not is_kept or not ignore.exists():
-        atomic.write(ignore, rules if is_kept else rules.rstrip(b"\n") + rule, durable=False)
+        fs.write(ignore, rules if is_kept else rules.rstrip(b"\n") + rule, durable=False)

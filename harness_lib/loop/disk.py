@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 
 T = TypeVar("T")
 # Unlike this, `Path.is_dir` raises an error without permission to look.
@@ -96,7 +96,7 @@ def directories(directory: str) -> list[str]:
 def write(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write a file that only its owner reads, in one step; makes its directory. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    atomic.write(path, data, durable=durable, mode=0o600)
+    fs.write(path, data, durable=durable, mode=0o600)
 
 
 def appending(path: str | Path) -> IO[bytes]:

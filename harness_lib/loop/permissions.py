@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, shell_words, trust
 from harness_lib.loop.shell_words import HIDDEN, Simple
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.text import words_of
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def allow(runtime: Runtime, text: str) -> None:
         allowed = settings.setdefault("permissions", {}).setdefault("allow", [])
         if text not in allowed:
             allowed.append(text)
-            atomic.write(path, f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode())
+            fs.write(path, f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode())
     runtime.notice(f"saved in {path}: {text}")
 
 

@@ -27,7 +27,8 @@ from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.runs import confinement
 from harness_lib.runs.options import Rules
-from harness_lib.system.files import atomic, nofollow, printed
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow, printed
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import child, denied, environment, runner, sandbox
@@ -243,7 +244,7 @@ def run(
     directory = check.log_directory(ctx, task)
     log = directory / f"{name}.log"
     brief_file = directory / f"{name}.brief.md"
-    atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False, make=True)
+    fs.write(brief_file, brief.encode("utf-8", "replace"), durable=False, make=True)
     launch = adapter.launch(brief, model=model, extra=extra)
     listener = Listener(ctx, adapter, rules, before)
 

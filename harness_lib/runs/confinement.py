@@ -18,8 +18,8 @@ from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, transitions
-from harness_lib.system import os_errors
-from harness_lib.system.files import directories, nofollow
+from harness_lib.system import fs, os_errors
+from harness_lib.system.files import nofollow
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import denied, environment, sandbox, sandbox_places
@@ -181,7 +181,7 @@ def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
     """Yield the settings of an agent, in the home directory and in the work tree."""
     home = Path(ctx.env.get("HOME") or Path.home())
     for place in (place / name for place in (home, ctx.git.top) for name in launch.writable):
-        for file in (place, *sorted(directories.matching(place, "*"))):
+        for file in (place, *sorted(fs.matching(place, "*"))):
             # A home may have directories of root's.
             with suppress(OSError):
                 if file.suffix in SETTINGS and file.is_file():

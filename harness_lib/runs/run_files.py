@@ -18,8 +18,9 @@ from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, run_records, run_state, stats
 from harness_lib.rules.run_state import RunState
-from harness_lib.system import os_errors
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system import fs, os_errors
+from harness_lib.system.files import nofollow
+from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 
@@ -61,11 +62,11 @@ class Recorder:
         """Begin the record with what was taken so far, and remove records that are too old or too many."""
         try:
             files = []
-            for path in directories.below(self._path.parents[1], NAME):
+            for path in fs.below(self._path.parents[1], NAME):
                 info = path.lstat()
                 files.append(stats.Old(os.fspath(path.parent), info.st_mtime, info.st_size))
             for old in stats.outdated(files, self._opened.at, DAYS, MOST_BYTES_OF_ALL):
-                directories.remove_tree(Path(old.name))
+                fs.remove_tree(Path(old.name))
         except OSError as error:
             self._complain(error)
         self._write(self._opened)
@@ -124,8 +125,8 @@ class Recorder:
             descriptor = self._open()
         except FileNotFoundError:
             # At the beginning, and where somebody has deleted `.harness/`.
-            atomic.make_own(self._private)
-            atomic.make_directory(self._path.parent)
+            roots.make_private(self._private)
+            fs.make_directory(self._path.parent)
             descriptor = self._open()
             if not data.startswith(b'{"event": "opened"'):
                 data = _line(self._opened) + data
@@ -154,7 +155,7 @@ def _line(record: Opened | Closed | Event) -> bytes:
 def set_aside(ctx: Context) -> None:
     """Keep the records so far among the logs: a new list gives its tasks the ids of the old one's."""
     if ctx.root.runs.is_dir():
-        atomic.make_directory(ctx.root.logs)
+        fs.make_directory(ctx.root.logs)
         ctx.root.runs.rename(ctx.root.logs / f"runs-{ctx.clock.now().timestamp():.6f}")
 
 
@@ -177,7 +178,7 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
 
 def records(ctx: Context) -> Iterator[Ran]:
     """Yield every run of this list that has a record."""
-    for path in sorted(directories.below(ctx.root.runs, NAME)):
+    for path in sorted(fs.below(ctx.root.runs, NAME)):
         try:
             data = nofollow.read(path, 2 * MOST_BYTES)
         except OSError:
@@ -206,7 +207,7 @@ def file_of(root: Root, kind: Kind, pid: int | str) -> Path:
 
 
 def _boards(root: Root) -> list[Path]:
-    return sorted(directories.matching(root.private, file_of(root, "board", "*").name))
+    return sorted(fs.matching(root.private, file_of(root, "board", "*").name))
 
 
 def stamps(root: Root) -> list[object]:
@@ -241,16 +242,16 @@ def show(ctx: Context, state: RunState) -> None:
 
 
 def _write(path: Path, document: Mapping[str, object]) -> None:
-    atomic.write(path, json.dumps(document).encode(), durable=False, make=True)
+    fs.write(path, json.dumps(document).encode(), durable=False, make=True)
 
 
 def clear(ctx: Context) -> None:
     """Remove the state of this process's run and requests to it, and the state of runs that have died."""
     _forget(ctx)
-    atomic.remove(file_of(ctx.root, "board", os.getpid()))
+    fs.remove(file_of(ctx.root, "board", os.getpid()))
     for path, document in _documents(ctx):
         if not _lives(ctx, document):
-            atomic.remove(path)
+            fs.remove(path)
 
 
 def running(ctx: Context) -> list[Seen]:
@@ -315,7 +316,7 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
 
 def _forget(ctx: Context) -> None:
     """Remove requests to this process, or to an earlier one with the same number."""
-    atomic.remove(file_of(ctx.root, "budget", os.getpid()))
+    fs.remove(file_of(ctx.root, "budget", os.getpid()))
 
 
 def _changes(path: Path) -> dict[str, float]:

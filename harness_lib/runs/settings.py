@@ -19,7 +19,7 @@ from harness_lib.agents import registry
 from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import sandbox
 from harness_lib.system.processes.sandbox import NETWORKS
@@ -263,7 +263,7 @@ def change(path: Path, name: str, text: str | None, *, is_project: bool) -> Any:
                 f"{name} cannot be {text!r}. {error}", f"See: {typed.harness('config')}"
             ) from error
         table[name] = list(value) if isinstance(value, tuple) else value
-    atomic.write(path, tomlkit.dumps(document).encode(), make=True)
+    fs.write(path, tomlkit.dumps(document).encode(), make=True)
     return value
 
 

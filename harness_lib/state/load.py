@@ -17,7 +17,8 @@ from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
@@ -248,7 +249,7 @@ def keep_backup_copy(root: Root, data: bytes) -> Path | None:
     if copy is None:
         return None
     try:
-        atomic.write(copy, data, durable=False, mode=atomic.PRIVATE, make=True)
+        fs.write(copy, data, durable=False, mode=fs.PRIVATE, make=True)
     except OSError as error:
         if error.errno not in CLOSED:
             raise
@@ -272,7 +273,7 @@ def save(root: Root, data: bytes, twin: Path | None = None) -> None:
     path = root.generations / f"{number:0{_DIGITS}}.json"
     if twin is None or not _linked(twin, path):
         # Not durable: the list itself is, and older generations are behind this one.
-        atomic.write(path, data, durable=False, make=True)
+        fs.write(path, data, durable=False, make=True)
     size = 0
     for place, kept in enumerate([path, *present]):
         try:
@@ -281,12 +282,12 @@ def save(root: Root, data: bytes, twin: Path | None = None) -> None:
             # `.harness/` may be deleted at any time.
             continue
         if place and (place >= KEPT or size > KEPT_BYTES):
-            atomic.remove(kept)
+            fs.remove(kept)
 
 
 def _linked(file: Path, second: Path) -> bool:
     try:
-        atomic.within(second.parent, lambda: os.link(file, second))
+        fs.within(second.parent, lambda: os.link(file, second))
     except OSError:
         # Another file system, or one without such names.
         return False
@@ -310,7 +311,7 @@ def keep_log(root: Root) -> None:
             return
         # A process that died here left it; the lock of the list excludes others.
         beside = second.with_name(f".{second.name}.tmp")
-        atomic.remove(beside)
+        fs.remove(beside)
         os.link(root.log, beside, follow_symlinks=False)
         beside.replace(second)
 
@@ -333,5 +334,5 @@ def give_back_log(root: Root) -> bool:
 
 def _newest_first(root: Root) -> list[Path]:
     # A file with another name belongs to the user: it is never read and never removed.
-    paths = directories.matching(root.generations, "[0-9]" * _DIGITS + ".json")
+    paths = fs.matching(root.generations, "[0-9]" * _DIGITS + ".json")
     return sorted(paths, key=lambda path: int(path.stem), reverse=True)

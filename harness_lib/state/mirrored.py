@@ -13,8 +13,10 @@ from harness_lib.state import api, codec, load, reading, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
+from harness_lib.system import fs
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.files import nofollow
+from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
@@ -73,11 +75,11 @@ class Link(NamedTuple):
 
     def save(self, root: Root, *, durable: bool = True) -> None:
         """Write the link; unless `durable`, a power cut may bring back the one before. Raises OSError."""
-        atomic.make_own(root.private)
+        roots.make_private(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
         document |= {"mirrored": self.mirrored, **self.mark._asdict(), "op": self.op, "file": self.file}
         document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
-        atomic.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
+        fs.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
 
 
 def _place(root: Root) -> int:

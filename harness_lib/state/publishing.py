@@ -23,8 +23,7 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
 from harness_lib.state.summary_shape import Summary
-from harness_lib.system import os_errors
-from harness_lib.system.files import atomic
+from harness_lib.system import fs, os_errors
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from harness_lib.text import counted
@@ -83,9 +82,9 @@ def publish(
     with explained(root):
         if old is not None and old.data is not None:
             # A list that is private keeps a private backup.
-            atomic.write(root.backup, old.data, durable=False, mode=atomic.permissions(root.state))
+            fs.write(root.backup, old.data, durable=False, mode=fs.permissions(root.state))
         if is_mirror:
-            atomic.write(root.state, data, durable=False)
+            fs.write(root.state, data, durable=False)
         else:
             warnings += _replace(root, data, last_look)
     if not is_mirror:
@@ -110,7 +109,7 @@ def publish(
 def _replace(root: Root, data: bytes, last_look: Callable[[], None]) -> list[str]:
     """Make `data` the list; return warnings. Raises OSError if it is not."""
     try:
-        atomic.write(root.state, data, last_look=last_look)
+        fs.write(root.state, data, last_look=last_look)
     except OSError as error:
         # The rename came through and the sync of the directory did not.
         if not _stands(root, data):
@@ -183,7 +182,7 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
             number += 1
             name = f"{base}-{number}"
         with explained(root):
-            atomic.write(root.path / name, loaded.data)
+            fs.write(root.path / name, loaded.data)
         text += f"; what only the broken file holds is kept in {name} (diff -u {root.state.name} {name})"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
     warnings = [text, *publish(root, loaded.state, now, old=None)]
@@ -201,7 +200,7 @@ def keep_past(root: Root, past: load.Copy, words: str, now: datetime, session: i
     if os.path.lexists(kept):
         return []
     with explained(root):
-        atomic.write(kept, past.data, mode=atomic.permissions(root.state))
+        fs.write(kept, past.data, mode=fs.permissions(root.state))
     text = f"{words}. The list as it was is kept in {kept.name}"
     return [text, *append(root, [journal.line("WARN", text, now=now, session=session)])]
 
@@ -210,7 +209,7 @@ def _rest_too(root: Root, questions: Answers) -> str:
     """Restore the enable flag and the log, which were lost with the list; return words for the warning."""
     if questions.sessions() and questions.holds_agents():
         with explained(root):
-            root.enable_flag.touch(atomic.PRIVATE)
+            root.enable_flag.touch(fs.PRIVATE)
     if load.give_back_log(root):
         return f"; {root.log.name} was put back, too"
     return f"; {root.log.name} was lost with it and begins anew"

@@ -19,9 +19,8 @@ from harness_lib.state import api, codec, journal, load, publishing, schema, upk
 from harness_lib.state.answers import Answers, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
-from harness_lib.system import state_lock
+from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.mkdir_lock import Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
@@ -195,7 +194,7 @@ class Store(upkeep.Upkeep):
             if tx.keeps_old:
                 assert loaded.data is not None
                 with publishing.explained(self.root):
-                    atomic.write(self.root.path / tx.keeps_old, loaded.data)
+                    fs.write(self.root.path / tx.keeps_old, loaded.data)
             state = codec.sealed(tx.state, loaded.state)
             # Checked once more at the last moment: writing takes longer than all the rest.
             tx.warnings += publishing.publish(

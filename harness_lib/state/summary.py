@@ -151,7 +151,7 @@ def last(path: str) -> Any:
 
 def write(root: Root, data: Summary) -> None:
     """Replace the status cache; not durable, because after a power cut it merely no longer fits the list."""
-    from harness_lib.system.files import atomic  # noqa: PLC0415
+    from harness_lib.system import fs  # noqa: PLC0415
 
     text = json.dumps(data, separators=(",", ":"), check_circular=False)
-    atomic.write(root.summary, text.encode(), durable=False, make=True)
+    fs.write(root.summary, text.encode(), durable=False, make=True)

@@ -15,9 +15,8 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.api import Examined, Oddity
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.reading import Problem
-from harness_lib.system import mkdir_lock, state_lock
+from harness_lib.system import fs, mkdir_lock, state_lock
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import atomic, directories
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.text import counted
@@ -70,9 +69,9 @@ class Upkeep(api.Store):
 
     def switch_hooks(self, *, on: bool) -> None:
         if on:
-            self.root.enable_flag.touch(atomic.PRIVATE)
+            self.root.enable_flag.touch(fs.PRIVATE)
         else:
-            atomic.remove(self.root.enable_flag)
+            fs.remove(self.root.enable_flag)
 
     def stamp(self) -> object:
         return [_stamp(path) for path in (self.root.state, self.root.log, self.root.enable_flag)]
@@ -86,7 +85,7 @@ class Upkeep(api.Store):
             (self.root.generations, "*"),
         ):
             before = _temporaries(directory, name)
-            atomic.sweep(directory, name)
+            fs.sweep(directory, name)
             gone = before - _temporaries(directory, name)
             if gone:
                 lines.append(f"{directory}: {len(gone)} temporary files of dead writers removed")
@@ -102,7 +101,7 @@ class Upkeep(api.Store):
                 # `append` begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
-            has_copies = not self._is_file or bool(directories.matching(self.root.generations, "*.json"))
+            has_copies = not self._is_file or bool(fs.matching(self.root.generations, "*.json"))
             if summary.read(self.root) is None or not has_copies:
                 tx.rewrite()
                 done.append(f"{self.root.private.name}/: generation and summary of the list are made again")
@@ -160,7 +159,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _temporaries(directory: Path, name: str) -> set[Path]:
-    return set(directories.matching(directory, f".{name}.*.tmp"))
+    return set(fs.matching(directory, f".{name}.*.tmp"))
 
 
 def examine(root: Root, now: datetime) -> Examined:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 
 _RETRY_SECONDS = 0.02
 
@@ -28,7 +28,7 @@ def opened(path: Path, *, make: bool = False) -> int:
     Its directory must exist, or is made with `make`.
     """
     if make:
-        return atomic.within(path.parent, lambda: opened(path))
+        return fs.within(path.parent, lambda: opened(path))
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
+from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
@@ -119,12 +119,12 @@ class SeedLock:
         seen = holder_of(self.path)
         if seen is not None and not seen.foreign and seen.pid == pid:
             # By rename: an agent that reads half a number would take the lock over.
-            atomic.write(self.path / _MARK, b"", durable=False)
-            atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
+            fs.write(self.path / _MARK, b"", durable=False)
+            fs.write(self.path / _PID, b"%d\n" % to, durable=False)
 
     def sweep(self) -> None:
         """Remove directories under private names that processes left when they died in `_retire`."""
-        limit = self._clock.now().timestamp() - atomic.STALE_SECONDS
+        limit = self._clock.now().timestamp() - fs.STALE_SECONDS
         for private in self.path.parent.glob(f"{self.path.name}.*"):
             seen = holder_of(private)
             if seen and not seen.foreign and seen.changed < limit and self._is_stale(seen):
@@ -224,7 +224,7 @@ def _remove(private: Path) -> None:
     for name in (_PID, _MARK):
         (private / name).unlink(missing_ok=True)
         # A process that died in `hand_over` left a temporary file.
-        atomic.sweep(private, name, older_than=0.0)
+        fs.sweep(private, name, older_than=0.0)
     try:
         private.rmdir()
     except OSError as error:

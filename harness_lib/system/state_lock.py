@@ -17,9 +17,10 @@ from types import TracebackType
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, GoneError, HeldError
-from harness_lib.system import flock
+from harness_lib.system import flock, fs
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.files import nofollow
+from harness_lib.system.place import roots
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
@@ -74,7 +75,7 @@ class StateLock:
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
         try:
-            atomic.make_own(self.path.parent)
+            roots.make_private(self.path.parent)
         except FileNotFoundError as error:
             above = self.path.parent.parent
             if not above.is_dir():
@@ -120,7 +121,7 @@ class StateLock:
             self.path,
             poll_interval=POLL_SECONDS,
             fallback_to_soft=False,
-            mode=atomic.PRIVATE,
+            mode=fs.PRIVATE,
             on_acquired=remember,
         )
         try:

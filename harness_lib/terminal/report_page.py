@@ -26,8 +26,8 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.runs import report_facts, report_text
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system import os_errors
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system import fs, os_errors
+from harness_lib.system.files import nofollow
 from harness_lib.system.git import history
 from harness_lib.task import Task
 from harness_lib.text import cut, harmless, span
@@ -53,7 +53,7 @@ def write(ctx: Context, path: Path, since: float | None = None, *, live: bool = 
     path = path.resolve()
     try:
         _require_page(path)
-        atomic.write(path, render(ctx, facts, live=live).encode("utf-8", "replace"), durable=False)
+        fs.write(path, render(ctx, facts, live=live).encode("utf-8", "replace"), durable=False)
     except OSError as error:
         cure = os_errors.cure(error) if path.parent.is_dir() else f"Make the directory {path.parent} first"
         raise EnvSetupError(
@@ -314,7 +314,7 @@ def _tasks(
 def _logs(ctx: Context, task: Task) -> Iterator[tuple[str, str]]:
     """Yield the names and the ends of the newest logs of a task."""
     found = []
-    for path in directories.matching(ctx.root.logs / check.safe_name(task.id), "*.log"):
+    for path in fs.matching(ctx.root.logs / check.safe_name(task.id), "*.log"):
         with suppress(OSError):
             found.append((path.stat().st_mtime, path))
     for _, path in sorted(found)[-MOST_LOGS:]:

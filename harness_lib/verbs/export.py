@@ -13,7 +13,7 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import checklist
 from harness_lib.rules.plans.plan import PlannedTask
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
 
@@ -105,6 +105,6 @@ def _write(path: Path, before: bytes, after: bytes) -> None:
             raise HeldError(f"{path} has just changed.", "Type it again.")
 
     try:
-        atomic.write(path, after, last_look=last_look)
+        fs.write(path, after, last_look=last_look)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", "Make it writable.") from error

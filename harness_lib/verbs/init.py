@@ -18,7 +18,7 @@ from harness_lib.errors import (
     UsageError,
 )
 from harness_lib.runs import run_files
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
@@ -176,7 +176,7 @@ def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
 def _write_init_script(ctx: Context) -> None:
     # Once it is committed, a note on the list without it would no longer count.
     mine = ctx.store.shared is None and trust.is_trusted(ctx, ctx.store.ask())
-    atomic.write(ctx.root.init_script, INIT_SCRIPT.encode(), mode=0o755)
+    fs.write(ctx.root.init_script, INIT_SCRIPT.encode(), mode=0o755)
     if mine:
         trust.note(ctx, ctx.store.ask())
 
@@ -197,7 +197,7 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     if missing:
         glue = b"" if not old or old.endswith(b"\n") else b"\n"
         bits = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644
-        atomic.write(file, old + glue + b"\n".join(missing) + b"\n", mode=bits)
+        fs.write(file, old + glue + b"\n".join(missing) + b"\n", mode=bits)
     return status.RULES
 
 

@@ -18,7 +18,7 @@ from harness_lib.rules import attempts
 from harness_lib.rules.selection import Why
 from harness_lib.runs import next_step, overview
 from harness_lib.state.api import Questions
-from harness_lib.system.files import directories
+from harness_lib.system import fs
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
@@ -224,7 +224,7 @@ def _last(name: str, rows: Sequence[str]) -> list[str]:
 
 def _last_log(ctx: Context, task: Task) -> Path | None:
     """Return the newest log of this task's check."""
-    paths = directories.matching(ctx.root.logs / check.safe_name(task.id), "*.log")
+    paths = fs.matching(ctx.root.logs / check.safe_name(task.id), "*.log")
     try:
         logs = [(path.stat().st_mtime, path) for path in paths if not NO_CHECK.search(path.name)]
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
@@ -55,7 +55,7 @@ def test_in_a_linked_work_tree_codex_is_told_all_places(closed: Project, agent: 
 
 def test_an_open_session_is_halted(project: Project, one: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     one.ok("start")
-    monkeypatch.setattr(atomic, "can_write", lambda _place: False)
+    monkeypatch.setattr(fs, "can_write", lambda _place: False)
 
     one.fails(7, "claim")
 
@@ -64,7 +64,7 @@ def test_an_open_session_is_halted(project: Project, one: Agent, monkeypatch: py
 
 def test_init_leaves_nothing_half_made(make_project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     project = make_project(bare=True)
-    monkeypatch.setattr(atomic, "can_write", lambda _place: False)
+    monkeypatch.setattr(fs, "can_write", lambda _place: False)
 
     project.agent().fails(7, "init")
 

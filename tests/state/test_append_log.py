@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from harness_lib.errors import EnvSetupError
 from harness_lib.runs import run_files
 from harness_lib.state import journal
+from harness_lib.system import fs
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Category, LogType
 
@@ -195,17 +195,17 @@ def test_the_stamps_are_others_after_each_change_of_what_runs_show_and_only_then
     assert seen == [[]]
     for pid, size in ((7, 1), (7, 2), (8, 1), (7, 0), (8, 3)):
         path = run_files.file_of(root, "board", pid)
-        atomic.write(path, b" " * size, make=True) if size else path.unlink()
+        fs.write(path, b" " * size, make=True) if size else path.unlink()
         seen.append(run_files.stamps(root))
-        atomic.write(run_files.file_of(root, "budget", 7), b"{}")
+        fs.write(run_files.file_of(root, "budget", 7), b"{}")
         assert run_files.stamps(root) == seen[-1]
     assert all(one != other for place, one in enumerate(seen) for other in seen[:place])
     assert [len(each) for each in seen] == [0, 1, 1, 2, 1, 1]
 
 
 def test_a_file_that_goes_while_we_look_has_no_stamp(root: Root) -> None:
-    atomic.write(run_files.file_of(root, "board", 7), b"{}", make=True)
+    fs.write(run_files.file_of(root, "board", 7), b"{}", make=True)
     run_files.file_of(root, "board", 8).symlink_to("nowhere")
-    atomic.write(run_files.file_of(root, "board", 9), b"{}")
+    fs.write(run_files.file_of(root, "board", 9), b"{}")
 
     assert len(run_files.stamps(root)) == 2

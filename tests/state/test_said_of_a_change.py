@@ -16,7 +16,7 @@ from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state import journal, load
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from tests.state.clock import NOON, Noon
@@ -148,7 +148,7 @@ def test_so_is_a_failure_to_keep_what_was_there_before(
 
 
 def test_a_list_that_was_not_synced_is_said_to_be(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "sync_directory", full)
+    monkeypatch.setattr(fs, "sync_directory", full)
 
     assert change(store) == [f"{NAME} was written, but may not survive a power cut: No space left on device"]
     assert store.whole().tasks[0].title == "New"

@@ -17,8 +17,7 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.piped import HookError, Json, as_object
 from harness_lib.loop.runtime import Runtime, once
-from harness_lib.system import flock
-from harness_lib.system.files import atomic
+from harness_lib.system import flock, fs
 from harness_lib.system.processes import environment
 from harness_lib.text import words_of
 
@@ -107,7 +106,7 @@ def stored(path: Path) -> Json:
 def check_writable(path: Path) -> None:
     """Raise EnvSetupError if `path` cannot be written; a token that is issued once would be lost."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not atomic.can_write(path.parent):
+    if not fs.can_write(path.parent):
         raise EnvSetupError(f"{path.parent} cannot be written, and credentials are kept there.")
 
 

@@ -15,8 +15,7 @@ from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.loop import disk, processes
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.message import Message, parse, render
-from harness_lib.system import flock
-from harness_lib.system.files import atomic
+from harness_lib.system import flock, fs
 from harness_lib.text import in_one_line
 
 # The file of a message.
@@ -106,7 +105,7 @@ class Session:
             # A session that a tool has removed is not made again.
             if path.parent != self.directory:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
-            atomic.write(path, data, durable=False, mode=0o600)
+            fs.write(path, data, durable=False, mode=0o600)
 
     def files(self) -> list[Path]:
         """Return the message files, by number and then by name."""

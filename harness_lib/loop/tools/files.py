@@ -19,7 +19,7 @@ from harness_lib.loop.disk import number
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, number_of, path_of, text_of
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.text import counted, cut
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _editor(
         # Its mode, and a symlink, stay.
         target = Path(os.path.realpath(made.path))
         target.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(target, made.new.encode("utf-8", "replace"), durable=False)
+        fs.write(target, made.new.encode("utf-8", "replace"), durable=False)
         return Result(builtin.clipped(runtime, report(tool_input, made)))
 
     return Builtin(name, description, inputs, edit, change=change)

@@ -20,9 +20,8 @@ from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.moments import Looking
 from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.store import MIRROR
-from harness_lib.system import state_lock
+from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.text import sentence
 
@@ -145,7 +144,7 @@ class Mirror:
         with publishing.explained(self._root):
             data = self._root.state.read_bytes()
             kept = self._root.path / f"{self._root.state.name}.{why}-{self._clock.now():%Y%m%dT%H%M%SZ}"
-            atomic.write(kept, data)
+            fs.write(kept, data)
         return kept.name
 
 

@@ -20,8 +20,8 @@ from harness_lib.state.pgstore import connecting, rows, versions
 from harness_lib.state.pgstore.connecting import Asking, Connection
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.versions import News, Seen, Version
+from harness_lib.system import fs
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from harness_lib.text import escape
@@ -209,7 +209,7 @@ class Moments:
             )
         now = self._name_now()
         if self.link.moving and MOVED in now:
-            atomic.remove(self.root.link)
+            fs.remove(self.root.link)
             raise EnvSetupError(
                 f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
                 "It is complete now: type the command again.",

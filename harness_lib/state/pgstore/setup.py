@@ -24,8 +24,8 @@ from harness_lib.state.pgstore.connecting import GIVEN_UP, Connection, Format
 from harness_lib.state.pgstore.moments import MOVED
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.store import MIRROR, Store
+from harness_lib.system import fs
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
 
@@ -166,7 +166,7 @@ def to_file(store: PgStore, now: datetime) -> int:
 
 
 def _forget(root: Root) -> None:
-    atomic.remove(root.link)
+    fs.remove(root.link)
 
 
 def join(root: Root, link: Link, clock: Clock) -> Questions:

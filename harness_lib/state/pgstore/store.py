@@ -36,9 +36,8 @@ from harness_lib.state.pgstore.connecting import Connection, changed_meanwhile
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
 from harness_lib.state.pgstore.versions import Version
-from harness_lib.system import state_lock
+from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
@@ -258,7 +257,7 @@ class PgStore(Mirrored):
         if tx.keeps_old:
             with publishing.explained(self.root):
                 text = reading.render(tx.before)
-                atomic.write(self.root.path / tx.keeps_old, text.encode())
+                fs.write(self.root.path / tx.keeps_old, text.encode())
         doubt = Doubt(self.root)
         with publishing.explained(self.root):
             doubt.note(tx.op)
@@ -382,11 +381,11 @@ class Doubt:
     def note(self, op: str) -> None:
         """Write down that `op` is about to be committed. Raises OSError."""
         document = {"op": op, "pid": os.getpid()}
-        atomic.write(self._file, json.dumps(document).encode(), durable=False, make=True)
+        fs.write(self._file, json.dumps(document).encode(), durable=False, make=True)
 
     def forget(self) -> None:
         """Remove the note: the fate is known."""
-        atomic.remove(self._file)
+        fs.remove(self._file)
 
     @property
     def op(self) -> str | None:

@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 from harness_lib.text import harmless
 
 TAIL_LINES = 20
@@ -72,4 +73,4 @@ def finish(log: Path, descriptor: int) -> None:
                 stream.seek(0)
                 head, left_out, tail = _ends(stream, KEPT_BYTES, KEPT_BYTES)
             gap = b"\n[harness left out %d bytes here]\n" % left_out if left_out else b""
-            atomic.write(log, head + gap + tail, durable=False, make=True)
+            fs.write(log, head + gap + tail, durable=False, make=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from harness_lib import sha256
 from harness_lib.errors import AwayError, EnvSetupError, HeldError
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.text import cut
 
 SETTINGS = (
@@ -248,7 +248,7 @@ def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Pa
         # Named by its content, as another work tree may write another one at the same time.
         path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
         if not path.exists():
-            atomic.write(path, content, durable=False, make=True)
+            fs.write(path, content, durable=False, make=True)
     except OSError:
         # A submodule that is only readable; if the project's own repository is, the command fails anyway.
         return ()

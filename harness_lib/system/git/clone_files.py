@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 from harness_lib.system.git.repository import Git
 
 _LIMIT = 4096
@@ -34,7 +35,7 @@ def present(clone: Path) -> Seen:
 
 def note(git: Git, state: Seen) -> None:
     """Note the known state of the clone, beside the work tree: nothing is taken in twice."""
-    atomic.write(_note(git), json.dumps(state).encode(), durable=False)
+    fs.write(_note(git), json.dumps(state).encode(), durable=False)
 
 
 def noted(git: Git) -> Seen:
@@ -90,7 +91,7 @@ def _packed(clone: Path) -> dict[str, str]:
 
 
 def _loose(clone: Path) -> dict[str, str]:
-    paths = directories.below(clone / "refs", "*")
+    paths = fs.below(clone / "refs", "*")
     return {str(path.relative_to(clone)): content(path).strip() for path in paths}
 
 

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from harness_lib import sha256
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import flock
-from harness_lib.system.files import atomic, directories
+from harness_lib.system import flock, fs
 from harness_lib.system.git import clone_files, worktrees
 from harness_lib.system.git.calls import GitError, decode, encode
 from harness_lib.system.git.checkout import mode, quoted
@@ -68,7 +67,7 @@ def link(path: Path) -> Path:
 
 def add(main: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with `commit` checked out; `renew` gives it a clone."""
-    atomic.make_directory(path.parent)
+    fs.make_directory(path.parent)
     with flock.alone(main.common_dir / worktrees.LOCK):
         _unlock_lost(main, path.resolve().parent.parent)
         main.run("worktree", "prune")
@@ -84,7 +83,7 @@ def add(main: Git, path: Path, commit: str) -> Git:
         own = find_root.git_dir(str(path))
         assert own is not None, "BUG: git has made a work tree without a git directory."
         # So that git never prunes it, whatever an agent does with `.git`.
-        atomic.write(Path(own) / "locked", f"{LOCKED}\n".encode(), durable=False)
+        fs.write(Path(own) / "locked", f"{LOCKED}\n".encode(), durable=False)
         (path / ".git").rename(link(path))
     return Git(path.resolve(), Path(own), main.common_dir)
 
@@ -109,8 +108,8 @@ def drop_half_made(main: Git, workers: Path) -> None:
         for own, top in main.linked():
             is_without = re.fullmatch("0+\n", clone_files.content(own / "HEAD"))
             if is_without and workers in top.parents and not os.path.lexists(link(top)):
-                directories.remove_tree(top)
-                directories.remove_tree(own)
+                fs.remove_tree(top)
+                fs.remove_tree(own)
 
 
 def at(main: Git, path: Path) -> Git | None:
@@ -204,7 +203,7 @@ def renew(git: Git) -> Settings:
     discard(clone)
     settings = make(git, clone, str(git.head()))
     _copy(git.git_dir / "info" / "sparse-checkout", clone / "info" / "sparse-checkout")
-    for index in (git.git_dir / "index", *directories.matching(git.git_dir, "sharedindex.*")):
+    for index in (git.git_dir / "index", *fs.matching(git.git_dir, "sharedindex.*")):
         _copy(index, clone / index.name)
     if not old.is_symlink() and (old / MODULES).is_dir():
         # So that unchanged submodules are not fetched again.
@@ -303,9 +302,7 @@ def take_in(git: Git) -> dict[str, str]:
     if head is not None and head != git.head():
         git.run("reset", "--quiet", "--mixed", head)
     if merging and merging != before.merging:
-        atomic.write(
-            git.git_dir / "MERGE_HEAD", "".join(f"{oid}\n" for oid in merging).encode(), durable=False
-        )
+        fs.write(git.git_dir / "MERGE_HEAD", "".join(f"{oid}\n" for oid in merging).encode(), durable=False)
     if now.indexed != before.indexed:
         _take_staged(git, clone)
     if now != before:
@@ -342,11 +339,11 @@ def _copy_large_files(source: Path, to: Path) -> None:
     # Only here, as it loads OpenSSL.
     import hashlib  # noqa: PLC0415
 
-    for path in directories.below(source, "*"):
+    for path in fs.below(source, "*"):
         own = to / path.relative_to(source)
         if own.exists() or path.is_symlink() or not path.is_file():
             continue
-        atomic.make_directory(own.parent)
+        fs.make_directory(own.parent)
         with path.open("rb") as stream, tempfile.NamedTemporaryFile(dir=own.parent) as copy:
             digest = hashlib.sha256()
             while part := stream.read(_PART):

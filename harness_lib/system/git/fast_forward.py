@@ -12,7 +12,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import checkout, history, restore, status, submodules, trees
 from harness_lib.system.git.calls import encode
 from harness_lib.system.git.checkout import hashed, obstructed
@@ -74,7 +74,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
             "look at `git log`: somebody committed or switched the branch there",
         )
     step = _step(git, old, new)
-    atomic.write(_journal(git), f"{old} {new}\n".encode())
+    fs.write(_journal(git), f"{old} {new}\n".encode())
     checkout.move(git, step.put, step.remove, untouched=step.is_untouched)
     restore.restage(git, {path: after for path, (_, after) in trees.changed(git, old, new).items()})
     try:
@@ -82,7 +82,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
     except restore.HeadMovedError:
         take_back(git)
         raise
-    atomic.remove(_journal(git))
+    fs.remove(_journal(git))
 
 
 def is_half_done(git: Git) -> bool:
@@ -109,7 +109,7 @@ def take_back(git: Git) -> None:
         put = {path: entry for path, entry in step.put.items() if path in written}
         checkout.move(git, put, sorted(absent & written), untouched=step.is_untouched)
         restore.unstage(git, written)
-    atomic.remove(journal)
+    fs.remove(journal)
 
 
 def catch_up(git: Git, stood: str, head: str) -> bool:

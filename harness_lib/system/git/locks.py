@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
-from harness_lib.system import flock
-from harness_lib.system.files import directories
+from harness_lib.system import flock, fs
 from harness_lib.system.git import calls
 from harness_lib.system.processes import process
 
@@ -111,7 +110,7 @@ def remove_dead_locks(
     leftover = leftover_locks(git, refs)
     foreign = [path for path in leftover if not path.is_relative_to(git.common_dir / OURS)]
     if everywhere:
-        places = (path for ref in EVERYWHERE for path in directories.below(git.common_dir / ref, "*.lock"))
+        places = (path for ref in EVERYWHERE for path in fs.below(git.common_dir / ref, "*.lock"))
         others = [path for path in places if path not in leftover]
         leftover += others
         foreign += others

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, NoRepositoryError
-from harness_lib.system.files import atomic, directories
+from harness_lib.system import fs
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import STDERR_TAIL, call, decode, descriptors, failure
 
@@ -293,7 +293,7 @@ class Git(NamedTuple):
         Read from the files of git, as many verbs ask several times; and not by the `.git` of a work tree,
         which may be an agent's.
         """
-        owns = directories.matching(self.common_dir / "worktrees", "*")
+        owns = fs.matching(self.common_dir / "worktrees", "*")
         named = ((own, _content(own / "gitdir")) for own in owns)
         return [(own, Path(own, pointer).parent) for own, pointer in named if pointer]
 
@@ -394,7 +394,7 @@ class Git(NamedTuple):
             return
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"
-        atomic.write(path, old + gap + b"\n".join(new) + b"\n")
+        fs.write(path, old + gap + b"\n".join(new) + b"\n")
 
 
 def _content(path: Path) -> str:

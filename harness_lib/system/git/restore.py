@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, RefusedError
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import checkout, snapshot, status, trees
 from harness_lib.system.git.calls import GitError, covers, decode, encode
 from harness_lib.system.git.checkout import hashed
@@ -225,7 +225,7 @@ def go_back(
     if journal.exists():
         # A killed run was about to remove these: its files may be gone, but not their directories.
         move.emptied.extend(decode(journal.read_bytes()))
-    atomic.write(journal, encode(move.emptied), durable=False)
+    fs.write(journal, encode(move.emptied), durable=False)
     problems = list(move.problems)
     for rules in (True, False):
         problems += _carry_out(git, move, rules=rules)
@@ -236,7 +236,7 @@ def go_back(
             problems.append(f"{path} was there before, could not be kept, and is gone")
     move_head(git, base, git.head(), "harness: go back")
     reset_index(git, base)
-    atomic.remove(journal)
+    fs.remove(journal)
     return problems
 
 

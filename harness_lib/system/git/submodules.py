@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import clones, status, worktrees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.history import Step
@@ -209,5 +209,5 @@ def take_all_in(git: Git) -> None:
 def move(git: Git, path: str, to: Path) -> None:
     """Move the repository at `path` to `to`, all its commits with it."""
     take_in(git, path)
-    atomic.make_directory(to.parent)
+    fs.make_directory(to.parent)
     (git.top / path).rename(to)

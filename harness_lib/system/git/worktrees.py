@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import flock
-from harness_lib.system.files import directories
+from harness_lib.system import flock, fs
 from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git
 
@@ -97,5 +96,5 @@ def remove(git: Git, path: Path) -> None:
         elif path.is_dir():
             git.run("worktree", "remove", "--force", "--force", str(path), check=False)
             # Git refuses directories that are no longer work trees, for example.
-            directories.remove_tree(path)
+            fs.remove_tree(path)
         git.run("worktree", "prune")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 from harness_lib.system.place import find_root
 
 # Harness's own files in the root, which never enter a commit. A `*` matches anything, as in a glob: temporary
@@ -76,15 +77,13 @@ class Root:
         paths: list[Path] = []
         for pattern in nofollow.PATTERNS:
             name = pattern.rstrip("/")
-            paths += (
-                sorted(directories.matching(self.private, name)) if "*" in name else [self.private / name]
-            )
+            paths += sorted(fs.matching(self.private, name)) if "*" in name else [self.private / name]
         return tuple(paths)
 
     def standing_names(self) -> tuple[str, ...]:
         """Return `HARNESS_NAMES` with the present matches in the place of each name with a `*`."""
         names: list[str] = []
-        present = sorted(path.name for path in directories.matching(self.path, "*"))
+        present = sorted(path.name for path in fs.matching(self.path, "*"))
         for name in HARNESS_NAMES:
             names += fnmatch.filter(present, name) if "*" in name else [name]
         return tuple(names)
@@ -140,6 +139,19 @@ def refused(path: str | Path) -> RefusedError:
 def remember(root: Path, common_git_dir: Path) -> None:
     """Note `root` in `common_git_dir`, so that every linked worktree of the repository finds it."""
     note = common_git_dir / find_root.NOTE
-    atomic.make_directory(note.parent)
-    atomic.keep_private(note.parent)
-    atomic.write(note, os.fsencode(os.path.realpath(root)) + b"\n")
+    fs.make_directory(note.parent)
+    fs.keep_private(note.parent)
+    fs.write(note, os.fsencode(os.path.realpath(root)) + b"\n")
+
+
+def make_private(directory: Path) -> None:
+    """Make `directory`, a `.harness/`, with a .gitignore for its files; one of a user stays as it is."""
+
+    def hide() -> None:
+        # A clone or an earlier harness may have made the directory.
+        fs.keep_private(directory)
+        ignore = nofollow.ignore_file(os.fspath(directory))
+        if ignore is not None:
+            fs.write(Path(ignore), nofollow.RULES, durable=False)
+
+    fs.within(directory, hide)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KINDS: tuple[Kind, ...] = ("stops", "beats", "ended", "seen")
 _LIMIT = 64 * 1024
 _PRIVATE = 0o700
-# As in `atomic`: an agent may remove the directory between its making and the write.
+# As in `fs`: an agent may remove the directory between its making and the write.
 _TRIES = 20
 
 
@@ -80,7 +80,7 @@ def _write(note: str, data: bytes) -> None:
             with os.fdopen(nofollow.descriptor(ignore, os.O_WRONLY | os.O_CREAT), "wb") as stream:
                 stream.write(nofollow.RULES)
     os.makedirs(directory, _PRIVATE, exist_ok=True)
-    # Named as by `atomic`, so that a leftover is swept in the same way.
+    # Named as by `fs`, so that a leftover is swept in the same way.
     temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
     with os.fdopen(nofollow.descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
         stream.write(data)

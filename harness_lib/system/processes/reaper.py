@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
+from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, directories
 from harness_lib.system.processes import process
 
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
@@ -253,7 +253,7 @@ def note(log: Path, pid: int) -> None:
         text = f"{pid} {leader.started} {process.boot_id()}\n"
         # The command may have removed the directory already: nobody would find the note.
         with suppress(FileNotFoundError):
-            atomic.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
+            fs.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
 
 
 @contextmanager
@@ -280,7 +280,7 @@ def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
 
 def forget(log: Path) -> None:
     """Remove the note beside `log`."""
-    atomic.remove(log.with_suffix(_SUFFIX))
+    fs.remove(log.with_suffix(_SUFFIX))
 
 
 def end_all(directory: Path, end: Callable[[int], None] = lambda leader: Tree(leader).kill()) -> int:
@@ -290,14 +290,14 @@ def end_all(directory: Path, end: Callable[[int], None] = lambda leader: Tree(le
     Fails closed: only a tree whose leader is provably the noted process is ended. A note of another boot or
     pid namespace is kept.
     """
-    return sum(_end(file, end) for file in sorted(directories.matching(directory, f"*{_SUFFIX}")))
+    return sum(_end(file, end) for file in sorted(fs.matching(directory, f"*{_SUFFIX}")))
 
 
 def _end(file: Path, end: Callable[[int], None]) -> bool:
     words = file.read_text(encoding="utf-8", errors="replace").split(maxsplit=2)
     if len(words) != _WORDS or not words[0].isdigit():
         # Not durable: after a power cut it may be empty, and its process is gone.
-        atomic.remove(file)
+        fs.remove(file)
         return False
     pid, started, boot = words
     if boot.strip() != process.boot_id():
@@ -305,5 +305,5 @@ def _end(file: Path, end: Callable[[int], None]) -> bool:
     ours = process.is_still(int(pid), started)
     if ours:
         end(int(pid))
-    atomic.remove(file)
+    fs.remove(file)
     return ours

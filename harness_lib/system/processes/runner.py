@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, nofollow, printed
+from harness_lib.system.files import nofollow, printed
 from harness_lib.system.processes import child, environment, reaper, sandbox
 from harness_lib.system.processes.child import Child
 
@@ -126,7 +127,7 @@ def _opened(log: Path) -> Iterator[int]:
     """Yield a descriptor of `log`, which is emptied first."""
     # Appending: a command that empties its own log must not leave a hole of zeros before what follows.
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    descriptor = atomic.within(log.parent, lambda: nofollow.descriptor(log, flags))
+    descriptor = fs.within(log.parent, lambda: nofollow.descriptor(log, flags))
     try:
         yield descriptor
     finally:
@@ -139,7 +140,7 @@ def _holding(content: bytes, directory: Path) -> Iterator[int]:
     if not content:
         yield child.NOTHING
         return
-    with atomic.within(directory, lambda: tempfile.TemporaryFile(dir=directory)) as stream:
+    with fs.within(directory, lambda: tempfile.TemporaryFile(dir=directory)) as stream:
         stream.write(content)
         stream.seek(0)
         yield stream.fileno()
@@ -178,7 +179,7 @@ def start_timed(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, s
     from harness_lib.system.install import launcher  # noqa: PLC0415 (a check needs none)
 
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    descriptor = atomic.within(log.parent, lambda: nofollow.descriptor(log, flags))
+    descriptor = fs.within(log.parent, lambda: nofollow.descriptor(log, flags))
     guarded = launcher.python("from harness_lib.system.processes.runner import guard; guard()")
     try:
         return child.start([*guarded, command, str(seconds)], env=env, cwd=cwd, output=descriptor)

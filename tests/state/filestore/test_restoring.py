@@ -20,7 +20,7 @@ from harness_lib.errors import EnvSetupError, StateUnreadableError
 from harness_lib.state import journal, load, publishing, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -312,7 +312,7 @@ def test_a_first_list_on_a_full_disk_is_an_error(root: Root, monkeypatch: pytest
     def full(path: Path, *_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(atomic, "write", full)
+    monkeypatch.setattr(fs, "write", full)
 
     with pytest.raises(EnvSetupError, match="No space left"):
         publishing.publish(root, State(), datetime.now(timezone.utc), old=None)

@@ -12,8 +12,8 @@ import pytest
 from harness_lib.state import summary
 from harness_lib.state.pgstore import mirror, setup
 from harness_lib.state.pgstore.store import PgStore, opened
+from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM
-from harness_lib.system.files import atomic
 from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
 
@@ -115,7 +115,7 @@ def test_what_an_older_harness_has_changed_is_kept(
 ) -> None:
     store = shared.with_tasks()
     edited = store.root.state.read_text().replace("Task 1", "Edited")
-    atomic.write(store.root.state, edited.encode())
+    fs.write(store.root.state, edited.encode())
     leave_summary(store)
     (warning,) = store.ask().warnings
     assert "the edit was not applied" in warning

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.git import checkout, fast_forward, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import HeadMovedError
@@ -95,14 +95,14 @@ def test_a_users_files_are_named_and_left_alone(world: World) -> None:
 @pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
 def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
     ahead = commit_ahead(world)
-    journal = atomic.write
+    journal = fs.write
 
     def and_the_user_saves(path: Path, data: bytes) -> None:
         journal(path, data)
         world.put(name, "the user's edit\n")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atomic, "write", and_the_user_saves)
+        patch.setattr(fs, "write", and_the_user_saves)
         forward(world, ahead)
 
     assert world.read(name) == "the user's edit\n"
@@ -217,7 +217,7 @@ def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, na
 
 def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
     ahead = commit_ahead(world)
-    _killed(world, ahead, atomic, "remove")
+    _killed(world, ahead, fs, "remove")
     world.put("tracked.txt", "committed later\n")
     world.sh("commit", "-qam", "the user's")
     world.put("tracked.txt", "changed\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 from harness_lib.system.place import find_root, roots, session_notes
 from tests.conftest import MakeRepo
 from tests.system.git.gitrepo import sh
@@ -277,6 +277,6 @@ def test_what_a_dead_writer_leaves_is_swept_as_any_temporary_file(tmp_path: Path
     (left,) = note.parent.iterdir()
     age(left)
 
-    atomic.sweep(note.parent, "*")
+    fs.sweep(note.parent, "*")
 
     assert not list(note.parent.iterdir())

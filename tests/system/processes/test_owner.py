@@ -129,7 +129,7 @@ def test_no_proof_no_death() -> None:
 def test_it_needs_the_standard_library_alone() -> None:
     """Hooks run it under an isolated interpreter without site-packages."""
     checkout = Path(harness_lib.__file__).parents[1]
-    modules = "processes.owner, place.roots, processes.process, files.atomic, flock"
+    modules = "processes.owner, place.roots, processes.process, fs, flock"
     imports = ", ".join(f"harness_lib.system.{module}" for module in modules.split(", "))
     program = f"import sys; sys.path.insert(0, {str(checkout)!r}); import {imports}"
 

@@ -11,21 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system import fs
+from harness_lib.system.files import nofollow
 from tests.conftest import for_release
 
 CRASH = 73
 DIE_AT = """
 import os, sys
 from pathlib import Path
-from harness_lib.system.files import atomic
+from harness_lib.system import fs
 
 def die(event, args):
     if event == {event!r} and any(str(arg).startswith({directory!r}) for arg in args):
         os._exit(73)
 
 sys.addaudithook(die)
-atomic.write(Path({path!r}), b"new")
+fs.write(Path({path!r}), b"new")
 """
 
 
@@ -41,8 +42,8 @@ def mode_of(path: Path) -> int:
 def test_write_makes_and_replaces(tmp_path: Path, durable: bool) -> None:
     file = tmp_path / "state"
 
-    atomic.write(file, b"old", durable=durable)
-    atomic.write(file, b"new", durable=durable)
+    fs.write(file, b"old", durable=durable)
+    fs.write(file, b"new", durable=durable)
 
     assert file.read_bytes() == b"new"
     assert names(tmp_path) == ["state"]
@@ -54,7 +55,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(pipe)
 
     with pytest.raises(OSError, match="a device, a pipe or a socket"):
-        atomic.write(pipe, b"new")
+        fs.write(pipe, b"new")
 
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
     assert names(tmp_path) == ["pipe"]
@@ -87,17 +88,17 @@ def test_a_durable_write_syncs_the_content_before_the_rename_and_the_name_after_
     """Without the first sync a power cut may leave an empty file, without the second the old one."""
     steps = Steps(monkeypatch)
 
-    atomic.write(tmp_path / "state", b"new")
+    fs.write(tmp_path / "state", b"new")
     assert steps.seen == ["content synced", "renamed", "directory synced"]
 
-    atomic.write(tmp_path / "state", b"newer", durable=False)
+    fs.write(tmp_path / "state", b"newer", durable=False)
     assert steps.seen[3:] == ["renamed"]
 
 
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        atomic.write(tmp_path / "state", b"")
+        fs.write(tmp_path / "state", b"")
     finally:
         os.umask(before)
 
@@ -109,7 +110,7 @@ def test_permissions_of_an_existing_file_stay(tmp_path: Path) -> None:
     file.write_bytes(b"old")
     file.chmod(0o666)
 
-    atomic.write(file, b"new")
+    fs.write(file, b"new")
 
     assert mode_of(file) == 0o666
 
@@ -118,7 +119,7 @@ def test_a_given_mode_wins_over_umask_and_file(tmp_path: Path) -> None:
     file = tmp_path / "state"
     file.write_bytes(b"old")
 
-    atomic.write(file, b"new", mode=0o606)
+    fs.write(file, b"new", mode=0o606)
 
     assert mode_of(file) == 0o606
 
@@ -130,7 +131,7 @@ def test_what_a_symlink_leads_to_stays_as_it_is(tmp_path: Path) -> None:
     for link, where in ((tmp_path / "one", target), (tmp_path / "two", tmp_path / "nowhere")):
         link.symlink_to(where)
 
-        atomic.write(link, b"new")
+        fs.write(link, b"new")
 
         assert not link.is_symlink()
         assert link.read_bytes() == b"new"
@@ -144,7 +145,7 @@ def test_failure_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
     (target / "full").mkdir(parents=True)
 
     with pytest.raises(OSError, match="state"):
-        atomic.write(target, b"new")
+        fs.write(target, b"new")
 
     assert names(tmp_path) == ["state"]
 
@@ -169,19 +170,19 @@ def test_sweep_removes_only_what_the_dead_left(tmp_path: Path) -> None:
         os.utime(tmp_path / name, (hour_ago, hour_ago))
     os.utime(tmp_path / ".state.busy.tmp")
 
-    atomic.sweep(tmp_path, "state")
+    fs.sweep(tmp_path, "state")
 
     assert names(tmp_path) == [".other.dead.tmp", ".state.busy.tmp", ".state.note", "state"]
 
 
 def test_small_acts_may_be_repeated(tmp_path: Path) -> None:
-    atomic.make_directory(tmp_path / "a/b")
-    atomic.make_directory(tmp_path / "a/b")
+    fs.make_directory(tmp_path / "a/b")
+    fs.make_directory(tmp_path / "a/b")
     file = tmp_path / "a/b/marker"
     file.write_bytes(b"kept")
 
-    assert atomic.remove(file)
-    assert not atomic.remove(file)
+    assert fs.remove(file)
+    assert not fs.remove(file)
 
 
 @pytest.mark.parametrize("name", [".harness/logs/task-001", ".git/harness", ".harness"])
@@ -190,15 +191,15 @@ def test_a_project_that_was_moved_away_is_not_made_anew(tmp_path: Path, name: st
     project = tmp_path / "moved"
 
     with pytest.raises(FileNotFoundError):
-        atomic.make_directory(project / name)
+        fs.make_directory(project / name)
     assert list(tmp_path.iterdir()) == []
 
     project.mkdir()
     if name.startswith(".git"):
         with pytest.raises(FileNotFoundError):
-            atomic.make_directory(project / name)
+            fs.make_directory(project / name)
         (project / ".git").mkdir()
-    atomic.make_directory(project / name)
+    fs.make_directory(project / name)
     assert (project / name).is_dir()
 
 
@@ -214,16 +215,15 @@ def go(name, args):
         times, busy = times - 1, True
         shutil.rmtree(directory, ignore_errors=True)
         busy = False
-from harness_lib.system.files import atomic
-from harness_lib.system.files import directories
+from harness_lib.system import fs
 from harness_lib.system.place import session_notes as notes
 sys.addaudithook(go)
 if room == "notes":
     notes.write(directory + "/beats/note", b"new")
 elif room == "listing":
-    print(directories.matching(Path(directory), "*"), list(directories.below(Path(directory), "*")))
+    print(fs.matching(Path(directory), "*"), list(fs.below(Path(directory), "*")))
 else:
-    atomic.write(Path(directory, "below", "note"), b"new", make=True)
+    fs.write(Path(directory, "below", "note"), b"new", make=True)
 """
 
 
@@ -234,7 +234,7 @@ def gone_before(event: str, times: int, room: str, directory: Path) -> subproces
 
 @pytest.mark.parametrize("times", [5, *for_release(1)])
 @pytest.mark.parametrize("event", ["os.mkdir", "open", "os.rename"])
-@pytest.mark.parametrize(("room", "note"), [("atomic", "below/note"), ("notes", "beats/note")])
+@pytest.mark.parametrize(("room", "note"), [("fs", "below/note"), ("notes", "beats/note")])
 def test_a_directory_that_is_taken_away_meanwhile_is_made_again(
     tmp_path: Path, event: str, times: int, room: str, note: str
 ) -> None:
@@ -247,7 +247,7 @@ def test_a_directory_that_is_taken_away_meanwhile_is_made_again(
     assert (place / note).read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("room", ["atomic", "notes"])
+@pytest.mark.parametrize("room", ["fs", "notes"])
 def test_that_it_is_taken_away_every_time_is_an_error_in_the_end(tmp_path: Path, room: str) -> None:
     assert "FileNotFoundError" in gone_before("open", 1000, room, tmp_path / ".harness").stderr
 
@@ -256,7 +256,7 @@ def test_that_something_else_stands_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
 
     with pytest.raises(FileExistsError):
-        atomic.write(tmp_path / "file/note", b"new", make=True)
+        fs.write(tmp_path / "file/note", b"new", make=True)
 
 
 @pytest.mark.parametrize("event", ["os.listdir", "os.scandir"])

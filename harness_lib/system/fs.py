@@ -1,22 +1,23 @@
-"""Replace files so that a reader sees the old or the new content, also after a power cut.
+"""Write, list and remove files and directories, although other processes may do so at the same time.
 
-Crash model: a process may die, and the disk may fill, at any line below. Then the old file is still there,
-and perhaps a temporary file beside it that `sweep` removes later.
+Of a file that `write` replaces, a reader sees the old or the new content, also after a power cut. Crash
+model: a process may die, and the disk may fill, at any line of it. Then the old file is still there, and
+perhaps a temporary file beside it that `sweep` removes later.
 Source: docs/design.md, "On disk".
 """
 
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
+import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
-
-from harness_lib.system.files import directories, nofollow
 
 STALE_SECONDS = 3600.0
 PRIVATE = 0o600
@@ -114,7 +115,7 @@ def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> N
     Only files that are `older_than` so many seconds: a younger one may belong to a living writer.
     """
     limit = time.time() - older_than
-    for temporary in directories.matching(directory, f".{name}.*.tmp"):
+    for temporary in matching(directory, f".{name}.*.tmp"):
         try:
             if temporary.lstat().st_mtime < limit:
                 temporary.unlink()
@@ -143,19 +144,6 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
                 # Another process was faster, and may have removed it again.
                 if not stat.S_ISDIR(each.lstat().st_mode):
                     raise
-
-
-def make_own(directory: Path) -> None:
-    """Make `directory` with a .gitignore that hides harness's files; one of a user is not changed."""
-
-    def hide() -> None:
-        # A clone or an earlier harness may have made the directory.
-        keep_private(directory)
-        ignore = nofollow.ignore_file(os.fspath(directory))
-        if ignore is not None:
-            write(Path(ignore), nofollow.RULES, durable=False)
-
-    within(directory, hide)
 
 
 def keep_private(directory: Path) -> None:
@@ -213,3 +201,45 @@ def _sync(descriptor: int) -> None:
         else:
             return
     os.fsync(descriptor)
+
+
+def matching(directory: Path, pattern: str) -> list[Path]:
+    """Return the entries of `directory` that match `pattern`; none if it is missing or cannot be read."""
+    # `Path.glob` fails if a directory disappears meanwhile (before Python 3.13).
+    try:
+        return [path for path in directory.iterdir() if fnmatch.fnmatchcase(path.name, pattern)]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def below(directory: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files in and below `directory` whose names match `pattern`."""
+    # `os.walk` skips directories that it cannot read, and follows no link.
+    for folder, _, names in os.walk(directory):
+        yield from (Path(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file or a whole directory, links as links. Raises OSError."""
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def reopen(top: Path, only: str = "*") -> None:
+    """Take back the user's rights on the directory `top` and, below it, on those in entries like `only`."""
+    if top.is_dir() and not top.is_symlink():
+        with suppress(OSError):
+            top.chmod(stat.S_IMODE(top.stat().st_mode) | stat.S_IRWXU)
+        for entry in matching(top, only):
+            reopen(entry)
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove the whole `directory`, as far as possible."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if directory.is_dir():
+        # Go makes its caches of modules read-only, for example.
+        reopen(directory)
+        shutil.rmtree(directory, ignore_errors=True)

@@ -125,9 +125,9 @@ class _Claude:
     """The provider `claude`, imported at its first use."""
 
     def __getattr__(self, name: str) -> object:
-        from harness_lib.loop.claude import provider  # noqa: PLC0415 (most turns have another provider)
+        from harness_lib.loop import claude  # noqa: PLC0415 (most turns have another provider)
 
-        return getattr(provider.PROVIDER, name)
+        return getattr(claude.PROVIDER, name)
 
 
 def _of_claude(runtime: Runtime) -> list[Plugin]:
@@ -135,16 +135,9 @@ def _of_claude(runtime: Runtime) -> list[Plugin]:
     own = (f"{source}/providers/claude" for source in trust.usable(runtime))
     if any(os.access(path, os.X_OK) for path in own):
         return []
-    from harness_lib.loop.claude import conversation  # noqa: PLC0415 (as above)
+    from harness_lib.loop import claude  # noqa: PLC0415 (as above)
 
-    hooks = {
-        "10-messages": conversation.assemble,
-        **dict.fromkeys(("20-tools", "30-prompts", "35-skills"), conversation.pass_on),
-    }
-    return [
-        Plugin("hooks.d", "receive", "10-save", BUILT_IN, conversation.save),
-        *(Plugin("hooks.d", "assemble", name, BUILT_IN, hook) for name, hook in hooks.items()),
-    ]
+    return [Plugin("hooks.d", stage, name, BUILT_IN, hook) for stage, name, hook in claude.HOOKS]
 
 
 PLUGINS: list[Plugin] = [

@@ -31,11 +31,15 @@ NO_BRANCH = "couldn't find remote ref"
 # What git says of a linked work tree without a commit.
 _HALF_MADE = "bad object worktrees/"
 SECONDS = 120.0
+# How long a command waits for a remote that is away, as a change does for the database; a run waits longer.
+PATIENCE_SECONDS, AGAIN_SECONDS = 30.0, 1.0
 # What git and the remote's system say of a full disk or a lost connection. A remote that says it in another
 # language counts as one that refuses.
 _FULL = re.compile(r"no space left|disk quota|couldn't write", re.IGNORECASE)
 _LOST = re.compile(
-    r"hung up|timed out|early eof|unable to connect|could not resolve|connection re", re.IGNORECASE
+    r"hung up|timed out|early eof|unable to connect|could not resolve|connection (?:re|closed)"
+    r"|failed to connect|unreachable|no route to",
+    re.IGNORECASE,
 )
 # A remote that says this has answered: its hook may say of itself that it has timed out.
 _ANSWERED = "[remote rejected]"
@@ -202,7 +206,11 @@ def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, s
 
 def require(ctx: Context, there: There) -> str:
     """Fetch the branch and return its commit. Raises RemoteAwayError: the remote does not answer."""
-    answer, tip = fetch(ctx, there), there.tip
+    until = ctx.clock.monotonic() + (PATIENCE_SECONDS if ctx.target is None else 0)
+    while _LOST.search((answer := fetch(ctx, there)).why) and ctx.clock.monotonic() < until:
+        ctx.busy(f"waiting for {there.remote} …")
+        ctx.clock.sleep(AGAIN_SECONDS)
+    tip = there.tip
     reached = answer._replace(done=answer.done and tip is not None)
     require_answer(reached, there.remote, f"{there.shown} cannot be fetched")
     return tip or ""

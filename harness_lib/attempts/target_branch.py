@@ -333,7 +333,9 @@ def upstream(git: Git, target: str) -> tuple[str, str] | None:
     return (remote, branch) if branch and remote not in ("", ".") else None
 
 
-_TELLING = re.compile(r"^(remote|fatal|error):|rejected|refused|denied", re.IGNORECASE)
+_TELLING = re.compile(
+    r"^(remote|fatal|error|ssh):|rejected|refused|denied|verification failed|connection closed", re.IGNORECASE
+)
 
 
 def gist(output: str) -> str:

@@ -22,6 +22,21 @@ def names_the_machine(one: Machine, two: Machine) -> None:
     assert by_machine[1].startswith("  task-001 by ")
 
 
+def test_a_remote_that_is_away_for_a_moment_is_waited_for(world: World) -> None:
+    one = world.machine("one")
+    task = one.add("Make a", "grep -q done a")
+    one.works("a")
+    been, upload = world.place / "been", world.place / "upload"
+    away = f"[ -e {been} ] || {{ touch {been}; echo ssh: Network is unreachable >&2; exit 1; }}"
+    put(upload, f'#!/bin/sh\n{away}\nexec git-upload-pack "$@"\n').chmod(0o755)
+    one.sh("config", "remote.origin.uploadpack", str(upload))
+
+    one.ok("finish")
+
+    assert been.exists()
+    world.each_once(task)
+
+
 def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     one, two = world.pair()
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]

@@ -13,12 +13,12 @@ from harness_lib.state import api, codec, publishing, reading
 from harness_lib.state.answers import Answers, Change
 from harness_lib.state.codec import ContractError
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import columns, questions, rows, versions
+from harness_lib.state.pgstore import lists, questions, rows
 from harness_lib.state.pgstore.connecting import LOCKS, Asking, Connection, changed_meanwhile
+from harness_lib.state.pgstore.lists import Version
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
 from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.reading import Problem
 from harness_lib.task import Session, State, Task
 
@@ -45,7 +45,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         is_narrow: bool,
     ) -> None:
         super().__init__(moments.time_of(version), warnings)
-        self._open_sessions = rows.sessions_of(version.sessions)
+        self._open_sessions = lists.sessions_of(version.sessions)
         # Without `uuid`, as in `answers`.
         self.op = os.urandom(16).hex()
         self.lines = []
@@ -108,13 +108,13 @@ class RowsTx(Change, RowsAnswers, api.Tx):
     def task(self, task_id: str, how: str = LOCKS) -> Task | None:
         if task_id in self._added or task_id in self._held:
             return self._tasks[task_id]
-        return self._locked("list = %s and id = %s", how, columns.text_key(task_id))
+        return self._locked("list = %s and id = %s", how, rows.text_key(task_id))
 
     def task_if_free(self, task_id: str) -> Task | None:
         return self.task(task_id, f"{LOCKS} skip locked")
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
-        names = [*map(columns.text_key, without)]
+        names = [*map(rows.text_key, without)]
         return self._locked(questions.NEXT, f"{LOCKS} skip locked", names)
 
     @property
@@ -130,7 +130,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         return self._shell.session_count
 
     def held_by(self, worker: str) -> Task | None:
-        key = columns.text_key(worker)
+        key = rows.text_key(worker)
         return self._locked(questions.HELD, LOCKS, key) if worker else None
 
     def _all(self) -> Answers:
@@ -160,7 +160,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if before.depends_on != task.depends_on:
             self._assert_wide()
             self._rewired.add(task.id)
-        if columns.is_rewritten(before, task):
+        if rows.is_rewritten(before, task):
             self._rewritten.add(task.id)
         self._touch()
         self._tasks[task.id] = task
@@ -234,7 +234,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         state, root = self.state, self._moments.root
         self.connection.execute("update harness.list set name = %s where key = %s", (name, self._key))
         link = Link.of(root) or self._moments.link
-        news, _ = versions.news(self.connection, self.version, link.mark)
+        news, _ = lists.news(self.connection, self.version, link.mark)
         self.warnings += self._mirror.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
         with publishing.explained(root):
@@ -257,7 +257,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if problems:
             self._broken[name] = problems
         else:
-            rows.put_session(self.connection, self._key, session, number)
+            lists.put_session(self.connection, self._key, session, number)
         self._open_sessions = None
 
     def remove_session(self, number: int) -> None:
@@ -330,7 +330,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         def then() -> None:
             if self.changed:
                 self._write_shell()
-            rows.log(self.connection, self._key, self.op, self.lines)
+            lists.log(self.connection, self._key, self.op, self.lines)
             for statement in last:
                 self.connection.execute(statement.encode())
 
@@ -358,9 +358,9 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if more:
             query = "update harness.list set attempts_reset = attempts_reset + %s where key = %s"
             self.connection.execute(query.encode(), (more, self._key))
-        rows.put_proposals(self.connection, self._key, old.proposals, new.proposals)
-        text = rows.shell_text(new)
-        if text != rows.shell_text(old):
+        lists.put_proposals(self.connection, self._key, old.proposals, new.proposals)
+        text = lists.shell_text(new)
+        if text != lists.shell_text(old):
             self.connection.execute("update harness.list set shell = %s where key = %s", (text, self._key))
 
     def close(self) -> None:
@@ -370,7 +370,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
 
 
 def _key(task: Task) -> str:
-    return columns.text_key(task.id)
+    return rows.text_key(task.id)
 
 
 def _reopened(task: Task) -> Task:

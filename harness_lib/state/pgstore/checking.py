@@ -21,10 +21,10 @@ from harness_lib.state import journal, load, publishing, reading
 from harness_lib.state.api import TaskCommands
 from harness_lib.state.codec import ContractError, sealed_task
 from harness_lib.state.mirrored import Link, Mark
-from harness_lib.state.pgstore import columns, connecting, rows, versions
+from harness_lib.state.pgstore import connecting, lists, rows
 from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.lists import Seen, Version
 from harness_lib.state.pgstore.store import TIMEOUT_SECONDS, Doubt, PgStore
-from harness_lib.state.pgstore.versions import Seen, Version
 from harness_lib.task import State, Task
 from harness_lib.text import escape, some
 
@@ -120,7 +120,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0, op=""))
-    found = versions.read(whole.moments.looked().connection, link.name, Seen(link.mirrored, link.op))
+    found = lists.read(whole.moments.looked().connection, link.name, Seen(link.mirrored, link.op))
     if found is not None and not found.goes_on:
         if not repair:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
@@ -168,30 +168,30 @@ def _go_on(store: PgStore, seen: State, number: int) -> tuple[int, str]:
     """
     kept = store.mirror.keep("set-back")
     with connecting.explained(store.link.url), connecting.connected(store.link.url) as conn:
-        versions.begin(conn, writes=True, lock_seconds=TIMEOUT_SECONDS)
-        versions.lock(conn, store.link.uuid)
-        old = store.moments.accepted(versions.read(conn, store.link.name), changes=True)
+        lists.begin(conn, writes=True, lock_seconds=TIMEOUT_SECONDS)
+        lists.lock(conn, store.link.uuid)
+        old = store.moments.accepted(lists.read(conn, store.link.name), changes=True)
         rows.raise_fences(conn, old.key, seen.tasks)
-        rows.go_on_after(conn, number)
+        lists.go_on_after(conn, number)
         text = f"the database was set back: it lacks event {number}, which was seen"
         text = f"{text}; the list that was seen is kept in {kept}"
         line = journal.line("WARN", text, now=store.moments.time_of(old), session=old.shell.session_count)
-        rows.log(conn, old.key, os.urandom(16).hex(), [line])
+        lists.log(conn, old.key, os.urandom(16).hex(), [line])
         rows.reshape(conn, old.key)
-        new = versions.read(conn, store.link.name)
+        new = lists.read(conn, store.link.name)
         assert new is not None
         conn.execute("commit")
     return new.number, kept
 
 
-_NAMES = ("id", "ver", "waits", "lost", *columns.TYPES)
+_NAMES = ("id", "ver", "waits", "lost", *rows.TYPES)
 _ROWS = f"""
 select {", ".join(_NAMES)},
   array(select needs from harness.dep where dep.list = task.list and dep.task = task.id)
 from harness.task where list = %s order by place
 """
 _PUT_TALLY = f"""
-insert into harness.tally (list, slot, {", ".join(rows.TALLY)}) values (%s, 0{", %s" * len(rows.TALLY)})
+insert into harness.tally (list, slot, {", ".join(lists.TALLY)}) values (%s, 0{", %s" * len(lists.TALLY)})
 """
 
 
@@ -230,7 +230,7 @@ class Found:
             if wrong := row.wrong():
                 self.problems.append(f"{reading.show(row.task.id)}: its row is wrong: {', '.join(wrong)}")
         self._tally = self._counted()
-        wrong = [name for name, count in rows.tally(conn, key).items() if self._tally[name] != count]
+        wrong = [name for name, count in lists.tally(conn, key).items() if self._tally[name] != count]
         if wrong:
             self.problems.append(f"the tally is wrong: {', '.join(wrong)}")
         self._rings = graph.cycles(row.task._replace(status="pending") for row in self._rows)
@@ -240,16 +240,14 @@ class Found:
 
     def _read(self, has: dict[str, Any]) -> None:
         try:
-            task = columns.decoded(*(has[name] for name in columns.TEXTS))
+            task = rows.decoded(*(has[name] for name in rows.TEXTS))
         except ContractError as error:
             self.problems += [f"{has['id']}: its document cannot be read: {each}" for each in error.problems]
             return
-        should = {"id": columns.text_key(task.id), **columns.of(task)}
-        should["edges"] = set(map(columns.text_key, task.depends_on))
+        should = {"id": rows.text_key(task.id), **rows.of(task)}
+        should["edges"] = set(map(rows.text_key, task.depends_on))
         # Another harness may write the same in other words.
-        self._rows.append(
-            _Row(task, has, {name: should[name] for name in should if name not in columns.TEXTS})
-        )
+        self._rows.append(_Row(task, has, {name: should[name] for name in should if name not in rows.TEXTS}))
 
     def _count(self) -> None:
         known = {row.should["id"]: row.should for row in self._rows}
@@ -279,6 +277,6 @@ class Found:
         # Triggers have told those that need them.
         rows.count_needs(conn, key, [row.should["id"] for row in self._rows])
         conn.execute("delete from harness.tally where list = %s", (key,))
-        conn.execute(_PUT_TALLY.encode(), (key, *(self._tally[name] for name in rows.TALLY)))
+        conn.execute(_PUT_TALLY.encode(), (key, *(self._tally[name] for name in lists.TALLY)))
         if self._rings:
             conn.execute("update harness.list set cyclic = true where key = %s", (key,))

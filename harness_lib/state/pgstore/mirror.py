@@ -17,8 +17,8 @@ from harness_lib.state import load, publishing, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting
+from harness_lib.state.pgstore.lists import Version
 from harness_lib.state.pgstore.moments import Looking
-from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.store import MIRROR
 from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import Clock

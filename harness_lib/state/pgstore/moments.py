@@ -16,10 +16,10 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark
-from harness_lib.state.pgstore import connecting, rows, versions
+from harness_lib.state.pgstore import connecting, lists, rows
 from harness_lib.state.pgstore.connecting import Asking, Connection
+from harness_lib.state.pgstore.lists import News, Seen, Version
 from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.versions import News, Seen, Version
 from harness_lib.system import fs
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
@@ -45,7 +45,7 @@ class Known(NamedTuple):
 class Moment:
     """A connection whose transaction sees the list as it was at one moment, as `version`.
 
-    `news`: what `versions.news` says then of the mark `since`.
+    `news`: what `lists.news` says then of the mark `since`.
     """
 
     def __init__(self, conn: Connection, version: Version, since: Mark, news: News) -> None:
@@ -152,7 +152,7 @@ class Moments:
         """
         since, known = self._mark, self._known
         reads_from = None if not reads else known.version.xmin if known else 0
-        found, news, changed = versions.look(conn, self.link.name, self.seen, since, reads_from)
+        found, news, changed = lists.look(conn, self.link.name, self.seen, since, reads_from)
         version = self.accepted(found, changes=False)
         if reads:
             if known is not None and not version.follows(known.version):
@@ -279,7 +279,7 @@ class Looking(RowsAnswers):
         self._be_at(moment)
 
     def _be_at(self, moment: Moment) -> None:
-        self._moment, self._open_sessions = moment, rows.sessions_of(moment.version.sessions)
+        self._moment, self._open_sessions = moment, lists.sessions_of(moment.version.sessions)
         self._answers: Answers | None = None
         self._counts: Counts | None = None
         self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
@@ -294,7 +294,7 @@ class Looking(RowsAnswers):
         moment = self._moment
         if mark == moment.since:
             return moment.news
-        return versions.news(self._connection(), self.version, mark)
+        return lists.news(self._connection(), self.version, mark)
 
     @property
     def connection(self) -> Connection:

@@ -20,7 +20,7 @@ from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.answers import Answers, ShellAnswers
 from harness_lib.state.api import Questions, TaskCommands
-from harness_lib.state.pgstore import columns, rows
+from harness_lib.state.pgstore import lists, rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.task import Session, State, Status, StopReason, Task
 
@@ -90,7 +90,7 @@ class RowsAnswers(ShellAnswers):
         return row is not None and bool(row[0])
 
     def counts(self) -> Counts:
-        sums = rows.tally(self._connection(), self._key)
+        sums = lists.tally(self._connection(), self._key)
         del sums["runs"]
         sums["attempts"] += self._shell.attempts_reset
         return Counts(**sums, retryable=sums["failed"] - sums["permanent"])
@@ -113,11 +113,11 @@ class RowsAnswers(ShellAnswers):
         return "recheck_failed" if counts.red else "blocked"
 
     def task(self, task_id: str) -> Task | None:
-        return self._one("list = %s and id = %s", columns.text_key(task_id))
+        return self._one("list = %s and id = %s", rows.text_key(task_id))
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
         names = list(task_ids)
-        found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(columns.text_key, names)])}
+        found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(rows.text_key, names)])}
         return tuple(found[name] for name in names if name in found)
 
     def position(self, task_id: str) -> int:
@@ -125,7 +125,7 @@ class RowsAnswers(ShellAnswers):
             "select count(*) from harness.task where list = %s and place < "
             "(select place from harness.task where list = %s and id = %s)"
         )
-        values = (self._key, self._key, columns.text_key(task_id))
+        values = (self._key, self._key, rows.text_key(task_id))
         row = self._connection().execute(query, values).fetchone()
         assert row is not None
         return int(row[0])
@@ -138,7 +138,7 @@ class RowsAnswers(ShellAnswers):
             "list = %s and id in (select task from harness.dep where list = %s and needs = %s) "
             "order by place",
             self._key,
-            columns.text_key(task_id),
+            rows.text_key(task_id),
         )
         return tuple(task.id for task in needing if task.id != task_id)
 
@@ -159,10 +159,10 @@ class RowsAnswers(ShellAnswers):
         return self._find("list = %s and ready order by place")
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
-        return self._one(NEXT, [*map(columns.text_key, without)])
+        return self._one(NEXT, [*map(rows.text_key, without)])
 
     def held_by(self, worker: str) -> Task | None:
-        return self._one(HELD, columns.text_key(worker)) if worker else None
+        return self._one(HELD, rows.text_key(worker)) if worker else None
 
     def expired(self) -> tuple[Task, ...]:
         return self._find("list = %s and status = 'in_progress' and lease <= %s order by place", self.now)
@@ -177,13 +177,13 @@ class RowsAnswers(ShellAnswers):
         return Answers(State(tasks=self.unproven()), self.now).provable()
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        mine, name = self.task(task_id), columns.text_key(task_id)
+        mine, name = self.task(task_id), rows.text_key(task_id)
         return self._find(
             "list = %s and noted and (done or id = %s) "
             "order by id = %s desc, id = any(%s) desc, completed_at desc, place limit %s",
             name,
             name,
-            [columns.text_key(each) for each in (mine.depends_on if mine else ())],
+            [rows.text_key(each) for each in (mine.depends_on if mine else ())],
             limit,
         )
 
@@ -217,7 +217,7 @@ class RowsAnswers(ShellAnswers):
         return self._all().commands()
 
     def commands_mark(self) -> str:
-        return str(rows.tally(self._connection(), self._key)["runs"])
+        return str(lists.tally(self._connection(), self._key)["runs"])
 
     def passed(self, task: Task) -> Task | None:
         proof = rechecks.proof(task, task.started_at_commit)
@@ -229,5 +229,5 @@ class RowsAnswers(ShellAnswers):
 
     def sessions(self) -> tuple[Session, ...]:
         if self._open_sessions is None:
-            self._open_sessions = rows.sessions(self._connection(), self._key)
+            self._open_sessions = lists.sessions(self._connection(), self._key)
         return self._open_sessions

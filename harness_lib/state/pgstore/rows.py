@@ -1,45 +1,72 @@
-"""The rows of a list: read them, and write those that have changed.
+"""The rows of the tasks of a list: what each column says; find them, and write those that have changed.
 
-All functions work inside a transaction of their caller and raise `psycopg.Error`.
+Each field of a task is in the column of whoever may write it. All functions that are given a connection work
+inside a transaction of their caller and raise `psycopg.Error`.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import struct
 from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any
 
-from psycopg.errors import DivisionByZero, UniqueViolation
+from psycopg.errors import DivisionByZero
 
-import harness_lib
+from harness_lib import sha256, timestamps
+from harness_lib.rules import graph, rechecks, selection
 from harness_lib.state import codec, reading
-from harness_lib.state.pgstore import columns
+from harness_lib.state.api import TaskCommands
 from harness_lib.state.pgstore.connecting import Connection, Cursor, changed_meanwhile
-from harness_lib.system.processes import owner
-from harness_lib.task import Session, State, Task
-from harness_lib.text import escape
+from harness_lib.state.reading import Problem
+from harness_lib.task import Task
 
 # How many tasks one statement inserts.
 BATCH = 1000
+_LONG_ID = 200
+# Columns that only authors of a list may change, and workers, too. All but the texts are what a task is found
+# and counted by. A new field that runs as a command needs a column of its own.
+OF_AUTHORS = {
+    "brief": "text",
+    "validation": "text",
+    "on_failure": "text",
+    "sort_key": "bytea",
+    "priority": "smallint",
+    "runs": "bigint",
+}
+OF_WORKERS = {
+    "fence": "bigint",
+    "document": "text",
+    "status": "text",
+    "open": "boolean",
+    "retry": "boolean",
+    "since": "float8",
+    "done": "boolean",
+    "dead": "boolean",
+    "doubted": "boolean",
+    "unproven": "boolean",
+    "halted": "boolean",
+    "red": "boolean",
+    "noted": "boolean",
+    "ending": "boolean",
+    "completed_at": "text",
+    "worker": "text",
+    "lease": "timestamptz",
+    "attempts": "bigint",
+    "checkpoints": "int",
+    "proof": "bigint",
+}
+TYPES = OF_AUTHORS | OF_WORKERS
+_COMMANDS = ("validation", "on_failure")
+# What says all of a task.
+TEXTS = ("document", "brief", *_COMMANDS)
+_BRIEF = ("id", "title", "priority", "depends_on", "max_attempts", "description", "source", "repairs")
+_AUTHORS = frozenset((*_COMMANDS, *_BRIEF))
+_WORKERS = frozenset(Task._fields) - _AUTHORS
 
-TALLY = (
-    *("total", "completed", "failed", "pending", "in_progress"),
-    *("blocked", "permanent", "red", "attempts", "checkpoints", "runs"),
-)
-_SUMS = (
-    f"select {', '.join(f'coalesce(sum({name}), 0)' for name in TALLY)} from harness.tally where list = %s"
-)
-_PUT_EVENTS = """
-insert into harness.event (list, op, machine, harness, line) select %s, %s, %s, %s, line
-from unnest(%s::text[]) with ordinality as lines (line, place) order by place
-"""
 _KEEP_FENCES = """
 insert into harness.removed as old (list, id, fence) select %s, * from unnest(%s::text[], %s::bigint[])
 on conflict (list, id) do update set fence = greatest(old.fence, excluded.fence)
-"""
-_PROPOSE = """
-insert into harness.proposal (list, id, brief, validation, on_failure, document)
-values (%(list)s, %(id)s, %(brief)s, %(validation)s, %(on_failure)s, %(document)s)
 """
 # The new edges decide: a ring that was there before is known.
 _CLOSES_RING = """
@@ -57,78 +84,10 @@ select exists(
     and not exists(select from harness.task as other where other.list = dep.list and other.id = dep.needs)
 )
 """
-
-
-def create(conn: Connection, name: str, state: State) -> bool:
-    """Insert a list called `name` with what `state` has besides tasks and sessions; False if there is one."""
-    values = (name, shell_text(state), state.session_count, state.last_session, state.attempts_reset)
-    try:
-        conn.execute(
-            "insert into harness.list (name, shell, session_count, last_session, attempts_reset) "
-            "values (%s, %s, %s, %s, %s)",
-            values,
-        )
-    except UniqueViolation:
-        return False
-    return True
-
-
-def shell_text(state: State) -> str:
-    """Return the text of a list without its tasks and open sessions."""
-    rest = state._replace(sessions=(), session_count=0, last_session=None, attempts_reset=0, proposals=())
-    return json.dumps(reading.encode_shell(rest))
-
-
-def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
-    """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
-    return decoded(select(conn, query, *values))
-
-
-def select(conn: Connection, query: str, *values: object) -> Cursor:
-    """Ask for what `decoded` makes the answer of `tasks` from."""
-    return conn.execute(
-        f"select ver, id, document, brief, validation, on_failure from harness.task where {query}".encode(),
-        values,
-    )
-
-
-def decoded(found: Cursor) -> list[tuple[Task, int]]:
-    """Return what `tasks` does, once the answer is there."""
-    return [(columns.decoded(*texts, name=name), ver) for ver, name, *texts in found.fetchall()]
-
-
-def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
-    """Return the tasks that transactions from the number `since` on have changed, in their order."""
-    found = tasks(conn, "list = %s and touched >= %s::text::xid8 order by place", key, str(since))
-    return tuple(task for task, _ in found)
-
-
-def sessions(conn: Connection, key: int) -> tuple[Session, ...]:
-    """Return the open sessions."""
-    found = conn.execute("select document from harness.session where list = %s order by place", (key,))
-    return sessions_of([document for (document,) in found.fetchall()])
-
-
-def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
-    """Return the sessions whose texts these are. Raises ContractError."""
-    found = [columns.parsed(text, "an open session") for text in documents]
-    return codec.decode({"tasks": [], "sessions": found}, "open sessions").sessions or ()
-
-
-def tally(conn: Connection, key: int) -> dict[str, int]:
-    """Return the sums of the tally, by their names in `TALLY`."""
-    row = conn.execute(_SUMS.encode(), (key,)).fetchone()
-    assert row is not None
-    return dict(zip(TALLY, map(int, row), strict=True))
-
-
-# -- writing ----------------------------------------------------------------------------------------------
-
-
 _ADD = f"""
-insert into harness.task (list, id, place, {", ".join(columns.TYPES)})
+insert into harness.task (list, id, place, {", ".join(TYPES)})
 select %(list)s, * from unnest(%(id)s::text[], %(place)s::bigint[],
-  {", ".join(f"%({name})s::{kind}[]" for name, kind in columns.TYPES.items())})
+  {", ".join(f"%({name})s::{kind}[]" for name, kind in TYPES.items())})
 """.encode()
 # Dividing by zero is how it fails in the middle of a pipeline, so that nothing after it is done.
 _CHANGES = [
@@ -138,13 +97,134 @@ with done as (update harness.task set {", ".join(f"{name} = %({name})s" for name
 where list = %(list)s and id = %(id)s and ver = %(ver)s and fence <= %(fence)s returning 1)
 select 1 / count(*) from done
 """.encode()
-    for names in (columns.OF_WORKERS, columns.TYPES)
+    for names in (OF_WORKERS, TYPES)
 ]
+
+
+def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
+    """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
+    return tasks_of(select(conn, query, *values))
+
+
+def select(conn: Connection, query: str, *values: object) -> Cursor:
+    """Ask for what `tasks_of` makes the answer of `tasks` from."""
+    return conn.execute(
+        f"select ver, id, document, brief, validation, on_failure from harness.task where {query}".encode(),
+        values,
+    )
+
+
+def tasks_of(found: Cursor) -> list[tuple[Task, int]]:
+    """Return what `tasks` does, once the answer is there."""
+    return [(decoded(*texts, name=name), ver) for ver, name, *texts in found.fetchall()]
+
+
+def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
+    """Return the tasks that transactions from the number `since` on have changed, in their order."""
+    found = tasks(conn, "list = %s and touched >= %s::text::xid8 order by place", key, str(since))
+    return tuple(task for task, _ in found)
+
+
+def of(task: Task) -> dict[str, Any]:
+    """Return the values of `TYPES` for a task that keeps the contract."""
+    retry, dead = task.status == "failed", selection.is_permanent(task)
+    is_open = task.halt is None and (task.status == "pending" or (retry and not dead))
+    since = timestamps.parse(task.failed_at).timestamp() if retry and task.failed_at else float("-inf")
+    lease = task.lease_expires_at
+    return {
+        "fence": task.fence,
+        **texts_of(task),
+        "sort_key": sort_key(task.id),
+        "status": task.status,
+        "open": is_open,
+        "retry": retry,
+        "priority": int(task.priority[1:]),
+        "since": since,
+        "done": task.is_done,
+        "dead": dead,
+        "doubted": task.status == "completed" and task.unproven,
+        "unproven": task.unproven,
+        "halted": task.halt is not None and task.status != "completed",
+        "red": rechecks.is_red(task),
+        "noted": bool(task.notes),
+        "ending": task.intent is not None,
+        "completed_at": task.completed_at or "",
+        "worker": None if task.claimed_by is None else text_key(task.claimed_by),
+        "lease": None if lease is None else timestamps.parse(lease),
+        "attempts": task.attempts,
+        "checkpoints": len(task.checkpoints),
+        "runs": TaskCommands.number(task),
+        "proof": rechecks.proof(task, rechecks.passed_on(task)),
+    }
+
+
+def texts_of(task: Task) -> dict[str, str]:
+    """Return the columns that say all of a task. Unknown keys are in two: those of the brief count."""
+    # ASCII: NUL and half surrogates, which a title may have, stay escapes, and PostgreSQL takes no others.
+    document = reading.written(task)
+    # Sorted: equal commands are equal texts.
+    texts = {name: json.dumps(document.pop(name), sort_keys=True) for name in _COMMANDS}
+    brief = {name: document.pop(name) for name in _BRIEF if name in document}
+    return {**texts, "brief": json.dumps(brief | dict(task.extra)), "document": json.dumps(document)}
+
+
+def is_rewritten(old: Task, new: Task) -> bool:
+    """Return whether only an author may make `new` out of `old`."""
+    before, after = texts_of(old), texts_of(new)
+    return any(before[name] != after[name] for name in ("brief", *_COMMANDS))
+
+
+def decoded(document: str, brief: str, validation: str, on_failure: str, *, name: str = "") -> Task:
+    """Return the task of a row, whose key is `name`, with each field from its own column.
+
+    Raises ContractError.
+    """
+    row = f"task {name}".strip()
+    theirs, mine = parsed(document, row), parsed(brief, row)
+    whole = {key: value for key, value in theirs.items() if key not in _AUTHORS}
+    whole |= {key: value for key, value in mine.items() if key not in _WORKERS}
+    whole |= {"validation": parsed(validation, row), "on_failure": parsed(on_failure, row)}
+    task = codec.decode_task(whole, row)
+    return task if name in ("", text_key(task.id)) else task._replace(id=name)
+
+
+def parsed(text: str, row: str) -> dict[str, Any]:
+    """Return the object that `text` of the row called `row` says. Raises ContractError."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise codec.ContractError([Problem("", f"is no object: {error}")], row) from error
+    if type(document) is not dict:
+        raise codec.ContractError([Problem("", f"is {reading.show(document)}, must be an object")], row)
+    return document
+
+
+def sort_key(task_id: str) -> bytes:
+    """Return bytes that are in the order of `graph.id_key`."""
+    chunks, whole = graph.id_key(task_id)
+    parts = [
+        _raw(text).replace(b"\0", b"\0\xff") + b"\0\1" + struct.pack(">I", length) + digits.encode()
+        for text, length, digits in chunks
+    ]
+    return b"".join(parts) + _raw(whole)
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text_key(text: str) -> str:
+    """Return `text` for a column that is indexed: no NUL, no half surrogate, not long."""
+    key = json.dumps(text)[1:-1]
+    return key if len(key) <= _LONG_ID else sha256.digest(key.encode())
+
+
+# -- writing ----------------------------------------------------------------------------------------------
 
 
 def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     """Append tasks to the list; one whose id was removed before goes on from its fence then."""
-    ids = [columns.text_key(task.id) for task in added]
+    ids = [text_key(task.id) for task in added]
     spent = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
     fences: dict[str, int] = dict(spent.fetchall())
     last = conn.execute(
@@ -154,10 +234,10 @@ def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     for start in range(0, len(added), BATCH):
         names = ids[start : start + BATCH]
         values = [
-            columns.of(_fenced(task, fences.get(name, 0)))
+            of(_fenced(task, fences.get(name, 0)))
             for task, name in zip(added[start : start + BATCH], names, strict=True)
         ]
-        found = {name: [each[name] for each in values] for name in columns.TYPES}
+        found = {name: [each[name] for each in values] for name in TYPES}
         places = list(range(first + start, first + start + len(names)))
         conn.execute(_ADD, {**found, "list": key, "id": names, "place": places})
     put_edges(conn, key, [task for task in added if task.depends_on], new=True)
@@ -184,14 +264,14 @@ def change(
     try:
         with conn.pipeline():
             for task, ver in changed:
-                values = {**columns.of(task), "list": key, "id": columns.text_key(task.id), "ver": ver}
+                values = {**of(task), "list": key, "id": text_key(task.id), "ver": ver}
                 conn.execute(_CHANGES[task.id in rewritten], values)
             then()
     except DivisionByZero:
         conn.rollback()
         for task, ver in changed:
             query = "select from harness.task where list = %s and id = %s and ver = %s and fence <= %s"
-            mine = (key, columns.text_key(task.id), ver, task.fence)
+            mine = (key, text_key(task.id), ver, task.fence)
             if conn.execute(query, mine).fetchone() is None:
                 raise changed_meanwhile(task.id) from None
         raise
@@ -201,13 +281,11 @@ def put_edges(conn: Connection, key: int, changed: Sequence[Task], *, new: bool 
     """Write what the tasks, which may be `new`, depend on, and whether that may close a ring."""
     if not changed:
         return
-    ids = [columns.text_key(task.id) for task in changed]
+    ids = [text_key(task.id) for task in changed]
     if not new:
         conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
     edges = [
-        (columns.text_key(task.id), columns.text_key(name))
-        for task in changed
-        for name in dict.fromkeys(task.depends_on)
+        (text_key(task.id), text_key(name)) for task in changed for name in dict.fromkeys(task.depends_on)
     ]
     conn.execute(
         "insert into harness.dep (list, task, needs) select %s, * from unnest(%s::text[], %s::text[])",
@@ -226,7 +304,7 @@ def count_needs(conn: Connection, key: int, ids: list[str]) -> None:
 
 def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
     """Remove tasks, and keep their fences."""
-    ids = [columns.text_key(task.id) for task in gone]
+    ids = [text_key(task.id) for task in gone]
     conn.execute("delete from harness.task where list = %s and id = any(%s)", (key, ids))
     conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
     keep_fences(conn, key, gone)
@@ -236,9 +314,7 @@ def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
 def keep_fences(conn: Connection, key: int, gone: Iterable[Task]) -> None:
     """Let a later task that has the id of one of `gone` begin with its fence."""
     gone = list(gone)
-    conn.execute(
-        _KEEP_FENCES, (key, [columns.text_key(task.id) for task in gone], [task.fence for task in gone])
-    )
+    conn.execute(_KEEP_FENCES, (key, [text_key(task.id) for task in gone], [task.fence for task in gone]))
 
 
 def reshape(conn: Connection, key: int) -> None:
@@ -255,7 +331,7 @@ def lacks_needs(conn: Connection, key: int, changed: Iterable[str], gone: Iterab
 
     `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
     """
-    changed, gone = ([*map(columns.text_key, names)] for names in (changed, gone))
+    changed, gone = ([*map(text_key, names)] for names in (changed, gone))
     row = conn.execute(_LACKS_NEEDS, {"list": key, "changed": changed, "gone": gone}).fetchone()
     return row is not None and bool(row[0])
 
@@ -270,44 +346,3 @@ def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:
             higher.append((codec.sealed_task(task._replace(fence=was.fence)), ver))
     change(conn, key, higher)
     keep_fences(conn, key, (task for task in seen if task.id not in there))
-
-
-def go_on_after(conn: Connection, number: int) -> None:
-    """Let the next event have a higher number than `number`."""
-    sequence = "pg_get_serial_sequence('harness.event', 'seq')"
-    conn.execute(
-        f"select setval({sequence}, greatest(nextval({sequence}), %s))".encode(),
-        (number,),
-    )
-
-
-def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
-    """Open `session`, or put it in the place of the open session `number`."""
-    document = json.dumps(reading.written(session))
-    if number is None:
-        query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
-        conn.execute(query, (session.number, document, key))
-    else:
-        query = "update harness.session set number = %s, document = %s where list = %s and number = %s"
-        conn.execute(query, (session.number, document, key, number))
-
-
-def put_proposals(conn: Connection, key: int, old: Sequence[Task], new: Sequence[Task]) -> None:
-    """Write the proposals `new`, where `old` ones are."""
-    gone = [columns.text_key(task.id) for task in old if task not in new]
-    if gone:
-        conn.execute("delete from harness.proposal where list = %s and id = any(%s)", (key, gone))
-    for task in new:
-        if task not in old:
-            conn.execute(_PROPOSE, {**columns.texts_of(task), "list": key, "id": columns.text_key(task.id)})
-
-
-def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> None:
-    """Write the lines of the log, or without any that there was a change."""
-    machine = _plain(owner.machine(os.environ))
-    texts = [None if line is None else _plain(line) for line in lines or (None,)]
-    conn.execute(_PUT_EVENTS, (key, op, machine, harness_lib.__version__, texts))
-
-
-def _plain(line: str) -> str:
-    return escape(line).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -30,12 +30,12 @@ from harness_lib.errors import (
 from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark, Mirrored
-from harness_lib.state.pgstore import connecting, mirror, rows, versions
+from harness_lib.state.pgstore import connecting, lists, mirror, rows
 from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.state.pgstore.connecting import Connection, changed_meanwhile
+from harness_lib.state.pgstore.lists import Version
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
-from harness_lib.state.pgstore.versions import Version
 from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
@@ -162,15 +162,15 @@ class PgStore(Mirrored):
 
     def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
         values = {"name": self.name, "branch": branch, "holder": holder, "seconds": seconds}
-        row = self.apart(lambda conn: conn.execute(versions.TAKE_TURN, values).fetchone())
+        row = self.apart(lambda conn: conn.execute(lists.TAKE_TURN, values).fetchone())
         return None if row is None else int(row[0])
 
     def leave_turn(self, branch: str, holder: str) -> None:
         values = {"name": self.name, "branch": branch, "holder": holder}
-        self.apart(lambda conn: conn.execute(versions.LEAVE_TURN, values))
+        self.apart(lambda conn: conn.execute(lists.LEAVE_TURN, values))
 
     def turns(self) -> tuple[tuple[str, str], ...]:
-        found = self.apart(lambda conn: conn.execute(versions.TURNS, {"name": self.name}).fetchall())
+        found = self.apart(lambda conn: conn.execute(lists.TURNS, {"name": self.name}).fetchall())
         return tuple((branch, holder) for branch, holder in found)
 
     def apart(self, ask: Callable[[Connection], Read]) -> Read:
@@ -224,7 +224,7 @@ class PgStore(Mirrored):
                 left = deadline - self._clock.monotonic()
                 name, uuid = self.link.name, self.link.uuid
                 seen = self.moments.seen
-                found = versions.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
+                found = lists.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
                 return self.moments.accepted(found, changes=True)
 
             def again(error: Exception) -> None:
@@ -291,9 +291,9 @@ class PgStore(Mirrored):
             with connecting.connected(self.link.url) as conn:
                 left = max(PAUSE_SECONDS, deadline - self._clock.monotonic())
                 with connecting.limited(conn, left + connecting.ANSWER_SECONDS):
-                    versions.begin(conn, writes=True, lock_seconds=left)
+                    lists.begin(conn, writes=True, lock_seconds=left)
                     # Once the list is locked, the transaction in doubt has ended.
-                    versions.lock(conn, self.link.uuid)
+                    lists.lock(conn, self.link.uuid)
                     return doubt.has_happened(conn)
 
         try:
@@ -346,21 +346,21 @@ class PgStore(Mirrored):
         """Insert the list, with the `lines` of its log so far. Raises RefusedError if there is one."""
         publishing.check(state, State())
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
-            versions.begin(conn, writes=True, lock_seconds=self._timeout)
+            lists.begin(conn, writes=True, lock_seconds=self._timeout)
             # Harness has had the list in its hands from now on.
             shell = state._replace(tasks=(), sessions=(), proofs=True)
-            if not rows.create(conn, self.link.name, shell):
+            if not lists.create(conn, self.link.name, shell):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
-            first = versions.read(conn, self.link.name)
+            first = lists.read(conn, self.link.name)
             assert first is not None
             first.format.require(self.link.url, changes=True)
             sealed = codec.sealed(state._replace(sessions=state.sessions or ()), State())
             rows.add(conn, first.key, sealed.tasks)
-            rows.put_proposals(conn, first.key, (), state.proposals)
+            lists.put_proposals(conn, first.key, (), state.proposals)
             for session in state.sessions or ():
-                rows.put_session(conn, first.key, session)
-            rows.log(conn, first.key, os.urandom(16).hex(), lines)
-            made = versions.read(conn, self.link.name)
+                lists.put_session(conn, first.key, session)
+            lists.log(conn, first.key, os.urandom(16).hex(), lines)
+            made = lists.read(conn, self.link.name)
             assert made is not None
             conn.execute("commit")
         # Whoever makes it has the log up to there.

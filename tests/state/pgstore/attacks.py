@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness_lib.state.pgstore import columns
+from harness_lib.state.pgstore import rows
 from harness_lib.task import Task, Validation
 
-EVIL = columns.texts_of(Task("evil", validation=Validation("evil")))["validation"]
+EVIL = rows.texts_of(Task("evil", validation=Validation("evil")))["validation"]
 PUT = "update harness.task set ver = ver + 1, "
 SPARE = "alter table harness.{} disable row level security"
 COPY = """

@@ -8,12 +8,12 @@ from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import checking, columns, setup
+from harness_lib.state.pgstore import checking, rows, setup
 from harness_lib.task import Task
 from tests.state.pgstore.attacks import EVIL, PUT
 from tests.state.pgstore.people import People, succeeds
 
-BARE = columns.texts_of(Task("proposed-1"))
+BARE = rows.texts_of(Task("proposed-1"))
 TRAP = """
 create function public.{name} returns {returns} language plpgsql as $$
 begin
@@ -107,7 +107,7 @@ where list = {} and id = 'task-002'
 
 
 def test_a_proposal_is_decided_on_whatever_its_row_is_called(people: People) -> None:
-    texts = columns.texts_of(Task("proposed-1", "Twice"))
+    texts = rows.texts_of(Task("proposed-1", "Twice"))
     with psycopg.connect(people.login("worker")) as conn:
         for name in ("proposed-1", "proposed-2"):
             conn.execute(
@@ -151,4 +151,4 @@ def test_a_row_that_nobody_can_read_is_named(people: People) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "[" * 10_000])
 def test_a_text_of_a_row_is_an_object(text: str) -> None:
     with pytest.raises(ContractError, match="a row: "):
-        columns.parsed(text, "a row")
+        rows.parsed(text, "a row")

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from harness_lib.state.pgstore import checking, columns
+from harness_lib.state.pgstore import checking, rows
 from harness_lib.state.pgstore.checking import Found
-from harness_lib.state.pgstore.rows import TALLY
+from harness_lib.state.pgstore.lists import TALLY
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import OnFailure, Task
 from tests.state.pgstore.beside import claim, exact, finish
@@ -57,11 +57,11 @@ def key_of(store: PgStore) -> int:
 def other(column: str) -> str:
     if column in OTHER:
         return OTHER[column]
-    return f"not {column}" if columns.TYPES.get(column) == "boolean" else f"{column} + 1"
+    return f"not {column}" if rows.TYPES.get(column) == "boolean" else f"{column} + 1"
 
 
 @pytest.mark.parametrize(
-    "column", ["id", "waits", "lost", *(each for each in columns.TYPES if each not in columns.TEXTS)]
+    "column", ["id", "waits", "lost", *(each for each in rows.TYPES if each not in rows.TEXTS)]
 )
 def test_a_column_that_is_damaged_is_named_and_put_right(shared: Shared, column: str) -> None:
     store = in_work(shared)

@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import transitions
 from harness_lib.state import api, reading
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import checking, columns, setup
+from harness_lib.state.pgstore import checking, rows, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
@@ -253,9 +253,9 @@ def test_what_workers_write_is_not_taken_for_what_authors_write(people: People) 
 def test_each_field_is_in_the_column_of_who_may_write_it() -> None:
     """A new field is a worker's, unless it is named as an author's."""
     task = Task("task-001", "Title", validation=CHECK, on_failure=OnFailure("x"), extra={"x-mine": 1})
-    texts = columns.texts_of(task)
-    assert columns.decoded(*(texts[name] for name in columns.TEXTS)) == task
-    bare = columns.texts_of(Task(""))
+    texts = rows.texts_of(task)
+    assert rows.decoded(*(texts[name] for name in rows.TEXTS)) == task
+    bare = rows.texts_of(Task(""))
     # As roles.sql has them.
     assert (bare["validation"], bare["on_failure"]) == (
         '{"command": null, "timeout_seconds": 300}',

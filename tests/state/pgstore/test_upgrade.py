@@ -12,7 +12,7 @@ import pytest
 
 from harness_lib import __version__
 from harness_lib.errors import AwayError, EnvSetupError
-from harness_lib.state.pgstore import connecting, rows, setup
+from harness_lib.state.pgstore import connecting, lists, rows, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
@@ -82,7 +82,7 @@ def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> Non
         with connecting.connected(shared.server) as conn:
             conn.execute("drop schema harness cascade")
             conn.execute(setup.text_of(1).encode())
-            assert rows.create(conn, shared.name, shell)
+            assert lists.create(conn, shared.name, shell)
             ((key, uuid),) = conn.execute("select key, uuid::text from harness.list").fetchall()
             rows.add(conn, key, [Task("task-001", "One"), Task("task-002", "Two")])
         link = store.link._replace(uuid=uuid, mirrored=0, op="")

@@ -14,8 +14,8 @@ from harness_lib.runs import waiting
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import checking, connecting, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
+from harness_lib.state.pgstore.lists import Version
 from harness_lib.state.pgstore.store import PgStore
-from harness_lib.state.pgstore.versions import Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
@@ -217,11 +217,11 @@ def test_a_machine_that_is_slow_is_waited_for_and_then_named(shared: Shared) -> 
 def test_a_forgotten_transaction_frees_the_list(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     shared.with_tasks()
     slow, quick = shared.machine("slow"), shared.machine("quick")
-    monkeypatch.setattr("harness_lib.state.pgstore.versions.STATEMENT_MS", 200)
+    monkeypatch.setattr("harness_lib.state.pgstore.lists.STATEMENT_MS", 200)
 
     def forget() -> None:
         with slow.transaction() as tx, monkeypatch.context() as patient:
-            patient.setattr("harness_lib.state.pgstore.versions.STATEMENT_MS", 10_000)
+            patient.setattr("harness_lib.state.pgstore.lists.STATEMENT_MS", 10_000)
             tx.add([Task("task-008", "Too late")])
             add(quick, "task-003")
 

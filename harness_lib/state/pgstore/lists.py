@@ -1,22 +1,27 @@
-"""Begin a transaction that looks at a list or changes it, and read what the list has besides its tasks.
+"""A list besides its tasks: begin a transaction that looks at it or changes it, read it, and write it.
 
-All functions raise `psycopg.Error`.
+All functions raise `psycopg.Error`. Those that are not called `begin` or `look` work inside a transaction of
+their caller.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import ReadOnlySqlTransaction, UniqueViolation
 
-from harness_lib.state import codec
+import harness_lib
+from harness_lib.state import codec, reading
 from harness_lib.state.mirrored import Mark
-from harness_lib.state.pgstore import columns, rows
+from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor, Format
-from harness_lib.task import State, Task
+from harness_lib.system.processes import owner
+from harness_lib.task import Session, State, Task
+from harness_lib.text import escape
 
 # A forgotten transaction must not hold up the others; in milliseconds.
 STATEMENT_MS = 10_000
@@ -51,6 +56,21 @@ and list = (select key from harness.list where name = %(name)s)
 TURNS = """
 select branch, holder from harness.turn join harness.list on list.key = turn.list
 where list.name = %(name)s and until > clock_timestamp() order by branch
+"""
+TALLY = (
+    *("total", "completed", "failed", "pending", "in_progress"),
+    *("blocked", "permanent", "red", "attempts", "checkpoints", "runs"),
+)
+_SUMS = (
+    f"select {', '.join(f'coalesce(sum({name}), 0)' for name in TALLY)} from harness.tally where list = %s"
+)
+_PUT_EVENTS = """
+insert into harness.event (list, op, machine, harness, line) select %s, %s, %s, %s, line
+from unnest(%s::text[]) with ordinality as lines (line, place) order by place
+"""
+_PROPOSE = """
+insert into harness.proposal (list, id, brief, validation, on_failure, document)
+values (%(list)s, %(id)s, %(brief)s, %(validation)s, %(on_failure)s, %(document)s)
 """
 _OF_NAME = "list = (select key from harness.list where name = %s)"
 _EVENTS_OF = _EVENTS.replace("list = %s", _OF_NAME)
@@ -164,7 +184,7 @@ def look(
             )
             conn.execute("commit")
     version = _version(found.fetchone(), name)
-    changed = () if read is None else tuple(task for task, _ in rows.decoded(read))
+    changed = () if read is None else tuple(task for task, _ in rows.tasks_of(read))
     return version, _news(events.fetchall(), version, mark) if version else ([], mark), changed
 
 
@@ -175,7 +195,7 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     xmin, total, open_sessions, proposed, op, goes_on = row[14:]
     document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
     state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
-    proposals = tuple(columns.decoded(*texts, name=name) for name, *texts in proposed)
+    proposals = tuple(rows.decoded(*texts, name=name) for name, *texts in proposed)
     state = state._replace(proposals=proposals)
     more = (reshaped, xmin, cyclic, total, tuple(open_sessions), op, goes_on)
     return Version(number, state, now, key, uuid, Format(*row[10:14]), *more)
@@ -194,3 +214,83 @@ def _news(found: Sequence[tuple[Any, ...]], version: Version, since: Mark) -> Ne
 
 # The lines of events that were not known (None: one without a line), and the mark of the moment.
 News = tuple[list[str | None], Mark]
+
+
+def create(conn: Connection, name: str, state: State) -> bool:
+    """Insert a list called `name` with what `state` has besides tasks and sessions; False if there is one."""
+    values = (name, shell_text(state), state.session_count, state.last_session, state.attempts_reset)
+    try:
+        conn.execute(
+            "insert into harness.list (name, shell, session_count, last_session, attempts_reset) "
+            "values (%s, %s, %s, %s, %s)",
+            values,
+        )
+    except UniqueViolation:
+        return False
+    return True
+
+
+def shell_text(state: State) -> str:
+    """Return the text of a list without its tasks and open sessions."""
+    rest = state._replace(sessions=(), session_count=0, last_session=None, attempts_reset=0, proposals=())
+    return json.dumps(reading.encode_shell(rest))
+
+
+def sessions(conn: Connection, key: int) -> tuple[Session, ...]:
+    """Return the open sessions."""
+    found = conn.execute("select document from harness.session where list = %s order by place", (key,))
+    return sessions_of([document for (document,) in found.fetchall()])
+
+
+def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
+    """Return the sessions whose texts these are. Raises ContractError."""
+    found = [rows.parsed(text, "an open session") for text in documents]
+    return codec.decode({"tasks": [], "sessions": found}, "open sessions").sessions or ()
+
+
+def tally(conn: Connection, key: int) -> dict[str, int]:
+    """Return the sums of the tally, by their names in `TALLY`."""
+    row = conn.execute(_SUMS.encode(), (key,)).fetchone()
+    assert row is not None
+    return dict(zip(TALLY, map(int, row), strict=True))
+
+
+def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
+    """Open `session`, or put it in the place of the open session `number`."""
+    document = json.dumps(reading.written(session))
+    if number is None:
+        query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
+        conn.execute(query, (session.number, document, key))
+    else:
+        query = "update harness.session set number = %s, document = %s where list = %s and number = %s"
+        conn.execute(query, (session.number, document, key, number))
+
+
+def put_proposals(conn: Connection, key: int, old: Sequence[Task], new: Sequence[Task]) -> None:
+    """Write the proposals `new`, where `old` ones are."""
+    gone = [rows.text_key(task.id) for task in old if task not in new]
+    if gone:
+        conn.execute("delete from harness.proposal where list = %s and id = any(%s)", (key, gone))
+    for task in new:
+        if task not in old:
+            conn.execute(_PROPOSE, {**rows.texts_of(task), "list": key, "id": rows.text_key(task.id)})
+
+
+def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> None:
+    """Write the lines of the log, or without any that there was a change."""
+    machine = _plain(owner.machine(os.environ))
+    texts = [None if line is None else _plain(line) for line in lines or (None,)]
+    conn.execute(_PUT_EVENTS, (key, op, machine, harness_lib.__version__, texts))
+
+
+def _plain(line: str) -> str:
+    return escape(line).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def go_on_after(conn: Connection, number: int) -> None:
+    """Let the next event have a higher number than `number`."""
+    sequence = "pg_get_serial_sequence('harness.event', 'seq')"
+    conn.execute(
+        f"select setval({sequence}, greatest(nextval({sequence}), %s))".encode(),
+        (number,),
+    )

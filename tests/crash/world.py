@@ -18,6 +18,7 @@ from harness_lib.system.processes import process
 from tests import forked
 from tests.crash import contents
 from tests.crash.effects import Place
+from tests.run_to_end import Said
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORKER = "crash-worker"
@@ -29,13 +30,10 @@ def _long_ago() -> float:
     return time.time() - 2 * 24 * 3600
 
 
-@dataclass
-class Answer:
-    """How a verb ended, and what it said."""
+@dataclass(frozen=True)
+class Answer(Said):
+    """How a verb ended, what it said, and its effects."""
 
-    code: int
-    out: str
-    err: str
     noted: list[dict[str, Any]]
 
 

@@ -5,7 +5,6 @@ What they say is the same in this process (`hook`), which costs a tenth; `ring` 
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import jsonschema
 import pytest
 
 from harness_lib.hookio import entry
@@ -181,13 +181,6 @@ def agent(project: Project, session_id: str = ME, cwd: Path | None = None) -> Ag
     return project.agent(session_id, cwd, **env)
 
 
-def worktree(project: Project, name: str = "tree") -> Path:
-    """Return a new linked worktree beside `project`."""
-    path = project.top.parent / name
-    project.git("worktree", "add", "-q", str(path), "-b", name)
-    return path
-
-
 def add(project: Project, *titles: str, check: str = "true") -> None:
     """Add a task for each title."""
     person = project.agent("person")
@@ -203,23 +196,13 @@ def started(project: Project, *titles: str) -> Agent:
     return me
 
 
-def site_packages() -> Path:
-    spec = importlib.util.find_spec("jsonschema")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parents[1]
-
-
-@pytest.fixture
-def prepared(home: Path) -> Path:
-    """Make a private environment out of the packages that the tests run with; return it."""
-    data = home / "data/harness"
+def prepare(data: Path) -> None:
+    """Make a private environment in `data` out of the packages that the tests run with."""
     env = private_env.environment(data, private_env.recipe())
     env.mkdir(parents=True)
     data.chmod(0o700)
-    (env / private_env.PACKAGES).symlink_to(site_packages())
+    (env / private_env.PACKAGES).symlink_to(Path(jsonschema.__file__).parents[1])
     (env / private_env.READY).write_text(private_env.recipe())
-    return env
 
 
 @pytest.fixture

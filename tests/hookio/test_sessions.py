@@ -10,8 +10,8 @@ import pytest
 
 from harness_lib.attempts import committed
 from harness_lib.hookio import policy
-from tests.hookio.conftest import LAUNCHER, ME, OTHER, Ring, add, agent, started, worktree
-from tests.verbs.project import Agent, Project, Stepping
+from tests.hookio.conftest import LAUNCHER, ME, OTHER, Ring, add, agent, prepare, started
+from tests.verbs.project import Agent, Project, Stepping, own_work_tree
 
 FINAL = "validate --all --committed"
 NEW = {"source": "startup", "session_id": OTHER}
@@ -49,7 +49,8 @@ def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project
     (project.top / "a/b").mkdir(parents=True)
 
     assert hook("stop", {}, cwd=project.top / "a/b").reason
-    assert hook("stop", {}, cwd=worktree(project)).reason
+    tree = own_work_tree(project, "tree").cwd
+    assert hook("stop", {}, cwd=tree).reason
     # Where the agent was started comes first, wherever it has gone since.
     assert hook("stop", {}, cwd=tmp_path, env={"CLAUDE_PROJECT_DIR": str(project.top)}).reason
 
@@ -220,8 +221,8 @@ def test_an_end_from_before_the_session_is_not_its_own(hook: Ring, project: Proj
     agent(project, OTHER).fails(5, "start")
 
 
-@pytest.mark.usefixtures("prepared")
-def test_a_command_of_the_holder_renews_its_lease(hook: Ring, shared: Project) -> None:
+def test_a_command_of_the_holder_renews_its_lease(hook: Ring, shared: Project, home: Path) -> None:
+    prepare(home / "data/harness")
     add(shared, "One")
     agent(shared).ok("claim")
     shared.edit_task("task-001", lease_expires_at="2020-01-01T00:00:00Z")

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.install import private_env
 from harness_lib.system.processes import environment
 from tests.conftest import for_release
-from tests.hookio.conftest import CHECKOUT, ME, add, agent, site_packages
+from tests.hookio.conftest import CHECKOUT, ME, add, agent, prepare
 from tests.hookio.hooks_json import commands
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Project, make
@@ -33,11 +32,7 @@ def trap(tmp_path: Path) -> tuple[Project, dict[str, str]]:
         for name in ("git", "python3", "python3.14", "sh", "uv", "pip", "env", "readlink", "claude", "codex"):
             put(place / name, f"#!/bin/sh\necho $0 >> {tmp_path}/PWNED\nexit 1\n", executable=True)
     data = tmp_path / "home-of-harness"
-    env = private_env.environment(data, private_env.recipe())
-    env.mkdir(parents=True)
-    data.chmod(0o700)
-    (env / private_env.PACKAGES).symlink_to(site_packages())
-    (env / private_env.READY).write_text(private_env.recipe())
+    prepare(data)
     return project, {
         **os.environ,
         "HARNESS_HOME": str(data),

@@ -20,6 +20,7 @@ from typing import Any
 from harness_lib.system import mkdir_lock
 from harness_lib.system.mkdir_lock import SeedLock
 from tests.conftest import CHECKOUT, GIT_CONFIG
+from tests.run_to_end import Said
 
 # A run takes seconds; a machine that is busy with other tests may take many times that.
 TIMEOUT_SECONDS = 120
@@ -28,13 +29,8 @@ TIMEOUT_SECONDS = 120
 FENCE = "http://127.0.0.1:9"
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Said):
     """What a process answered."""
-
-    code: int
-    out: str
-    err: str
 
     @property
     def events(self) -> list[dict[str, Any]]:

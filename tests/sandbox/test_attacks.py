@@ -62,7 +62,12 @@ WRITES = {
 }
 READ = (
     *("~/.ssh/id", "~/.aws/credentials", "~/.netrc", "~/.kube/config", "~/.mozilla/cookies"),
-    *("$PROJECT/.env.production", "$PROJECT/private/deep/notes", "$(echo $HARNESS_HOME/hidden/*/check.json)"),
+    *(
+        "~/.config/gh/hosts.yml",
+        "$PROJECT/.env.production",
+        "$PROJECT/private/deep/notes",
+        "$(echo $HARNESS_HOME/hidden/*/check.json)",
+    ),
 )
 WRITTEN = (
     *("~/written", "~/.bashrc", "~/bin/tool", "$PROJECT/written", "$PROJECT/harness-tasks.json"),
@@ -144,8 +149,8 @@ def listening(address: str) -> Iterator[None]:
 def test_an_agent_gets_out_only_where_the_page_says_so(
     each_engine: str, workshop: Workshop, home: Path
 ) -> None:
-    for name in (".ssh/id", ".aws/credentials", ".netrc", ".kube/config", ".mozilla/cookies"):
-        put(home / name, WORD)
+    for name in READ[:6]:
+        put(home / name.removeprefix("~/"), WORD)
     put(home / "bin/tool", "#!/bin/sh\n", executable=True)
     setuid = Path(shutil.copy("/usr/bin/id", home / "bin/setuid"))
     if os.geteuid() == 0:
@@ -169,7 +174,8 @@ def test_an_agent_gets_out_only_where_the_page_says_so(
         clean = "rm -rf link hard copy moved new"
         tried = (tries.format(f"{clean}; {way.replace('WORD', WORD)}", name) for name, way in ways.items())
         lines += [loop, *tried, f"{clean}; done"]
-    do = "sh sh ~/attacks.sh > seen; sh ~/own.sh; touch made"
+    # What is no secret can be read.
+    do = "sh sh ~/attacks.sh > seen; sh ~/own.sh; grep 'no secret' ~/.config/other.ini && touch made"
     task = workshop.add("Try", "test -f made", "--hidden", f"echo {WORD}", do=do)
     with ExitStack() as stack:
         temporary.mkdir()

@@ -37,59 +37,6 @@ def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
     workshop.nothing_is_left_over()
 
 
-# Each prints what it gets to read; none of it may work.
-ATTACKS = """
-cat ~/.ssh/id_ed25519
-cat ~/.config/gh/hosts.yml
-ln ~/.ssh/id_ed25519 hard && cat hard
-cp -r ~/.ssh copy; cat copy/*
-ln -s ~/.ssh link; cat link/id_ed25519
-cat /proc/self/root$HOME/.ssh/id_ed25519
-cat /proc/$PPID/root$HOME/.ssh/id_ed25519
-touch $PROJECT/harm
-echo x > $PROJECT/.git/hooks/pre-commit
-git -C $PROJECT config core.fsmonitor ./harm
-mkdir -p $PROJECT/.harness/harm
-mv made $PROJECT/harm
-printenv GH_TOKEN
-printenv HARNESS_IN_SANDBOX
-echo x > ~/.bashrc
-cat $HARNESS_HOME/hidden/*/check.json
-cat ~/.config/other.ini
-"""
-
-
-def test_an_agent_reads_no_secret_and_writes_nowhere_else(
-    each_engine: str, workshop: Workshop, home: Path
-) -> None:
-    put(home / "attacks.sh", ATTACKS)
-    config = (workshop.top / ".git/config").read_bytes()
-    task = workshop.add(
-        "Try",
-        "test -f made",
-        "--hidden",
-        "echo held out",
-        do="sh sh -v ~/attacks.sh > seen 2>&1; touch made; true",
-    )
-    workshop.ends(0, "--sandbox", each_engine, GH_TOKEN="the word", PROJECT=str(workshop.top))
-    assert workshop.statuses() == {task: "completed"}
-    seen = workshop.sh("show", "main:seen")
-    for secret in ("a key", "a token", "the word", "held out", '"bubblewrap"', '"nono"'):
-        assert secret not in seen
-    # What is no secret can be read.
-    assert "no secret" in seen
-    harm = ["harm", ".harness/harm", ".git/hooks/pre-commit"]
-    assert [name for name in harm if (workshop.top / name).exists()] == []
-    assert (workshop.top / ".git/config").read_bytes() == config
-    assert not (home / ".bashrc").exists()
-
-
-def test_a_check_is_confined_as_its_agent_is(engine: str, workshop: Workshop, home: Path) -> None:
-    workshop.add("Check", "test -f made; touch ~/outside; ! cat ~/.ssh/id_ed25519", do="sh echo done > made")
-    workshop.ends(0, "--sandbox", engine)
-    assert not (home / "outside").exists()
-
-
 def test_what_prepares_the_checkout_is_confined_there(
     each_engine: str, workshop: Workshop, home: Path
 ) -> None:

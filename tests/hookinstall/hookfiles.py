@@ -31,12 +31,6 @@ def place(home: Path, name: str) -> Path:
     return home / registry.HOSTS[name].files["user"][0]
 
 
-def put(path: Path, data: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return path
-
-
 def everything(top: Path) -> dict[str, bytes]:
     return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
 from harness_lib.hookinstall.entries import command
-from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place, put
+from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place
+from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
-from tests.hookinstall.hookfiles import agent, commands, place, put
+from tests.hookinstall.hookfiles import agent, commands, place
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent
 
 if TYPE_CHECKING:

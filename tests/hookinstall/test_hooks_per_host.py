@@ -13,7 +13,8 @@ import tomlkit
 
 from harness_lib.agents import codex, registry
 from harness_lib.hookinstall import entries
-from tests.hookinstall.hookfiles import HOSTS, agent, everything, place, put
+from tests.hookinstall.hookfiles import HOSTS, agent, everything, place
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent
 
 __all__ = ["agent"]  # a fixture

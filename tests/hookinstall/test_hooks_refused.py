@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.agents import claude
-from tests.hookinstall.hookfiles import agent, commands, everything, place, put
+from tests.hookinstall.hookfiles import agent, commands, everything, place
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent
 
 __all__ = ["agent"]

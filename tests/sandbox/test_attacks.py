@@ -62,12 +62,8 @@ WRITES = {
 }
 READ = (
     *("~/.ssh/id", "~/.aws/credentials", "~/.netrc", "~/.kube/config", "~/.mozilla/cookies"),
-    *(
-        "~/.config/gh/hosts.yml",
-        "$PROJECT/.env.production",
-        "$PROJECT/private/deep/notes",
-        "$(echo $HARNESS_HOME/hidden/*/check.json)",
-    ),
+    "~/.config/gh/hosts.yml",
+    *("$PROJECT/.env.production", "$PROJECT/private/deep/notes", "$(echo $HARNESS_HOME/hidden/*/check.json)"),
 )
 WRITTEN = (
     *("~/written", "~/.bashrc", "~/bin/tool", "$PROJECT/written", "$PROJECT/harness-tasks.json"),

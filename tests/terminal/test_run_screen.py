@@ -111,16 +111,3 @@ def test_a_terminal_shows_a_table_that_goes_and_lines_that_stay(tmp_path: Path) 
     assert "[1] task-001 completed" in rest
     assert rest.rstrip().endswith("next: harness status")
     project.close()
-
-
-@pytest.mark.release
-def test_a_dumb_terminal_gets_lines(tmp_path: Path) -> None:
-    project = projects.make(tmp_path / "repo")
-    project.agents[0].ok("add", "One", "--validate", "test -f f")
-    argv = ("run", "--agent-command", "touch f")
-    with typed(project.top, *argv, HARNESS_HOME=str(tmp_path / "home"), TERM="dumb") as (process, ours):
-        said = read_to_end(ours)
-        assert process.wait() == 0
-    assert "\x1b" not in said
-    assert "Z [1] task-001 completed" in said
-    project.close()

@@ -14,14 +14,14 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import discovery, disk, permission_hooks, permissions, processes, trust
+from harness_lib.loop import discovery, disk, permissions, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.stages import assemble
 from harness_lib.loop.stages.setup import CACHE
-from harness_lib.loop.tools import skills
+from harness_lib.loop.tools import asking, skills
 
 _OTHERS = 0o077
 _HOLDERS = ("commands", "tools", "hooks.d/*")
@@ -112,7 +112,7 @@ def _first_lines(runtime: Runtime) -> Iterator[Finding]:
     """Find programs that cannot be started; tools and permission hooks are started anyway."""
     for plugin in runtime.table.all:
         fault = getattr(plugin.target, "fault", "")
-        if fault and plugin.kind != "tools" and plugin.stage != permission_hooks.STAGE:
+        if fault and plugin.kind != "tools" and plugin.stage != asking.STAGE:
             what = f"the plugin {plugin.origin} cannot be started: {fault}"
             yield Finding("plugins", what, "correct its first line")
 
@@ -133,7 +133,7 @@ def _stages(runtime: Runtime) -> Iterator[Finding]:
 
 def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
     """Ask each hook of `tool_gate` about harmless calls: one that fails denies every call."""
-    for plugin in runtime.table.of("hooks.d", permission_hooks.STAGE):
+    for plugin in runtime.table.of("hooks.d", asking.STAGE):
         problems = (_answer(runtime, plugin, call) for call in _CALLS if not plugin.is_ours)
         problem = next((each for each in problems if each), "")
         if problem:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from harness_lib.loop import disk, permissions, processes, trust
-from harness_lib.loop.asking import Asker, Question, Said, always_about, rule_for
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
@@ -19,6 +18,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import builtin, files, skills
+from harness_lib.loop.tools.asking import Asker, Question, Said, always_about, rule_for
 from harness_lib.text import harmless
 
 _WORD = r"/[A-Za-z][\w.:-]*"

@@ -23,6 +23,7 @@ from harness_lib.loop.sessions.context import Answered, Entry, User
 from harness_lib.loop.sessions.message import Call, Message, Text
 from harness_lib.loop.sessions.session import CONVERSATION
 from harness_lib.loop.stages import send, tasks, tool_calls
+from harness_lib.loop.tools import asking
 from harness_lib.loop.wires import anthropic
 from harness_lib.loop.wires.answer import Answer
 from harness_lib.sha256 import digest
@@ -235,7 +236,7 @@ def _decide(runtime: Runtime, request: Json) -> Json:
         "name": str(request.get("tool_name") or ""),
         "input": tool_input if isinstance(tool_input, dict) else {},
     }
-    verdict = tool_calls.decide(runtime, call)
+    verdict = asking.decide(runtime, call)
     if verdict.decision != "allow":
         return {"behavior": "deny", "message": f"denied: {verdict.reason or 'no reason was given'}"}
     return {"behavior": "allow", "updatedInput": verdict.input}

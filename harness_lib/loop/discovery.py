@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import disk, permission_hooks, plugins, trust
+from harness_lib.loop import disk, plugins, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import GarbageError, HookError, HookFailedError
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
-from harness_lib.loop.tools import agent, builtin, files, search
+from harness_lib.loop.tools import agent, asking, builtin, files, search
 from harness_lib.loop.tools import skills as skill
 
 _HOOKS: dict[str, dict[str, plugins.Hook]] = {
@@ -40,7 +40,7 @@ _HOOKS: dict[str, dict[str, plugins.Hook]] = {
     "send": {"10-send": send.send},
     "receive": {"10-save": send.save},
     "tool_exec": {"10-exec": tool_calls.execute},
-    "tool_gate": {"50-approve": permission_hooks.approve, "90-harness": tasks.guard},
+    "tool_gate": {"50-approve": asking.approve, "90-harness": tasks.guard},
     "tool_done": {"10-save": tool_calls.save, "90-harness": tasks.beat},
     "done": {"90-harness": tasks.hold},
     "error": {"10-display": assemble.display},

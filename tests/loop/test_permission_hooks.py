@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import asking, discovery, permission_hooks, runtime
-from harness_lib.loop.asking import Question, Said, always_about
+from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import tool_calls
+from harness_lib.loop.tools import asking
+from harness_lib.loop.tools.asking import Question, Said, always_about
 from tests.loop.conftest import Conversation, Done, Go, Hs
 from tests.loop.environment import environment
 from tests.loop.mcp_servers import entry
@@ -36,9 +36,9 @@ def run(home: Path, project: Path) -> Runtime:
     return runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
 
 
-def decided(run: Runtime, name: str = "bash", **tool_input: object) -> permission_hooks.Verdict:
+def decided(run: Runtime, name: str = "bash", **tool_input: object) -> asking.Verdict:
     discovery.refresh(run)
-    return tool_calls.decide(run, {"id": "1", "name": name, "input": tool_input or {"command": "touch made"}})
+    return asking.decide(run, {"id": "1", "name": name, "input": tool_input or {"command": "touch made"}})
 
 
 @pytest.mark.parametrize(

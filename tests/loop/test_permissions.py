@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness_lib.loop import discovery, permissions, runtime
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import tool_calls
+from harness_lib.loop.tools import asking
 from tests.conftest import for_release
 from tests.loop.conftest import Conversation, Done, Go, Hs, bodies, session_of
 from tests.loop.environment import environment
@@ -296,7 +296,7 @@ def test_rules_the_mode_and_gates_decide_together(
     run.env["HARNESS_APPROVE"] = mode
     discovery.refresh(run)
 
-    verdict = tool_calls.decide(run, {"id": "1", "name": "bash", "input": {"command": "touch made"}})
+    verdict = asking.decide(run, {"id": "1", "name": "bash", "input": {"command": "touch made"}})
 
     # A gate that denies is not overruled by a rule that allows.
     assert verdict.decision == ("deny" if gate else decision)

@@ -19,7 +19,6 @@ from harness_lib.hs.output import one_line, tell
 from harness_lib.hs.setup import Options
 from harness_lib.hs.user_input import skill_names, unknown
 from harness_lib.loop import processes, trust, turn
-from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.processes import Interrupted
@@ -27,6 +26,7 @@ from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, skills
+from harness_lib.loop.tools.asking import Question, Said, always_about
 from harness_lib.loop.turn import Turn
 from harness_lib.loop.wires import http
 

@@ -15,12 +15,12 @@ from harness_lib.hs.repl.commands import Words
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import Editor
 from harness_lib.loop import processes, turn
-from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.message import Message, Text
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.tools import skills
+from harness_lib.loop.tools.asking import Question, Said
 from harness_lib.loop.wires import http
 from harness_lib.text import in_one_line
 

@@ -11,12 +11,12 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from harness_lib.hs import user_input
-from harness_lib.loop.asking import Question
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, files
+from harness_lib.loop.tools.asking import Question
 from harness_lib.loop.tools.builtin import Change
 from harness_lib.text import harmless, in_one_line
 

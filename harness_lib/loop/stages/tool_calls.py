@@ -14,15 +14,14 @@ from itertools import takewhile
 from typing import TypeVar
 
 from harness_lib.errors import HarnessError
-from harness_lib.loop import asking, confined, permission_hooks, permissions, plugins, processes
-from harness_lib.loop.asking import Question
+from harness_lib.loop import confined, plugins, processes
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import HookError, Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.tools import builtin, files
+from harness_lib.loop.tools import asking, builtin
 from harness_lib.sha256 import digest
 
 _SHOWN_LINES = 30
@@ -98,9 +97,9 @@ def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
 
 def _run_all(runtime: Runtime, calls: list[Json], kind: str) -> list[Outcome]:
     """Ask the permission hooks about `calls` of one `kind`, run what may run, and return their outcomes."""
-    decided = [(call, decide(runtime, call)) for call in calls]
+    decided = [(call, asking.decide(runtime, call)) for call in calls]
 
-    def work(each: tuple[Json, permission_hooks.Verdict]) -> Outcome:
+    def work(each: tuple[Json, asking.Verdict]) -> Outcome:
         call, verdict = each
         if verdict.decision != "allow":
             why = verdict.reason or "no reason was given"
@@ -113,32 +112,6 @@ def _run_all(runtime: Runtime, calls: list[Json], kind: str) -> list[Outcome]:
             return verdict.input, tool.execute(runtime, verdict.input)
 
     return run_at_once(runtime, decided, work, SUBAGENTS if kind == "agent" else _READERS)
-
-
-def decide(runtime: Runtime, call: Json) -> permission_hooks.Verdict:
-    """Return the decision of the permission hooks on `call`, or of the user if they ask: allow or deny.
-
-    Tell that it runs, if it may.
-    """
-    verdict = permission_hooks.ask(runtime, call)
-    if verdict.decision == "allow":
-        ruling = permissions.decide(runtime, {**call, "input": verdict.input})
-        verdict = verdict._replace(agreed=ruling.decision == "allow")
-    elif verdict.decision == "ask":
-        answer = asking.put(runtime, _question(runtime, call, verdict))
-        decision = "allow" if answer.allowed else "deny"
-        verdict = verdict._replace(decision=decision, reason=answer.reason, agreed=answer.allowed)
-    if verdict.decision == "allow":
-        runtime.stream.emit("tool_run", id=call["id"], name=call["name"], input=verdict.input)
-    return verdict
-
-
-def _question(runtime: Runtime, call: Json, verdict: permission_hooks.Verdict) -> Question:
-    who = runtime.session.id if runtime.env.get("HARNESS_PARENT") else ""
-    place = permission_hooks.outside_project(runtime, verdict.input)
-    change = builtin.change_of(runtime, call["name"], verdict.input)
-    seen = files.unified(change) if change else ""
-    return Question(call["name"], verdict.input, verdict.reason, who, call["id"], place, seen)
 
 
 def save(runtime: Runtime, done: Json) -> Json:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness_lib.loop import discovery, trust
-from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import tool_calls
+from harness_lib.loop.tools import asking
+from harness_lib.loop.tools.asking import Question, Said, always_about
 from tests.loop.source_files import write, write_program
 from tests.loop.tools.conftest import Do
 
@@ -78,7 +78,7 @@ def test_no_tool_reads_credentials_or_a_process(
     for mode in trust.SETTINGS["approve"][1]:
         reader.env["HARNESS_APPROVE"] = mode
         for tool in ("read_file", "reader"):
-            verdict = tool_calls.decide(reader, {"id": "1", "name": tool, "input": {"path": path}})
+            verdict = asking.decide(reader, {"id": "1", "name": tool, "input": {"path": path}})
             assert (verdict.decision, "no tool reads it" in verdict.reason) == ("deny", True)
     for tool, more in changes.items():
         result = do(tool, path=path, **more)
@@ -108,7 +108,7 @@ def test_what_reads_outside_of_the_project_is_asked_about(
 
     def is_asked(tool: str, **tool_input: object) -> bool:
         before = len(asked)
-        tool_calls.decide(reader, {"id": "1", "name": tool, "input": tool_input})
+        asking.decide(reader, {"id": "1", "name": tool, "input": tool_input})
         return len(asked) > before
 
     for path in (inside, kept, home / ".harness/skills/cook/references/salt.md", "src/a", "not there"):
@@ -140,7 +140,7 @@ def test_always_for_an_edit_in_the_project_is_none_outside_of_it(
 
     run.asker, run.env["HARNESS_APPROVE"] = person, "ask"
     for path in ("a", "b", f"{home}/.bashrc", f"{home}/.profile", "~unknown-user/x"):
-        tool_calls.decide(run, {"id": "1", "name": "write_file", "input": {"path": path, "content": "x"}})
+        asking.decide(run, {"id": "1", "name": "write_file", "input": {"path": path, "content": "x"}})
 
     assert asked == ["write_file", f"write_file in {home}"]
     assert str(project) not in str(asked)

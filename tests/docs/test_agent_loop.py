@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import disk
-from harness_lib.loop.providers import hosted, tokens
+from harness_lib.loop.providers import hosted, keys
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 from tests.run_to_end import run_to_end
@@ -132,7 +132,7 @@ def test_the_login_of_the_page_is_one() -> None:
     written = PAGE.split("\n### A login\n")[1].split("```conf\n")[1].split("```")[0]
     config = hosted.OPENAI._replace(name="ours", values=disk.parse_conf(written))
 
-    tokens.check(config)
+    keys.check_login(config)
     assert config.values["redirect_port"] == "1455"
 
 

@@ -104,11 +104,9 @@ class Hosted(NamedTuple):
         speaker, values = self.speaker(runtime), self.values
         login = None
         if values.get("auth"):
-            from harness_lib.loop.providers import tokens  # noqa: PLC0415 (only a login needs it)
-
-            tokens.check(self)
-            tokens.check_stored(runtime, self)
-            login = partial(tokens.headers, runtime, self)
+            keys.check_login(self)
+            keys.login_of(runtime, self)
+            login = partial(keys.login_headers, runtime, self)
         # A line `header.NAME=VALUE` is a header of every request.
         own = {
             key.removeprefix("header."): value for key, value in values.items() if key.startswith("header.")

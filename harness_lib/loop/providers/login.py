@@ -25,8 +25,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from harness_lib.loop import disk
 from harness_lib.loop.piped import Json, ProviderError
-from harness_lib.loop.providers import tokens
-from harness_lib.loop.providers.tokens import Client
+from harness_lib.loop.providers import keys
+from harness_lib.loop.providers.keys import Client
 from harness_lib.text import harmless
 
 _SHOWN = 300
@@ -158,7 +158,7 @@ def _port(client: Client) -> int:
 
 def log_in(client: Client) -> Json:
     """Return the credential that the user gives by logging in. Raises ProviderError."""
-    tokens.check(client)
+    keys.check_login(client)
     with _terminal() as terminal, _listener(client, can_paste=terminal is not None) as listener:
         port = listener.port if listener else _port(client)
         host = client.values.get("redirect_host", "127.0.0.1")
@@ -174,7 +174,7 @@ def log_in(client: Client) -> Json:
         if os.environ.get("BROWSER") or (screen and not remote):
             threading.Thread(target=_opened, args=(attempt.url,), daemon=True).start()
         code = _code(attempt, listener, terminal)
-        return tokens.exchange(client, code, attempt.redirect_uri, attempt.verifier)
+        return keys.exchange(client, code, attempt.redirect_uri, attempt.verifier)
 
 
 def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> str:
@@ -198,7 +198,7 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
                     _say(f"{error} Paste it again, or Ctrl-C.")
         if not watched or not ready:
             message = f"Nobody has logged in within {_SECONDS / 60:.0f} minutes"
-            raise ProviderError(f"{message}: {tokens.command(attempt.client)}")
+            raise ProviderError(f"{message}: {keys.login_command(attempt.client)}")
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
     except OSError as error:
         problem = f"Another program listens at port {_port(client)} ({error.strerror})"
         if not can_paste or not _port(client):
-            raise ProviderError(f"{problem}; end it, then: {tokens.command(client)}") from error
+            raise ProviderError(f"{problem}; end it, then: {keys.login_command(client)}") from error
         _say(f"{problem}, so the browser's last page will be an error; its address is what is wanted here.")
         yield None
         return

@@ -20,8 +20,7 @@ from harness_lib.loop.plugins import Hook, Result
 from harness_lib.loop.providers import keys
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Answered, Entry, User
-from harness_lib.loop.sessions.message import Call, Message, Text
-from harness_lib.loop.sessions.session import CONVERSATION
+from harness_lib.loop.sessions.session import CONVERSATION, Call, Message, Text
 from harness_lib.loop.stages import send, tasks, tool_calls
 from harness_lib.loop.tools import asking
 from harness_lib.loop.wires import anthropic

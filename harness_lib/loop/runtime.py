@@ -19,8 +19,7 @@ import harness_lib
 from harness_lib.loop import disk
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
-from harness_lib.loop.sessions.message import Message
-from harness_lib.loop.sessions.session import NoSession, Session, Stream
+from harness_lib.loop.sessions.session import Message, NoSession, Session, Stream
 from harness_lib.text import harmless
 
 P = ParamSpec("P")

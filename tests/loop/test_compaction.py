@@ -11,7 +11,7 @@ from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Assistant, User, entries
-from harness_lib.loop.sessions.message import Call, Message, Text, render_blocks
+from harness_lib.loop.sessions.session import Call, Message, Text, render_blocks
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Go, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache

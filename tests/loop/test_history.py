@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, Entry, User, entries
-from harness_lib.loop.sessions.message import (
+from harness_lib.loop.sessions.session import (
     Block,
     Call,
     Message,

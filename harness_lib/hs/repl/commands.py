@@ -17,8 +17,7 @@ from harness_lib.loop.disk import number
 from harness_lib.loop.piped import HookError
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.message import Message
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.sessions.session import Message, Session
 from harness_lib.loop.stages import send
 from harness_lib.text import counted, harmless
 

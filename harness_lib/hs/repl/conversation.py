@@ -17,8 +17,7 @@ from harness_lib.hs.repl.editor import Editor
 from harness_lib.loop import processes, turn
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions.message import Message, Text
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.sessions.session import Message, Session, Text
 from harness_lib.loop.tools import skills
 from harness_lib.loop.tools.asking import Question, Said
 from harness_lib.loop.wires import http

@@ -16,8 +16,7 @@ from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Cut
-from harness_lib.loop.sessions.message import Call, Message, render_blocks
-from harness_lib.loop.sessions.session import SIZE_LIMIT
+from harness_lib.loop.sessions.session import SIZE_LIMIT, Call, Message, render_blocks
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires.answer import Answer, adapter, new_id
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from harness_lib.loop.piped import ContextError, Json, ProviderError, TransientError, dumps
 from harness_lib.loop.sessions.context import Entry
-from harness_lib.loop.sessions.message import Block, Call, Text
+from harness_lib.loop.sessions.session import Block, Call, Text
 from harness_lib.text import sentence
 
 WireName = Literal["anthropic", "responses", "chat"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness_lib.loop.piped import Json, ProviderError, as_object
 from harness_lib.loop.sessions.context import Answered, Assistant, Entry, User
-from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
+from harness_lib.loop.sessions.session import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
     Answer,
     Endpoint,

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.hs.look import AUTH_USAGE
 from harness_lib.hs.output import complain, show
 from harness_lib.loop import discovery, disk, plugins
 from harness_lib.loop.disk import is_name
@@ -18,6 +17,7 @@ from harness_lib.loop.stages.setup import candidates
 from harness_lib.system import fs
 from harness_lib.system.files import nofollow
 
+USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
 _SHOWN = 4
 # Of 1: how much alike a typing error and a name are.
@@ -43,7 +43,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
         case ["rm", provider, index] if index == "0" or disk.number(index):
             _remove(runtime, provider, disk.number(index), _file(runtime, local=local))
         case _:
-            raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {AUTH_USAGE}")
+            raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {USAGE}")
     # Provider programs read a cache of the credentials, which this updates.
     discovery.refresh(runtime)
     return 0

@@ -1,4 +1,7 @@
-"""`hs`: find which command is meant, run it, and say how it failed; `hs help`.
+"""`hs`: find which command is meant, run it, and say how it failed; `hs help`, and commands about plugins.
+
+`hs hook|tool|provider` runs a plugin with the flags and streams of the protocol, as another engine, a test
+or a curious user needs it.
 
 Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuration, 5 the session is held,
 7 no provider is ready or the machine lacks something, 8 refused, 70 a bug in harness, 130 interrupted.
@@ -13,15 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.hs import agent, look, output
-from harness_lib.hs.look import AUTH_USAGE
+import harness_lib
+from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
+from harness_lib.hs import agent, auth, output, session_store
 from harness_lib.hs.output import complain, one_line, show
-from harness_lib.loop import discovery, processes, runtime
+from harness_lib.hs.setup import resolve
+from harness_lib.loop import discovery, disk, plugins, processes, runtime, trust
+from harness_lib.loop.piped import HookError, ProviderError, as_object, as_text, dumps
 from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.providers import hosted
+from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import setup
+from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.stages.setup import candidates
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import signals
@@ -81,7 +87,7 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
         for line in plugin.target.environment_help(runtime).splitlines():
             show(f"      {line}")
-    configs = (hosted.find_config(runtime, name) for name in sorted(setup.candidates(runtime)))
+    configs = (hosted.find_config(runtime, name) for name in sorted(candidates(runtime)))
     for config in filter(None, configs):
         login = f"hs auth login {config.name}" if config.values.get("auth") else ""
         needs = login or config.values.get("auth_env") or "no key"
@@ -95,38 +101,172 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
     return 0
 
 
-def _auth(runtime: Runtime, args: list[str]) -> int:
-    from harness_lib.hs import auth  # noqa: PLC0415 (most calls of hs do a task, and start sooner)
-
-    return auth.run(runtime, args)
-
-
 def _doctor(runtime: Runtime, args: list[str]) -> int:
-    from harness_lib.hs import doctor  # noqa: PLC0415 (as above)
+    from harness_lib.hs import doctor  # noqa: PLC0415 (most calls of hs do a task, and start sooner)
 
     return doctor.run(runtime, args)
+
+
+def _tools(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    """List the tools that the model gets."""
+    for plugin in runtime.table.of("tools"):
+        show(f"  {plugin.name:<20} {plugin.target.describe(runtime)}  [{plugin.origin}]")
+    return 0
+
+
+def _hooks(runtime: Runtime, args: list[str]) -> int:
+    """List the hooks of a stage, or all."""
+    found = [plugin for plugin in runtime.table.all if plugin.kind == "hooks.d"]
+    if args:
+        found = [plugin for plugin in found if plugin.stage == args[0]]
+        if not found:
+            raise UsageError(f"There are no hooks in the stage {args[0]}.", "hs hooks lists all of them.")
+    for plugin in found:
+        show(f"  {plugin.stage}/{plugin.name}  [{plugin.origin}]")
+    return 0
+
+
+def _version(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    """Print the version."""
+    print(f"harness {harness_lib.__version__}")
+    return 0
+
+
+def _trust(runtime: Runtime, args: list[str]) -> int:
+    """Trust the sources of this project as they are now."""
+    if args:
+        raise UsageError(
+            "hs trust takes no arguments.", "It trusts the .harness directories from here upwards."
+        )
+    sources = [source for source in runtime.sources if trust.content(runtime, source)]
+    if not sources:
+        show("There is nothing to trust here.")
+        return 0
+    trust.save(runtime, sources)
+    for source in sources:
+        show(f"trusted: {source}")
+        for path in trust.content(runtime, source):
+            show(f"  {path.relative_to(source)}")
+    return 0
+
+
+def _hook(runtime: Runtime, args: list[str]) -> int:
+    """Run one hook as a program."""
+    _enter(runtime)
+    stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
+    plugin = runtime.table.entries.get(("hooks.d", stage, name))
+    if plugin is None:
+        raise _unknown("hook", args if len(args) == 1 else [], "STAGE/NAME", "hs hooks")
+    text, runtime.stage = sys.stdin.read(), stage
+    try:
+        result = plugin.target(runtime, as_object(text) or {} if plugin.is_ours else text)
+    except HookError as failure:
+        print(as_text(failure.result))
+        print(failure, file=sys.stderr)
+        return 1
+    print(as_text(result))
+    return 0
+
+
+def _tool(runtime: Runtime, args: list[str]) -> int:
+    """Run one tool as a program."""
+    name, flag = args if len(args) == 2 else ("", "")  # noqa: PLR2004 (the name and the flag)
+    ours = plugins.tool(runtime, name)
+    _enter(runtime)
+    # A built-in tool can be run by its name even if the sources do not offer it to a model.
+    found = plugins.tool(runtime, name) or ours
+    if found is None or flag not in {"--schema", "--describe", "--exec"}:
+        named = [name] if name and found is None else []
+        raise _unknown("tool", named, "NAME and one of --schema, --describe, --exec", "hs tools")
+    if flag == "--describe":
+        print(found.describe(runtime))
+        return 0
+    if flag == "--schema":
+        schema = found.schema(runtime)
+        print(dumps(schema) if schema else "")
+        return int(schema is None)
+    tool_input = as_object(sys.stdin.read() or "{}")
+    if tool_input is None:
+        print("error: the input is not a JSON object")
+        return 1
+    result = found.execute(runtime, tool_input)
+    print(result.text)
+    return int(result.error)
+
+
+def _provider(runtime: Runtime, args: list[str]) -> int:
+    """Run one provider as a program, or tell which one is ready."""
+    if args == ["--ready"]:
+        resolve(runtime)
+        print(f"provider={runtime.provider}\nmodel={runtime.model}")
+        return 0
+    _enter(runtime)
+    found = hosted.find_provider(runtime, args[0]) if args else None
+    if found is None:
+        raise _unknown("provider", args, "the NAME of one", "hs help")
+    runtime.provider = args[0]
+    flag = args[1] if len(args) > 1 else ""
+    match flag:
+        case "--ready":
+            return int(not found.ready(runtime))
+        case "--describe":
+            print(found.describe(runtime))
+        case "--env":
+            print(found.environment_help(runtime).rstrip("\n"))
+        case "--defaults":
+            print(disk.render_conf(found.defaults(runtime)), end="")
+        case "" | "--stream":
+            try:
+                print(dumps(hosted.asked(runtime).ask(runtime, as_object(sys.stdin.read()) or {})))
+            except ProviderError as error:
+                print(error, file=sys.stderr)
+                return 1
+        case _:
+            raise UsageError(
+                f"hs provider does not know {flag}.", "It is one of --ready --describe --env --defaults."
+            )
+    return 0
+
+
+def _unknown(kind: str, args: list[str], wanted: str, lists: str) -> UsageError:
+    """Return the error for a plugin that does not exist, or, without `args`, for a command without a name."""
+    said = f"There is no {kind} {args[0]}." if args else f"hs {kind} wants {wanted}."
+    return UsageError(said, f"{lists} lists them.")
+
+
+def _enter(runtime: Runtime) -> None:
+    """Use the session and the sources that the environment names, as every plugin that is a program does.
+
+    A project's source is used only when it is trusted, whoever names it.
+    """
+    directory = os.environ.get("HARNESS_SESSION", "")
+    if directory and Path(directory).is_dir():
+        runtime.enter(Session(Path(directory)))
+    if os.environ.get("HARNESS_SOURCES"):
+        discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
+    keys.hide(runtime)
 
 
 # A plugin of the same name replaces one of them.
 COMMANDS = {
     "acp": Builtin("Serve a client of the Agent Client Protocol on standard input and output", agent.acp),
     "agent": Builtin("Do a task: hs [SESSION] WORDS...", agent.agent),
-    "auth": Builtin(f"Keep credentials: {AUTH_USAGE}", _auth),
+    "auth": Builtin(f"Keep credentials: {auth.USAGE}", auth.run),
     "doctor": Builtin("Say what may be wrong here, and what to do", _doctor),
     "help": Builtin("Show this", _help),
-    "hook": Builtin("Run one hook as a program: hs hook STAGE/NAME", look.hook),
-    "hooks": Builtin("List hooks: hs hooks [STAGE]", look.hooks),
+    "hook": Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook),
+    "hooks": Builtin("List hooks: hs hooks [STAGE]", _hooks),
     "provider": Builtin(
         "Run one provider as a program: hs provider NAME [--ready|...]; hs provider --ready: is any ready?",
-        look.provider,
+        _provider,
     ),
     "repl": Builtin("Talk: hs repl [SESSION], the same as hs without words", agent.repl),
     "resume": Builtin("Go on in the session that changed last: hs resume WORDS...", agent.resume),
-    "session": Builtin(f"Look at sessions: {look.SESSION_USAGE}", look.session),
-    "tool": Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", look.tool),
-    "tools": Builtin("List the tools that the model gets", look.tools),
-    "trust": Builtin("Let this project's plugins and settings be used as they are now", look.trust_here),
-    "version": Builtin("Say which version this is", look.version),
+    "session": Builtin(f"Look at sessions: {session_store.USAGE}", session_store.session),
+    "tool": Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool),
+    "tools": Builtin("List the tools that the model gets", _tools),
+    "trust": Builtin("Let this project's plugins and settings be used as they are now", _trust),
+    "version": Builtin("Say which version this is", _version),
 }
 
 

@@ -1,4 +1,4 @@
-"""Make, find, copy, export and remove the sessions of the user.
+"""The sessions of the user: make and find them; `hs session` shows, copies, exports and removes them.
 
 All in their home are theirs, and those of a project that their home has a note of: the others may have come
 with it, and say what nobody has said. A note is a token that the session has and that home, where no clone
@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.hs.output import show
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Session, now
 from harness_lib.system.files import nofollow
 
+USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 IGNORE = ".gitignore"
+NOTES, TOKEN = ".own-sessions", ".own"
 _TOKEN_BYTES = 16
 _LONGEST = 100
+_OURS = (
+    *(".lock", ".stream", "mcp.log", "repl.log", "session.conf"),
+    *(IGNORE, TOKEN),
+)
 
 
 def find(runtime: Runtime, name: str) -> Session | None:
@@ -32,6 +41,41 @@ def find(runtime: Runtime, name: str) -> Session | None:
     path = runtime.sessions / name
     # `name` may be a task; `Path` raises an error for one that is too long.
     return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
+
+
+def known(runtime: Runtime, name: str) -> Session:
+    """Return the session `name`. Raises UsageError."""
+    session = find(runtime, name)
+    if session is None:
+        problem = f"There is no session {name}." if name else "The name of the session is empty."
+        raise UsageError(problem, "hs session list shows those that there are.")
+    return session
+
+
+def to_go_on(runtime: Runtime, name: str) -> Session:
+    """Return the user's session `name`. Raises UsageError, and RefusedError if it must not go on here.
+
+    Where its directory is gone, its tools would work in another project; a session of a project goes on where
+    the project has been moved to.
+    """
+    session = known(runtime, name)
+    check_own(runtime, session)
+    if _is_gone(session) and project_of(runtime, session.directory.parent) is None:
+        raise RefusedError(
+            f"The session {session.id} works in {session.conf['cwd']}, which is not there any more.",
+            f"To go on in a copy that works here: hs session fork {session.id}",
+        )
+    return session
+
+
+def newest_here(runtime: Runtime) -> Session:
+    """Return the newest session of this directory with a message in it. Raises UsageError."""
+    cwd = str(runtime.cwd)
+    of_here = (each for each in every(runtime) if each.conf.get("cwd") == cwd)
+    newest = next((each for each in of_here if each.files()), None)
+    if newest is None:
+        raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
+    return newest
 
 
 def every(runtime: Runtime) -> list[Session]:
@@ -94,9 +138,6 @@ def create(runtime: Runtime) -> Session:
     return Session(path)
 
 
-NOTES, TOKEN = ".own-sessions", ".own"
-
-
 def mark(runtime: Runtime, directory: Path) -> None:
     """Note that this user has made the session `directory`, and keep it out of git. Raises OSError."""
     if project_of(runtime, directory.parent) is None:
@@ -137,21 +178,9 @@ def check_own(runtime: Runtime, session: Session) -> None:
             f"Look at it: hs session show {session.id}. "
             f"To go on in a copy of it: hs session fork {session.id}",
         )
-    if works_outside(runtime, session):
+    if _works_outside(runtime, session):
         raise RefusedError(
             f"The session {session.id} works in {session.cwd}, which is outside of its project.",
-            f"To go on in a copy that works here: hs session fork {session.id}",
-        )
-
-
-def check_directory(runtime: Runtime, session: Session) -> None:
-    """Raise RefusedError if the directory of `session` is gone: its tools would work in another project.
-
-    A session of a project goes on where the project has been moved to.
-    """
-    if _is_gone(session) and project_of(runtime, session.directory.parent) is None:
-        raise RefusedError(
-            f"The session {session.id} works in {session.conf['cwd']}, which is not there any more.",
             f"To go on in a copy that works here: hs session fork {session.id}",
         )
 
@@ -160,7 +189,7 @@ def _is_gone(session: Session) -> bool:
     return not os.path.isdir(session.conf.get("cwd") or ".")  # noqa: PTH112 (as in `find`)
 
 
-def works_outside(runtime: Runtime, session: Session) -> bool:
+def _works_outside(runtime: Runtime, session: Session) -> bool:
     """Return whether `session` is in a project and its directory is not."""
     root = project_of(runtime, session.directory.parent)
     return root is not None and not session.cwd.resolve().is_relative_to(root.resolve())
@@ -177,10 +206,45 @@ def project_of(runtime: Runtime, store: Path) -> Path | None:
     return root if real.is_relative_to(root.resolve()) else None
 
 
-_OURS = (
-    *(".lock", ".stream", "mcp.log", "repl.log", "session.conf"),
-    *(IGNORE, TOKEN),
-)
+def session(runtime: Runtime, args: list[str]) -> int:
+    """Look at sessions, copy and remove them."""
+    match args:
+        case [] | ["list"]:
+            for each in every(runtime):
+                # Programs want the names; the user knows a session by its title.
+                show(f"{each.id}  {each.title}".rstrip() if sys.stdout.isatty() else each.id)
+        case ["show", name]:
+            _show(known(runtime, name))
+        case ["fork", name, *last] if not last or (len(last) == 1 and disk.number(last[0])):
+            number = disk.number(last[0]) if last else None
+            show(fork(runtime, known(runtime, name), number).id)
+        case ["export", "--json", name] | ["export", name, "--json"]:
+            show(dumps(_as_json(known(runtime, name))))
+        case ["export", name]:
+            show(_markdown(known(runtime, name)), end="")
+        case ["rm", name]:
+            for removed in _remove(runtime, known(runtime, name)):
+                show(f"removed: {removed}")
+        case ["dir", *name] if len(name) <= 1:
+            show(runtime.sessions.joinpath(*name))
+        case _:
+            raise _misused(args)
+    return 0
+
+
+def _misused(args: list[str]) -> UsageError:
+    if args in (["show"], ["fork"], ["export"], ["rm"]):
+        said = f"hs session {args[0]} wants the ID of a session."
+        return UsageError(said, "hs session list shows those that there are.")
+    return UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {USAGE}")
+
+
+def _show(session: Session) -> None:
+    show(disk.render_conf(session.conf), end="")
+    files = session.files()
+    account = context.total(session.messages())
+    show(f"tokens_in={account.tokens_in}\ntokens_out={account.tokens_out}\ncost={account.shown()}")
+    show("\n".join([f"messages={len(files)}", *(path.name for path in files)]))
 
 
 def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
@@ -198,7 +262,7 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     values = {**source.conf, "id": copy.id, "created": copy.conf["created"], "forked": source.id}
     values.pop("parent", None)
     own = is_own(runtime, source)
-    if not own or _is_gone(source) or works_outside(runtime, source):
+    if not own or _is_gone(source) or _works_outside(runtime, source):
         values["cwd"] = copy.conf["cwd"]
     for path in source.files():
         if int(path.name.partition("-")[0]) in kept:
@@ -211,7 +275,7 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     return Session(copy.directory)
 
 
-def markdown(session: Session) -> str:
+def _markdown(session: Session) -> str:
     """Return the whole session as one Markdown text."""
     parts = [f"# Session {session.id}\n"]
     for message in session.messages():
@@ -222,7 +286,7 @@ def markdown(session: Session) -> str:
     return "\n".join(parts)
 
 
-def as_json(session: Session) -> Json:
+def _as_json(session: Session) -> Json:
     """Return the whole session as one object."""
     messages = [
         {"seq": message.seq, **message.fields, "role": message.role, "body": message.body}
@@ -231,7 +295,7 @@ def as_json(session: Session) -> Json:
     return {"session": session.conf, "messages": messages}
 
 
-def remove(runtime: Runtime, session: Session) -> list[str]:
+def _remove(runtime: Runtime, session: Session) -> list[str]:
     """Delete the session and those of its subagents; return their names. Raises HeldError, RefusedError."""
     own, every = _all(runtime), [session]
     # It grows while it is read: subagents have subagents.

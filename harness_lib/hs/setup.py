@@ -84,46 +84,19 @@ def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str
     """Return the session that was asked for, None for a new one, and the words that are left."""
     named = asked.values.get("resume")
     if named is not None:
-        return to_go_on(runtime, named), asked.words
+        return session_store.to_go_on(runtime, named), asked.words
     if "continue" in asked.flags:
-        return newest_here(runtime), asked.words
+        return session_store.newest_here(runtime), asked.words
     word = asked.words[0] if asked.words else ""
     # What looks like an id is one, perhaps misspelt or of another project: as a task it would cost a request.
-    existing = (known if _ID.fullmatch(word) else session_store.find)(runtime, word)
+    existing = (session_store.known if _ID.fullmatch(word) else session_store.find)(runtime, word)
     if existing is not None and not session_store.is_own(runtime, existing):
         # A clone could have one of any name, and a task may begin with any word.
         runtime.notice(f"{existing.id} is a word of the task: you have not made the session of that name.")
         existing = None
     if existing is None:
         return None, asked.words
-    return to_go_on(runtime, existing.id), asked.words[1:]
-
-
-def known(runtime: Runtime, name: str) -> Session:
-    """Return the session `name`. Raises UsageError."""
-    session = session_store.find(runtime, name)
-    if session is None:
-        problem = f"There is no session {name}." if name else "The name of the session is empty."
-        raise UsageError(problem, "hs session list shows those that there are.")
-    return session
-
-
-def to_go_on(runtime: Runtime, name: str) -> Session:
-    """Return the user's session `name`. Raises UsageError, and RefusedError if it must not go on here."""
-    session = known(runtime, name)
-    session_store.check_own(runtime, session)
-    session_store.check_directory(runtime, session)
-    return session
-
-
-def newest_here(runtime: Runtime) -> Session:
-    """Return the newest session of this directory with a message in it. Raises UsageError."""
-    cwd = str(runtime.cwd)
-    of_here = (each for each in session_store.every(runtime) if each.conf.get("cwd") == cwd)
-    newest = next((each for each in of_here if each.files()), None)
-    if newest is None:
-        raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
-    return newest
+    return session_store.to_go_on(runtime, existing.id), asked.words[1:]
 
 
 def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:

@@ -106,7 +106,7 @@ def work(runtime: Runtime) -> int:
 
 def _open(runtime: Runtime, first: Json) -> Json:
     named = first.get("session")
-    session = setup.known(runtime, str(named)) if named else None
+    session = session_store.known(runtime, str(named)) if named else None
     if session is not None:
         # The client says where it works in it now.
         session.cwd = runtime.cwd

@@ -49,7 +49,7 @@ def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:
     if not name:
         drawing.note(str(runtime.session.directory))
         return None
-    session = setup.to_go_on(runtime, name)
+    session = session_store.to_go_on(runtime, name)
     if session.id == runtime.session.id:
         raise UsageError("This is that session already.")
     setup.hold(runtime, session)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from harness_lib.hookio.payload import Answer
-    from harness_lib.state.summary_shape import OpenSession, Summary
+    from harness_lib.state.summary import OpenSession, Summary
     from harness_lib.system.processes.owner import Owner
 
     class Foreign(TypedDict):

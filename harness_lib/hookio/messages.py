@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness_lib.hookio.facts import HookContext
-    from harness_lib.state.summary_shape import Summary, TaskName, WorkingTask
+    from harness_lib.state.summary import Summary, TaskName, WorkingTask
 
 TITLE = 120
 FAILURE = 300

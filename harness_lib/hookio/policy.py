@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from harness_lib.hookio.facts import HookContext
     from harness_lib.hookio.payload import Kind, Payload
-    from harness_lib.state.summary_shape import OpenSession, Summary, WorkingTask
+    from harness_lib.state.summary import OpenSession, Summary, WorkingTask
 
 PATIENCE = 8
 UNREADABLE = "unreadable"

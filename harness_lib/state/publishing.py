@@ -22,7 +22,6 @@ from harness_lib.state import codec, journal, load, reading, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
-from harness_lib.state.summary_shape import Summary
 from harness_lib.system import fs, os_errors
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
@@ -62,7 +61,7 @@ def publish(
     *,
     old: Loaded | None,
     last_look: Callable[[], None] = lambda: None,
-    cache: Summary | None = None,
+    cache: summary.Summary | None = None,
     is_mirror: bool = False,
 ) -> list[str]:
     """Make `state` the list at `root` and return warnings about what failed after that.

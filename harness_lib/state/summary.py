@@ -16,12 +16,93 @@ TYPE_CHECKING = False  # as in find_root.py: hooks start with this
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
-    from typing import Any
+    from typing import Any, TypedDict
 
     from harness_lib.state.api import Questions
-    from harness_lib.state.summary_shape import Failure, Summary, TaskName, WorkingTask
     from harness_lib.system.place.roots import Root
-    from harness_lib.task import State, Task
+    from harness_lib.task import Mode, State, StopReason, Task
+
+    # At run time the cache is a plain dict; with its type mypy finds a misspelt key.
+
+    class TaskName(TypedDict):
+        """A task in a message."""
+
+        id: str
+        title: str
+
+    class WorkingTask(TaskName):
+        """A task in progress: its worker, its progress, its work tree."""
+
+        attempts: int
+        checkpoints: int
+        claimed_by: str | None
+        claimed_at: str | None
+        lease_expires_at: str | None
+        worktree: str | None
+        halt: str | None
+
+    class Failure(TypedDict):
+        """The last failure, and its task."""
+
+        id: str
+        text: str | None
+
+    class Counts(TypedDict):
+        """How many tasks are in which status, and how many attempts and checkpoints all of them have had."""
+
+        total: int
+        completed: int
+        failed: int
+        pending: int
+        in_progress: int
+        blocked: int
+        retryable: int
+        unreachable: int
+        attempts: int
+        checkpoints: int
+
+    class OpenSession(TypedDict):
+        """A session as in the list, which may have more keys."""
+
+        number: int
+        worker: str
+        host: str
+        boot_id: str | None
+        pid: int | None
+        pid_started: str | None
+        agent_session_id: str | None
+        started_at: str | None
+        finished_attempts: int
+        halt: str | None
+        final_check: bool
+
+    class Summary(TypedDict):
+        """The status cache; lists of tasks are cut after 100, texts after 300 characters.
+
+        `stamp` is [size in bytes, inode, mtime in ns, ctime in ns] of the list that it was made from. The
+        clock that has dated what it says is `ahead` of this machine's by so many seconds.
+        """
+
+        format: int
+        stamp: list[int]
+        ahead: float
+        version: int
+        mode: Mode
+        counts: Counts
+        work_remains: bool
+        stop: StopReason | None
+        next: TaskName | None
+        in_progress: list[WorkingTask]
+        unreachable: list[str]
+        unproven: list[TaskName]
+        rechecks: str
+        red: list[TaskName]
+        sessions: list[OpenSession] | None
+        session_count: int
+        sessions_spent: bool
+        max_tasks_per_session: int
+        last_failure: Failure | None
+
 
 # Raised with every change of the shape of this file or of what `writing` writes: then the stamp of another
 # version proves nothing.
@@ -50,6 +131,7 @@ def build(state: State, now: datetime, asked: Questions | None = None) -> Summar
     counts, upcoming, working = asked.counts(), asked.next_ready(), asked.in_progress()
     unreachable = [finding.task_id for finding in asked.unreachable()]
     unproven = [task for task in asked.unproven() if task.status == "completed"]
+    checked = [task.recheck for task in state.tasks if task.recheck is not None]
     sessions: Any = None if state.sessions is None else [reading.written(each) for each in state.sessions]
     return {
         "format": FORMAT,
@@ -75,7 +157,8 @@ def build(state: State, now: datetime, asked: Questions | None = None) -> Summar
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "unreachable": unreachable[:LISTED],
         "unproven": [_named(task) for task in unproven[:LISTED]],
-        "rechecks": _rechecks(state),
+        # It changes with every recorded re-check.
+        "rechecks": f"{len(checked)} {max((each.at or '' for each in checked), default='')}".strip(),
         "red": [_named(task) for task in rechecks.red(state.tasks)[:LISTED]],
         "sessions": sessions,
         "session_count": state.session_count,
@@ -83,12 +166,6 @@ def build(state: State, now: datetime, asked: Questions | None = None) -> Summar
         "max_tasks_per_session": state.session_config.max_tasks_per_session,
         "last_failure": _last_failure(state.tasks or (*working, *([upcoming] if upcoming else ()))),
     }
-
-
-def _rechecks(state: State) -> str:
-    """Return a text that changes with every recorded re-check."""
-    found = [task.recheck for task in state.tasks if task.recheck is not None]
-    return f"{len(found)} {max((each.at or '' for each in found), default='')}".strip()
 
 
 def _named(task: Task) -> TaskName:

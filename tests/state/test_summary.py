@@ -11,14 +11,13 @@ import pytest
 
 from harness_lib.state import summary
 from harness_lib.state.store import Store
-from harness_lib.state.summary_shape import Summary
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint, Session, SessionConfig, State, Task
 
 NOW = datetime(2025, 7, 1, tzinfo=timezone.utc)
 
 
-def build(*tasks: Task, **fields: Any) -> Summary:
+def build(*tasks: Task, **fields: Any) -> summary.Summary:
     return summary.build(State(tasks=tasks, **fields), NOW)
 
 

@@ -1,1 +1,0 @@
-../../../../harness_lib/state/summary_shape.py

@@ -96,3 +96,10 @@ def without_credentials(text: str) -> str:
 
     # A generated password may have a slash in it.
     return re.sub(r"//(?:[^/\s:@]*:\S*|[^/\s]*)@", "//", text)
+
+
+def safe_name(task_id: str) -> str:
+    """Return `task_id` as one harmless component of a path or a ref name."""
+    return "".join(
+        c if c.isascii() and (c.isalnum() or c in "_-") else f"%{c.encode().hex()}" for c in task_id
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import sha256, typed
-from harness_lib.attempts import check, check_inputs, commit, contents, rescue_refs, target_branch
+from harness_lib.attempts import check, outcome, rescue_refs, target_branch
 from harness_lib.checks import fingerprint
 from harness_lib.core import project, rights
 from harness_lib.core.context import Context
@@ -21,24 +21,25 @@ from harness_lib.errors import RefusedError
 from harness_lib.rules import attempts, input_files, rechecks, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
-from harness_lib.system.git import clones, locks, snapshot, status, trees
+from harness_lib.system.git import checkout, clones, locks, snapshot, status, trees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
-from harness_lib.text import some, some_quoted
+from harness_lib.text import safe_name, some, some_quoted
 
 # Untracked files up to these sizes are copied; of larger ones only the name is recorded.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
 LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
 NAMED = 5
+FILES = ("100644", "100755")
 DIRECTORY = "gates"
 
 
 class Baseline(NamedTuple):
     """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
 
-    `target` is the branch that the work is merged into, if it is; `conversion` what `contents.recorded`
-    tells.
+    `target` is the branch that the work is merged into, if it is; `conversion` the settings of git that
+    convert files.
     """
 
     base: str
@@ -61,7 +62,7 @@ def survey(ctx: Context, settings: clones.Settings | None = None) -> Baseline:
     base = git.head()
     if base is None:
         raise target_branch.error(git, git.branch())
-    commit.require_none(git, "harness claim")
+    outcome.require_no_operation(git, then="harness claim")
     changes = ctx.changes() if settings is None else status.Changes()
     if changes.tracked:
         raise RefusedError(
@@ -70,7 +71,8 @@ def survey(ctx: Context, settings: clones.Settings | None = None) -> Baseline:
             _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    conversion = contents.recorded(git.settings() if settings is None else settings)
+    conversions = checkout.conversions(git.settings() if settings is None else settings)
+    conversion = json.dumps(conversions, sort_keys=True)
     return Baseline(base, git.branch(), before, unprotected, ctx.target, conversion)
 
 
@@ -136,8 +138,8 @@ def _for_check(ctx: Context, task: Task, gate: Gate, base: str) -> Gate:
         command=fingerprint(task),
         cwd=task.validation.cwd,
         protected=_protected(ctx, task),
-        judges=check_inputs.tree(ctx, task),
-        programs=check_inputs.programs(ctx, task, base),
+        judges=check.inputs_tree(ctx, task),
+        programs=check.programs(ctx, task, base),
     )
 
 
@@ -209,14 +211,14 @@ def _are(paths: tuple[str, ...]) -> str:
 
 def keep(ctx: Context, task: Task) -> None:
     """Keep the gate of `task`, whose attempt begins, or whose check the user has changed."""
-    place = ctx.root.private / DIRECTORY / check.safe_name(task.id)
+    place = ctx.root.private / DIRECTORY / safe_name(task.id)
     fs.write(place, json.dumps(_essence(task)).encode(), durable=False, make=True)
 
 
 def differs(ctx: Context, task: Task) -> bool:
     """Return whether the gate in the list differs from the copy that was kept at the claim."""
     try:
-        kept = json.loads((ctx.root.private / DIRECTORY / check.safe_name(task.id)).read_bytes())
+        kept = json.loads((ctx.root.private / DIRECTORY / safe_name(task.id)).read_bytes())
     except (OSError, ValueError):
         return False
     present = _essence(task)
@@ -238,6 +240,50 @@ def _essence(task: Task) -> dict[str, object]:
         [*gate.programs],
     ]
     return {"began": [task.started_at_commit, task.attempts], "parts": parts}
+
+
+class Converted(NamedTuple):
+    """The git `settings` that an attempt has changed, and the `files` that they would commit differently.
+
+    `ref` keeps these files as they would be committed without that change.
+    """
+
+    settings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    ref: str = ""
+
+
+def converted(ctx: Context, task: Task, tree: str) -> Converted:
+    """Compare `tree`, just captured from the work tree, with the files under the settings of the claim."""
+    git, then = ctx.git, task.gate.conversion if task.gate else None
+    if then is None:
+        return Converted()
+    wanted = json.loads(then)
+    now = checkout.conversions(git.settings())
+    settings = tuple(sorted(key for key in {*wanted, *now} if wanted.get(key) != now.get(key)))
+    if not settings:
+        return Converted()
+    # All files: a filter can also hide that one was changed.
+    entries = {
+        path: entry
+        for path, entry in trees.entries(git, tree).items()
+        if entry[0] in FILES and checkout.mode(git.top, path) in FILES
+    }
+    if any("=" in key for key in settings):
+        # It cannot be tried as it was at the claim, and nobody adds one for a good reason.
+        return Converted(settings, settings)
+    unconverted = checkout.hashed_by(git, list(entries), wanted, settings)
+    edits = {path: (entries[path][0], oid) for path, oid in unconverted.items() if oid != entries[path][1]}
+    return Converted(settings, tuple(sorted(edits)), _kept(ctx, task, tree, edits) if edits else "")
+
+
+def _kept(ctx: Context, task: Task, tree: str, edits: dict[str, trees.Entry]) -> str:
+    """Keep `tree` with `edits`, and return the ref."""
+    git = ctx.git
+    with locks.hold(git):
+        content, what = trees.edited(git, tree, edits), f"files of {task.id} as its attempt left them"
+        name = rescue_refs.attempt_ref(task, "-unconverted")
+        return rescue_refs.keep(git, name, content, git.head(), what)
 
 
 # Settings that make git run a program at the user's next command; git-config(1) has them.

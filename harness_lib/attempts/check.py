@@ -1,25 +1,21 @@
-"""Run a task's check, the objective answer to "is it done?", and renew its claim meanwhile.
+"""Run a task's check, the objective answer to "is it done?", and know what it goes by.
 
-A held-out check runs on a clean checkout; the agent learns only whether it passed. Its files are in the
-checkout while it runs. Its output and result go to the data directory.
+Its inputs are more than its command names: what its scripts call, and its programs.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import outcome
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import UNWATCHED, Checked, Watch, Worktree
-from harness_lib.checks.shell import ShellCheck
-from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
-from harness_lib.core import held_out, ownership, project, quoting, trust
+from harness_lib.core import ownership, project, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -29,20 +25,26 @@ from harness_lib.errors import (
     LeaseLostError,
     StateUnreadableError,
 )
-from harness_lib.rules import rechecks, runners, transitions
+from harness_lib.rules import input_changes, input_files, rechecks, transitions
+from harness_lib.rules.input_changes import Asked
 from harness_lib.state.api import Questions
-from harness_lib.system import fs
-from harness_lib.system.files import printed
+from harness_lib.system.git import checkout, snapshot, trees
+from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
+from harness_lib.system.processes import environment
 from harness_lib.task import Task
+from harness_lib.text import safe_name
 
-# The logs of the checks of attempts: not of the user's `validate`, of cleanups or of agents.
-JUDGING = re.compile(r"\d+(-merged)?\.log")
-
-
-def safe_name(task_id: str) -> str:
-    """Return `task_id` as one harmless component of a path or a ref name."""
-    return re.sub(r"[^A-Za-z0-9_-]", lambda match: "%" + match[0].encode().hex(), task_id)
+# Results of checks, by command, directory and tree.
+Known = dict[tuple[rechecks.Key, str], Checked]
+# Two renewals may fail before the lease is lost.
+RENEWALS_PER_LEASE = 3
+# How deep scripts that call scripts are followed.
+DEEPEST = 3
+LARGEST_SCRIPT = 200_000
+CONFIG, NAMED, TESTS = "config", "named", "tests"
+# `git prune` removes trees that no commit has.
+GONE = "files that git no longer has as they were (git prune)"
 
 
 def require_check(ctx: Context, questions: Questions, task: Task) -> None:
@@ -82,32 +84,6 @@ def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) 
     log = log_directory(ctx, task) / f"{log_name}.log"
     marks = {ownership.CHECKED: task.id}
     return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, watch))
-
-
-def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
-    """Return an excerpt of the check that `task` failed last, and the path of the whole log.
-
-    None if the last failure was not a check's, or its log is gone.
-    """
-    reason = task.handback.reason if task.handback else (task.error_log or ("",))[-1]
-    if not any(words in reason for words in (FAILED, DID_NOT, PRINTED)):
-        return None
-    logs = []
-    for path in fs.matching(log_directory(ctx, task), "*.log"):
-        # `.harness/` may be deleted at any time.
-        with suppress(FileNotFoundError):
-            if JUDGING.fullmatch(path.name):
-                logs.append((path.stat().st_mtime_ns, path))
-    log = max(logs)[1] if logs else None
-    text = runners.of(printed.ends_of(log)) if log else ""
-    return (text, log) if log and text else None
-
-
-# Results of checks, by command, directory and tree.
-Known = dict[tuple[rechecks.Key, str], Checked]
-
-# Two renewals may fail before the lease is lost.
-RENEWALS_PER_LEASE = 3
 
 
 def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = None) -> Checked:
@@ -189,84 +165,244 @@ def renew(ctx: Context, task: Task) -> None:
             tx.replace(transitions.renew(current, now=tx.now, lease_seconds=ctx.lease_seconds))
 
 
-HELD_OUT_FAILED = "A held-out check failed"
-HELD_OUT_NOT_RUN = "A held-out check did not"
-NAMED = 10
+class Scripts:
+    """The scripts of a base, each read once, and the inputs of the checks that call them."""
 
+    def __init__(self, git: Git, base: str) -> None:
+        self._git, self._base = git, base
+        self._named: dict[str, input_files.InputFiles] = {}
+        self._has: dict[str, bool] = {}
 
-def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) -> Checked:
-    """Run the held-out check of `task` in the clean checkout `clean`; `suffix` ends the name of its log.
+    def asked(self, task: Task) -> Asked:
+        """Return the inputs of the check of `task`: files that it names, and those that they name in turn."""
+        text, cwd = rechecks.key(task)
+        place = (cwd or "").strip("/")
+        found = input_files.of(text or "")
+        frontier = _called(found)
+        for _ in range(DEEPEST):
+            paths = [input_changes.joined(place, name) for name in frontier]
+            self._read(paths)
+            called = [self._named[path] for path in paths]
+            frontier = [name for each in called for name in each.named if name not in found.named]
+            found = input_files.joined([found, *called])
+        return Asked(found, place)
 
-    Raises ConfigError (not on this machine), EnvSetupError (it cannot run here).
-    """
-    material = held_out.load(clean, task)
-    assert material is not None, f"BUG: {task.id} has no held-out check."
-    assert task.validation.hidden is not None
-    place = held_out.directory(clean, task.validation.hidden)
-    log = place / f"{safe_name(task.id)}{suffix}.log"
-    asked = task.validation
-    clean.busy(f"running the held-out check of {task.id} …")
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="run-", dir=place)))
-        try:
-            for number, file in enumerate(material.files):
-                stack.enter_context(_placed(clean.git.top, file, scratch / str(number)))
-        except (FileExistsError, NotADirectoryError) as error:
-            checked = Checked("TEST_FAIL", f"Its files cannot be put in place: {error}.", "", log)
-        else:
-            shell = ShellCheck(task.id, _command(material, scratch), asked.cwd, asked.timeout_seconds)
-            marks = {ownership.CHECKED: task.id}
-            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, marks, watch))
-    at = timestamps.render(clean.clock.now())
-    held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
-    return _told(clean, task, checked)
-
-
-def _command(material: held_out.Material, scratch: Path) -> str:
-    if material.script is None:
-        return material.command
-    script = scratch / material.script.path
-    fs.write(script, material.script.content, durable=False, mode=0o700)
-    return typed.word(script)
-
-
-@contextmanager
-def _placed(top: Path, file: held_out.Placed, aside: Path) -> Iterator[None]:
-    """Put `file` into the checkout at `top`, and restore what was there, kept in `aside`, afterwards.
-
-    Raises FileExistsError or NotADirectoryError if something else is in the way.
-    """
-    target = top / file.path
-    if not target.parent.resolve().is_relative_to(top.resolve()):
-        raise NotADirectoryError(f"{target.parent} leads out of the checkout")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if os.path.lexists(target):
-        target.rename(aside)
-    try:
-        fs.write(target, file.content, durable=False, mode=file.mode)
-        yield
-    finally:
-        if target.is_dir() and not target.is_symlink():
-            fs.remove_tree(target)
-        target.unlink(missing_ok=True)
-        if os.path.lexists(aside):
-            aside.rename(target)
-
-
-def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
-    """Return what the agent may know of `checked`: the result without its output."""
-    if checked.verdict == "ENV_SETUP":
-        show = typed.harness("show", task.id)
-        raise EnvSetupError(
-            f"The held-out check of {task.id} cannot run here.", f"The user sees why, in a terminal: {show}"
+    def prepare(self, tasks: Iterable[Task]) -> None:
+        """Read the scripts that the checks of `tasks` name in one question to git: there may be thousands."""
+        keys = dict.fromkeys(rechecks.key(task) for task in tasks)
+        self._read(
+            input_changes.joined((cwd or "").strip("/"), name)
+            for text, cwd in keys
+            for name in _called(input_files.of(text or ""))
         )
-    nowhere = log_directory(ctx, task)
-    if checked.passed:
-        return Checked("pass", checked.message, "", nowhere, seconds=checked.seconds)
-    if checked.verdict == "TIMEOUT":
-        message = f"{HELD_OUT_NOT_RUN} end within {task.validation.timeout_seconds} s."
-        return Checked("TIMEOUT", message, "", nowhere, held_out=True)
-    failed = runners.failures(printed.ends_of(checked.log)) if task.validation.hidden_names else []
-    names = quoting.named([each.name for each in failed], NAMED, quoting.PATH_LENGTH)
-    message = f"{HELD_OUT_FAILED}: {names}." if names else f"{HELD_OUT_FAILED}."
-    return Checked("TEST_FAIL", message, "", nowhere, held_out=True)
+
+    def has(self, path: str) -> bool:
+        """Return whether the base has a file or a directory at `path`; "" is the top."""
+        if path not in self._has:
+            self._has[path] = self._git.object_exists(f"{self._base}:{path}")
+        return self._has[path]
+
+    def _read(self, paths: Iterable[str]) -> None:
+        new = [path for path in dict.fromkeys(paths) if path not in self._named]
+        self._named |= dict.fromkeys(new, input_files.InputFiles())
+        scripts = [path for path in new if input_changes.is_script(path) and "\n" not in path]
+        texts = trees.blobs(self._git, [f"{self._base}:{path}" for path in scripts])
+        for path, text in zip(scripts, texts, strict=True):
+            if text:
+                self._named[path] = input_files.of_script(path, os.fsdecode(text[:LARGEST_SCRIPT]))
+
+
+def _called(found: input_files.InputFiles) -> list[str]:
+    return [*found.named, *(name for name in found.config if "*" not in name)]
+
+
+def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
+    """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each."""
+    names = Scripts(ctx.git, base).asked(task).inputs.programs
+    found = {name: _identity(ctx, task, name) for name in names}
+    # A missing program is recorded only if it is a test runner, which may be installed later.
+    return tuple(f"{name}={file}" for name, file in found.items() if file or name in input_files.RUNNERS)
+
+
+def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
+    """Yield a phrase for each program of the check that is a different file now than at the claim."""
+    for record in task.gate.programs if task.gate else ():
+        name, _, before = record.partition("=")
+        now = _identity(ctx, task, name)
+        if now != before:
+            was, is_now = (text.partition("#")[0] or "not there" for text in (before, now))
+            other = f"at the claim: {was}" if was != is_now else "with other content than at the claim"
+            yield quoting.one_line(f"was checked with {name}: {is_now} ({other})", quoting.FAILURE_LENGTH)
+
+
+def _identity(ctx: Context, task: Task, name: str) -> str:
+    env, _ = environment.cleaned(ctx.env, ctx.git.top)
+    return environment.program_identity(name, cwd=ctx.git.top / (task.validation.cwd or ""), env=env)
+
+
+def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str) -> None:
+    """Raise EnvSetupError if somebody other than this attempt removed an input of the failed check.
+
+    `tree` is what was checked. A file that the task's own text names is for the attempt to write.
+    """
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if base is None:
+        return
+    asked = Scripts(git, base).asked(task)
+    words = f"{task.title}\n{task.description or ''}"
+    paths = [input_changes.joined(asked.cwd, name) for name in asked.inputs.named]
+    missing = [
+        path
+        for path in paths
+        if not (git.object_exists(f"{tree}:{path}") or input_changes.is_named_for_change(path, words))
+    ]
+    before = [path for path in missing if not git.object_exists(f"{base}:{path}")]
+    during = [path for path in missing if path not in before]
+    removed = _removed(git, base, before) or _removed(git, "HEAD", during)
+    if removed is None or (removed.path in during and not _is_of_another(git, task, removed)):
+        return
+    who = quoting.one_line(f"{removed.author}: {removed.subject}", quoting.TITLE_LENGTH)
+    commit = removed.commit[:12]
+    by = f"{commit}{_of_task(git, questions, base, removed.commit)}"
+    when = "during this attempt" if removed.path in during else "before this attempt began"
+    raise EnvSetupError(
+        f"The check of {task.id} needs {quoting.one_line(removed.path, quoting.PATH_LENGTH)}, "
+        f"which commit {by} removed {when} ({who}).",
+        f"Put it back: {typed.git('checkout', f'{commit}^', '--', f':/{removed.path}')}; "
+        f"or give the task another check: {ownership.give_check(ctx, task)}",
+    )
+
+
+class _Removed(NamedTuple):
+    commit: str
+    author: str
+    email: str
+    at: str
+    subject: str
+    path: str
+
+
+def _removed(git: Git, tip: str, paths: list[str]) -> _Removed | None:
+    """Return the last commit up to `tip` that removed one of `paths`; None if there is none."""
+    asks = ("log", "-1", "-z", "--diff-filter=D", "--name-only", "--format=%H%x00%an%x00%ae%x00%at%x00%s")
+    said = git.text(*asks, tip, "--", *[f":(top,literal){path}" for path in paths]) if paths else ""
+    if not said:
+        return None
+    commit, author, email, at, subject, path, *_ = said.strip("\0").split("\0")
+    return _Removed(commit, author, email, at, subject, path.lstrip("\n"))
+
+
+def _is_of_another(git: Git, task: Task, removed: _Removed) -> bool:
+    """Return whether a commit of the attempt's time was pulled: it is older, or by another author."""
+    began = task.claimed_at and timestamps.parse(task.claimed_at).timestamp()
+    mine = git.run("config", "user.email", check=False).stdout.decode("utf-8", "replace").strip()
+    return bool((began and float(removed.at) < began) or (mine and removed.email != mine))
+
+
+def _of_task(git: Git, questions: Questions, base: str, commit: str) -> str:
+    """Return the task whose attempt made `commit`, in words, if that task is completed."""
+    done = {task.completed_commit: task for task in questions.search("completed")}
+    later = git.lines("rev-list", "--reverse", "--ancestry-path", f"{commit}..{base}")
+    task = next((done[oid] for oid in (commit, *later) if oid in done), None)
+    began = task and task.started_at_commit
+    is_its = began and git.exists(began) and not git.is_ancestor(commit, began)
+    return f" of {task.id}" if task and is_its else ""
+
+
+class ChangedInputs(NamedTuple):
+    """The check inputs that an attempt has changed: `forbidden` ones that the task protects, and `others`."""
+
+    forbidden: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def depends_on_files(task: Task) -> bool:
+    """Return whether the check of `task` is known to depend on files."""
+    return _inputs(task).are_files
+
+
+def inputs_tree(ctx: Context, task: Task) -> str | None:
+    """Return the tree of the check inputs of `task` as they are now; None if none are known."""
+    inputs = _inputs(task)
+    if not inputs.are_files:
+        return None
+    cwd = task.validation.cwd or ""
+    named = [input_changes.joined(cwd, name) for name in inputs.named]
+    files = [name for name in named if (ctx.git.top / name).is_file()]
+    folders = [name for name in named if (ctx.git.top / name).is_dir()]
+    config = [*(input_changes.joined(cwd, glob) for glob in inputs.config), *inputs.config]
+    # A runner that is given files runs no others.
+    tests = [
+        input_changes.joined(folder, glob)
+        for folder in folders or ([] if files else [cwd])
+        for glob in inputs.tests
+    ]
+    excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
+    entries: dict[str, trees.Entry] = {}
+    for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
+        paths = snapshot.matching(ctx.git, globs, excluded, ctx.excluded_paths)
+        entries |= {f"{kind}/{path}": entry for path, entry in _parts(ctx, paths).items()}
+    return trees.write(ctx.git, entries)
+
+
+def changed_inputs(ctx: Context, task: Task) -> ChangedInputs:
+    """Return which check inputs the attempt at `task` has changed."""
+    then = task.gate.judges if task.gate else None
+    current = inputs_tree(ctx, task) if then else None
+    if then is None or current is None or then == current:
+        return ChangedInputs()
+    if not ctx.git.object_exists(then):
+        return ChangedInputs(forbidden=(GONE,)) if _forbids(task) else ChangedInputs(others=(GONE,))
+    forbidden: dict[str, None] = {}
+    others: dict[str, None] = {}
+    changed = trees.changed(ctx.git, then, current)
+    standing = _parts(ctx, [place.partition("/")[2] for place, (_, new) in changed.items() if new is None])
+    for place, (old, _) in changed.items():
+        kind, _, path = place.partition("/")
+        # The inputs may be different ones now, because a file that the check names exists at last.
+        if old is not None and standing.get(path) == old:
+            continue
+        # Many tasks ask for a new file that the check names, or for a new test.
+        if old is None and kind != CONFIG:
+            continue
+        strict = kind != TESTS and _forbids(task)
+        (forbidden if strict else others)[path] = None
+    return ChangedInputs(tuple(forbidden), tuple(path for path in others if path not in forbidden))
+
+
+def is_same_part(git: Git, path: str, change: input_changes.Change) -> bool:
+    """Return whether the part of the file at `path` that a check depends on is the same after `change`."""
+    old, new = change
+    if old is None or new is None or not input_files.is_partial(path):
+        return False
+    before, after = (git.run("cat-file", "blob", entry[1]).stdout for entry in (old, new))
+    return input_files.part(path, before) == input_files.part(path, after)
+
+
+def _forbids(task: Task) -> bool:
+    """Return whether the task protects files; then what its check names is protected, too."""
+    return any(glob not in input_files.WORDS and not glob.startswith("!") for glob in task.validation.protect)
+
+
+def _inputs(task: Task) -> input_files.InputFiles:
+    return input_files.of("\n".join(text or "" for text, _ in check_of(task).commands()))
+
+
+def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
+    """Return the entries of `paths`, each with only the part that a check depends on."""
+    whole = [path for path in paths if not input_files.is_partial(path)]
+    entries = checkout.hashed(ctx.git, whole, store=True)
+    for path in paths:
+        content = None if path in entries else _read(ctx.git.top / path)
+        part = None if content is None else input_files.part(path, content)
+        if part is not None:
+            entries[path] = ("100644", checkout.stored(ctx.git, part))
+    return entries
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

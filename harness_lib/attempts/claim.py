@@ -5,24 +5,27 @@ Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, chat, check, check_inputs, precheck, rescue_refs
+from harness_lib.attempts import baseline, check, outcome, rescue_refs, turn
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, here, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
-from harness_lib.errors import HeldError, UsageError
+from harness_lib.errors import ConfigError, HarnessError, HeldError, LeaseLostError, UsageError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import clones
 from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
+from harness_lib.text import safe_name
 
 NAMED = 5
+PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
 
 
 class Taken(NamedTuple):
@@ -68,7 +71,7 @@ def take(
             return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
-            chat.begin(ctx)
+            turn.begin_chat(ctx)
         surveyed = baseline.survey(ctx, settings)
         baseline.require_dependencies(ctx, questions, chosen)
         held_out.load(ctx, chosen)
@@ -81,10 +84,10 @@ def take(
         return taken
     if ctx.store.shared is not None and ctx.target is None:
         claimed = taken.task
-        rescue = f"{rescue_refs.RESCUE_REFS}{check.safe_name(claimed.id)}/late-{claimed.fence}"
+        rescue = f"{rescue_refs.RESCUE_REFS}{safe_name(claimed.id)}/late-{claimed.fence}"
         ownership.note_claim(ctx, claimed, rescue)
     with sessions.halting_on_error(ctx, session, taken.task.id):
-        return taken._replace(task=precheck.prove(ctx, taken.task))
+        return taken._replace(task=_require_red(ctx, taken.task))
 
 
 def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, gate: Gate) -> Taken:
@@ -195,7 +198,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:
 def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git, which may not run there."""
     asks = task.validation
-    if asks.protect or task.depends_on or asks.red_first or check_inputs.depends_on_files(task):
+    if asks.protect or task.depends_on or asks.red_first or check.depends_on_files(task):
         return None
     return baseline.plain_gate(task, surveyed)
 
@@ -215,3 +218,60 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
                 f"{task.claimed_by} works on {task.id} in {top}; two workers never share a work tree.",
                 f"Make one of your own ({add}) and claim there.",
             )
+
+
+def _require_red(ctx: Context, task: Task) -> Task:
+    """Return the claimed `task`, ready to be worked on; its check has run if it asks for that.
+
+    Raises ConfigError if the check passes, RefusedError (untrusted), EnvSetupError; the task is released
+    then. Raises LeaseLostError if another worker has it.
+    """
+    if not task.validation.red_first:
+        return task
+    questions = ctx.store.ask()
+    try:
+        trust.require(ctx, questions)
+        check.require_check(ctx, questions, task)
+        checked = check.run(ctx, task, suffix="-red-first")
+    except LeaseLostError:
+        raise
+    except HarnessError:
+        _give_back(ctx, task, None)
+        raise
+    if checked.passed:
+        _give_back(ctx, task, Halt("CONFIG", f"CONFIG: {PASSES}"))
+        raise ConfigError(
+            f"Task {task.id}: {PASSES}.",
+            f"It needs a check that fails now: {ownership.give_check(ctx, task)}",
+        )
+    return _without_its_traces(ctx, task)
+
+
+def _without_its_traces(ctx: Context, task: Task) -> Task:
+    """Return `task` with files that the check left behind in its baseline: they are not its work."""
+    base = task.started_at_commit
+    assert base is not None, "BUG: a claim of harness without a base."
+    assert task.gate is not None, "BUG: a claim of harness without a gate."
+    warnings = outcome.undo_check(ctx, task, base)
+    before = baseline.keep_untracked(ctx, base, ctx.changes().untracked)[0]
+    with ctx.store.transaction() as tx:
+        tx.warnings += warnings
+        ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))
+        tx.replace(ready)
+    if before != task.gate.before:
+        rescue_refs.drop_before(ctx.git, task)
+    return ready
+
+
+def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
+    # First of all: after a kill the attempt is recovered, and a task that is released must leave nothing
+    # changed.
+    base = task.started_at_commit
+    warnings = outcome.undo_check(ctx, task, base) if base else []
+    with ctx.store.transaction() as tx:
+        tx.warnings += warnings
+        mine = outcome.require_claim(tx, task)
+        begun = transitions.release(mine, now=tx.now, message=halt and halt.words)
+        tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
+        tx.on_commit(partial(ownership.forget_claim, ctx, task))
+    rescue_refs.drop_before(ctx.git, task)

@@ -11,9 +11,10 @@ No attempt is counted, and nothing is committed or rolled back: nobody knows who
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,15 +25,19 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import held_out, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND
-from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedError, UsageError
+from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError, UsageError
 from harness_lib.rules import arrows, rechecks, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
 from harness_lib.system import flock, fs
 from harness_lib.system.git import clones
+from harness_lib.system.processes import owner
 from harness_lib.task import Session, StopReason, Task
+from harness_lib.text import safe_name
 
 SLICE_SECONDS = 90.0
+AGAIN_SECONDS = 2.0
+FINAL = "final check of"
 # Beside the checkout: the commit that it was made for, and whether its set-up has ended.
 MADE, READY = "made", "ready"
 ENDS = 2
@@ -127,7 +132,7 @@ def run_held_out(
     held_out.load(ctx, task)
     name = f"-{task.attempts + 1}{suffix}"
     with beside(ctx, commit) as clean:
-        return check.while_held(ctx, holder or task, lambda watch: check.run_in(clean, task, name, watch))
+        return check.while_held(ctx, holder or task, lambda watch: recheck.run_in(clean, task, name, watch))
 
 
 def settle(ctx: Context) -> StopReason | None:
@@ -180,7 +185,7 @@ def _place(ctx: Context) -> Iterator[worker_worktrees.Place]:
     with ExitStack() as stack:
         try:
             place = worker_worktrees.directory_of(
-                ctx, f"{worker_worktrees.CHECKS}{check.safe_name(ctx.owner.worker)}"
+                ctx, f"{worker_worktrees.CHECKS}{safe_name(ctx.owner.worker)}"
             )
             is_free = stack.enter_context(flock.attempt(place.lock))
         except OSError as error:
@@ -201,6 +206,62 @@ def _temporary(ctx: Context, parent: Path) -> Iterator[worker_worktrees.Place]:
     finally:
         if place.path.exists():
             worker_worktrees.drop_checks(ctx, place)
+
+
+class Alone(NamedTuple):
+    """A turn to check the branch for all: `goes_on` keeps it, and tells whether to go on.
+
+    `waited`: another machine had it before. `has` False: the caller's `goes_on` ended the wait for it.
+    """
+
+    has: bool
+    waited: bool
+    goes_on: Callable[[], bool]
+
+
+@contextmanager
+def alone(ctx: Context, goes_on: Callable[[], bool], say: Callable[[str], None]) -> Iterator[Alone]:
+    """Yield once no other machine makes the final check of the branch, or `goes_on` returns False.
+
+    Nothing is pushed in this turn, so it needs no mark in the remote.
+    """
+    import random  # noqa: PLC0415 (only machines wait so)
+
+    shared, what, holder = ctx.store.shared, f"{FINAL} {ctx.merging.branch}", new_holder(ctx)
+    assert shared is not None, "BUG: a list of one machine has no turns."
+    seconds, clock = min(check.KEPT_SECONDS, ctx.lease_seconds), ctx.clock
+    has = waited = False
+    kept = clock.monotonic()
+
+    def take() -> bool:
+        # While the database is away, nobody else takes it either.
+        with suppress(HarnessError):
+            return shared.take_turn(what, holder, seconds) is not None
+        return False
+
+    def keeps() -> bool:
+        nonlocal kept
+        if clock.monotonic() - kept > seconds / check.RENEWALS_PER_LEASE:
+            kept = clock.monotonic()
+            take()
+        return goes_on()
+
+    try:
+        while not (has := take()) and goes_on():
+            if not waited:
+                say("another machine makes the final check; this one waits for it")
+            waited = True
+            clock.sleep(AGAIN_SECONDS * (0.5 + random.random()))  # noqa: S311
+        kept = clock.monotonic()
+        yield Alone(has, waited, keeps)
+    finally:
+        with suppress(HarnessError):
+            shared.leave_turn(what, holder)
+
+
+def new_holder(ctx: Context) -> str:
+    """Return a name for a holder of a turn, which begins with its machine."""
+    return f"{owner.machine(ctx.env)} {ctx.owner.worker} {os.urandom(4).hex()}"
 
 
 LOCK = "proving.lock"
@@ -283,7 +344,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
     message = f"harness: to prove {task.id}\n"
     content = git.commit(ctx.capture(), [commit] if commit else [], message)
     with beside(ctx, content) as clean:
-        return check.run_in(clean, task, "-unproven")
+        return recheck.run_in(clean, task, "-unproven")
 
 
 def _record(tx: Tx, session: Session, task: Task, commit: str | None, why: str, *, passed: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""Commit, merge, hold or requeue work whose check has passed, as its second check and content say.
+"""Commit, merge, hold or requeue work whose check has passed, and find what waits for the user's answer.
 
 Work that is held waits until the user accepts or returns it; none of it is lost. In the user's own checkout
 it stays in place, in progress. What a run would merge is kept in a rescue ref, so that its worker goes on
@@ -14,23 +14,23 @@ from contextlib import suppress
 
 from harness_lib import typed
 from harness_lib.attempts import (
-    chat,
     check,
-    commit,
-    contents,
     evaluate,
+    inspection,
+    interrupted,
     merge_queue,
     outcome,
     requeue,
-    second_check,
     snapshots,
+    turn,
 )
 from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting, sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import RefusedError
-from harness_lib.rules import input_files, transitions
+from harness_lib.errors import HeldError, RefusedError, UsageError
+from harness_lib.rules import attempts, input_files, recovery, transitions
 from harness_lib.rules.attempts import Halt
+from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
 from harness_lib.text import some_quoted
@@ -49,7 +49,7 @@ def complete(
     """Commit or merge the content that has passed its check, or requeue it; record the outcome.
 
     Work that the user must see first is held. `known` has the results of earlier checks, by content.
-    Raises what `commit.commit` and `merge_queue.merge` raise.
+    Raises what `outcome.held`, `begin` and `carry_out`, and `merge_queue.merge` raise.
     """
     if evaluation.validation is not None:
         # The caller may know a newer one already.
@@ -57,15 +57,15 @@ def complete(
     if evaluation.against:
         return requeue.because_of_content(ctx, session, task, evaluation.against)
     known = {} if known is None else known
-    oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
+    oid = outcome.commit_object(ctx, evaluation.head, task, evaluation.tree)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
-    verdict = second_check.run(ctx, task, tree, known)
+    verdict = inspection.second_check(ctx, task, tree, known)
     if verdict.objections and is_guarded(task):
         return _object(ctx, session, task, oid, verdict)
     if verdict.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
-        return _send_back(ctx, session, task, second_check.vacuous(verdict), "vacuous")
-    brought = contents.of(ctx, task, evaluation.head, oid)
+        return _send_back(ctx, session, task, inspection.vacuous_explanation(verdict), "vacuous")
+    brought = inspection.contents(ctx, task, evaluation.head, tree)
     if brought.secrets:
         why = secrets(task, brought.secrets)
         return hold(ctx, session, task, oid, why, brought.secrets)
@@ -79,9 +79,10 @@ def complete(
     if task.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid)
     elif ctx.store.shared is not None:
-        ended = chat.finish(ctx, session, task, oid, evaluation.head)
+        ended = turn.finish_chat(ctx, session, task, oid, evaluation.head)
     else:
-        ended = commit.commit(ctx, session, task, oid, evaluation.head)
+        with outcome.held(ctx.git, task):
+            ended = outcome.carry_out(ctx, session, outcome.begin(ctx, task, oid, evaluation.head))
     return ended._replace(files=brought.files)
 
 
@@ -91,12 +92,12 @@ def is_guarded(task: Task) -> bool:
 
 
 def _object(
-    ctx: Context, session: Session, task: Task, oid: str, verdict: second_check.Verdict
+    ctx: Context, session: Session, task: Task, oid: str, verdict: inspection.Verdict
 ) -> outcome.Ended:
     """Send the work back to its agent the first time, and ask the user the second time."""
     if "judges" in task.sent_back:
         return hold(ctx, session, task, oid, inputs_changed(task, verdict.files), verdict.files)
-    return _send_back(ctx, session, task, second_check.explanation(verdict, task), "judges")
+    return _send_back(ctx, session, task, inspection.explanation(verdict, task), "judges")
 
 
 def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
@@ -122,7 +123,7 @@ def _by_nobody(ctx: Context, task: Task) -> list[str]:
 
 
 def look_at(
-    task: Task, evaluation: Evaluation, verdict: second_check.Verdict, brought: contents.Contents
+    task: Task, evaluation: Evaluation, verdict: inspection.Verdict, brought: inspection.Contents
 ) -> list[str]:
     """Return what the user should review in work that has passed its check, a sentence each.
 
@@ -248,3 +249,83 @@ def refusal(task: Task) -> RefusedError:
 def is_accepted(task: Task) -> bool:
     """Return whether the kept work of `task` is to be completed unchanged, without an agent."""
     return task.handback is not None and task.handback.accepted
+
+
+def place(ctx: Context, task: Task) -> Context:
+    """Return `ctx` for the work tree of `task`, or unchanged if its work is kept in a ref.
+
+    Raises UsageError (nothing waits), HeldError (its worker is still about to keep it), RefusedError (gone).
+    """
+    require_waiting(task)
+    if task.status != "in_progress":
+        return ctx
+    if task.intent is not None or task.target is not None:
+        raise HeldError(
+            f"The worker {task.claimed_by} is ending its attempt at {task.id} at this moment.",
+            "Try again in a moment; if nobody works on it any more: harness recover",
+        )
+    worktree = interrupted.work_tree(ctx, task)
+    if worktree is None:
+        raise RefusedError(f"The work tree of {task.id} is gone: {task.worktree}.", "Type: harness recover")
+    return ctx.at(worktree)
+
+
+def require_waiting(task: Task) -> Task:
+    """Return `task`. Raises UsageError unless its work waits for the user, or was accepted by one."""
+    if not attempts.takes_an_answer(task.halt_kind) and not is_accepted(task):
+        raise UsageError(
+            f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
+        )
+    return task
+
+
+def is_kept(ctx: Context, task: Task) -> bool:
+    """Return whether the work of `task` that waits is still there.
+
+    Of machines that share a list, another one may have it.
+    """
+    if task.status == "in_progress" or ctx.store.shared is not None:
+        return True
+    ref = task.handback.rescue if task.handback else None
+    return ref is not None and ctx.git.ref(ref) is not None
+
+
+def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
+    """Return the files in the work of `task` that the user still has to accept.
+
+    `ctx` is as seen from its work tree, if it is in progress.
+    """
+    git, back = ctx.git, task.handback
+    if task.status == "in_progress":
+        head = git.head()
+        assert head is not None
+        tree = ctx.capture()
+        return _waiting(ctx, task, head, outcome.commit_object(ctx, head, task, tree))
+    kept = git.ref(back.rescue) if back and back.rescue else None
+    return _waiting(ctx, task, kept, kept) if kept else ()
+
+
+def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
+    tree = ctx.git.tree_of(made)
+    secrets = inspection.contents(ctx, task, head, tree).secrets
+    if task.halt_kind == "REVIEW":
+        return ()
+    guarded = is_guarded(task) or task.halt_kind == "JUDGES"
+    inputs = inspection.waiting(ctx, task, tree) if guarded else ()
+    return tuple(dict.fromkeys((*secrets, *inputs)))
+
+
+def session_of(ctx: Context, questions: Questions, task: Task) -> Session:
+    """Return the open session that has `task` in progress, or a stand-in for one that has ended."""
+    open_ones = (each for each in questions.sessions() if recovery.works_for(task.claimed_by, each.worker))
+    ended = Session(questions.session_count, task.claimed_by or ctx.owner.worker, ctx.owner.host)
+    return next(open_ones, ended)
+
+
+def let_go_on(tx: Tx, task: Task) -> None:
+    """Let the session that was halted for `task` go on."""
+    for session in tx.sessions():
+        if attempts.takes_an_answer(session.halt_kind) and recovery.works_for(
+            task.claimed_by, session.worker
+        ):
+            tx.replace_session(sessions.unhalted(session))

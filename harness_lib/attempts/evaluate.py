@@ -1,6 +1,8 @@
-"""Run the check on exactly the content that will be committed if it passes.
+"""Run the check of an attempt: before its work, and on exactly the content that will be committed.
 
 Source: docs/design.md, "At the finish"; the recovery matrix asks the same question.
+A check that passes before any work proves nothing about the work: the first one is kept by command, directory
+and tree, as long as the worker lives.
 """
 
 from __future__ import annotations
@@ -12,26 +14,25 @@ from harness_lib import typed
 from harness_lib.attempts import (
     baseline,
     check,
-    check_inputs,
-    commit,
     committed,
-    contents,
     outcome,
     pending_merges,
-    precheck,
+    recheck,
     rescue_refs,
     target_branch,
 )
 from harness_lib.checks.protocol import Checked
-from harness_lib.core import ownership, trust
+from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedError
+from harness_lib.rules import rechecks, runners
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
+from harness_lib.system.files import printed
 from harness_lib.system.git import clones, history, snapshot
 from harness_lib.system.git.calls import covers
 from harness_lib.task import Category, DoneAs, Task, Validation
-from harness_lib.text import some_quoted
+from harness_lib.text import counted, some, some_quoted
 
 # These parts of the gate are in the list, which no rollback restores.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
@@ -39,6 +40,12 @@ IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 # How many changed check inputs are remembered of an attempt.
 REMEMBERED = 50
 NAMED = 10
+PASSED_BEFORE = "had passed its check before any work"
+ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
+SAID_TO_BE_DONE = "was done already, as its agent says: its check passes, and nothing was changed"
+RED_NAMED = 3
+# An agent's shell ends a command after two minutes, so a longer check does not run again at its finish.
+RED_SECONDS = 30
 CANNOT_RUN = "The check of {} cannot run here. "
 
 
@@ -67,6 +74,26 @@ class Evaluation(NamedTuple):
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt, validation=self.validation)
 
 
+def before_work(ctx: Context, task: Task, known: check.Known) -> Checked | None:
+    """Return the check of `task` in the clean work tree; None if there is none.
+
+    Files that the check leaves behind are removed. Raises LeaseLostError.
+    """
+    base, has_untracked = task.started_at_commit, task.gate is None or task.gate.before is not None
+    # A claim refuses changed files, and keeps the untracked ones: without those the content is the base's.
+    began = snapshot.capture(ctx.git) if base is None or has_untracked else ctx.git.tree_of(base)
+    key = (rechecks.key(task), began)
+    if key not in known:
+        ctx.busy(f"checking {task.id} before any work …")
+        try:
+            known[key] = check.run(ctx, task, suffix="-before")
+        except (ConfigError, EnvSetupError):
+            return None
+        finally:
+            recheck.put_back(ctx.git, began)
+    return known[key]
+
+
 def evaluate(
     ctx: Context, questions: Questions, task: Task, *, suffix: str = "", known: check.Known | None = None
 ) -> Evaluation:
@@ -84,8 +111,8 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     trust.require(ctx, questions)
     # Before the gate: a user may have given it another check, on a machine that has no copy of that.
     trust.require_own(ctx, task)
-    commit.require_none_of_user(ctx.git, task)
-    files = check_inputs.touched(ctx, task)
+    outcome.require_no_operation(ctx.git, task)
+    files = check.changed_inputs(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
@@ -100,7 +127,7 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     if task.target is not None:
         clones.hold_on(ctx.git, tree)
         against = pending_merges.find(ctx, task.target, task, tree, lacks_some=bool(left_out))
-    converted = contents.find(ctx, task, tree)
+    converted = baseline.converted(ctx, task, tree)
     if converted.files:
         return _converted(ctx, task, converted)
     ctx.busy(f"checking {task.id} …")
@@ -110,10 +137,10 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     elif head is None:
         raise _nothing_to_commit_on(ctx, task)
     elif task.validation.hidden is not None:
-        oid = commit.commit_object(ctx, head, task, tree)
+        oid = outcome.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
-    said = [*check_inputs.changed_programs(ctx, task), *_without(ctx, task, left_out)]
+    said = [*check.changed_programs(ctx, task), *_without(ctx, task, left_out)]
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
@@ -135,15 +162,49 @@ def _explained(
 
     Raises EnvSetupError if it cannot run here, or if another attempt has removed one of its inputs.
     """
-    check_inputs.require_none_taken(ctx, questions, task, tree)
+    check.require_none_taken(ctx, questions, task, tree)
     if failed.verdict == "ENV_SETUP":
         raise EnvSetupError(
             cannot_run(task, failed),
             f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
             f"If the check itself is wrong, give it another: {ownership.give_check(ctx, task)}",
         )
-    red = precheck.red_before(ctx, task, failed, known)
+    red = _red_before(ctx, task, failed, known)
     return failed._replace(message=f"{failed.message} {red}") if red else failed
+
+
+def _red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) -> str:
+    """Return a sentence that names which tests of the `failed` check were red before the attempt; "" if none.
+
+    A short check runs for that on a clean checkout of what the attempt began with. Raises LeaseLostError.
+    """
+    base, names = task.started_at_commit, _failing(failed)
+    if base is None or not names:
+        return ""
+    before = known.get((rechecks.key(task), ctx.git.tree_of(base)))
+    if before is None and failed.seconds <= RED_SECONDS:
+        asked = task.validation._replace(timeout_seconds=2 * RED_SECONDS)
+        try:
+            with committed.beside(ctx, base) as clean:
+                ctx.busy(f"checking {task.id} as it was before the attempt …")
+                before = check.run(clean, task._replace(validation=asked), suffix="-before", holder=task)
+        except (ConfigError, EnvSetupError, HeldError):
+            return ""
+    failed_before = set(_failing(before)) if before else set()
+    red = [name for name in names if name in failed_before]
+    if not red:
+        return ""
+    which = some([quoting.one_line(name, quoting.PATH_LENGTH) for name in red], RED_NAMED)
+    if len(red) == len(names):
+        return f"Every test that fails was red before this attempt: {which}."
+    return f"Of {counted(len(names), 'failing test')}, {len(red)} had been red before this attempt: {which}."
+
+
+def _failing(checked: Checked) -> list[str]:
+    """Return the names of the tests that a failed check names."""
+    if checked.verdict != "TEST_FAIL" or checked.held_out:
+        return []
+    return list(dict.fromkeys(each.name for each in runners.failures(printed.ends_of(checked.log))))
 
 
 def cannot_run(task: Task, checked: Checked) -> str:
@@ -181,7 +242,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
     return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))
 
 
-def _converted(ctx: Context, task: Task, converted: contents.Converted) -> Evaluation:
+def _converted(ctx: Context, task: Task, converted: baseline.Converted) -> Evaluation:
     settings, files = (some_quoted(names, NAMED) for names in converted[:2])
     message = (
         f"The commit would not hold what the check sees: {files}. "

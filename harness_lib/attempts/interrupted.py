@@ -1,33 +1,52 @@
-"""Finish what a killed process has begun, continue interrupted work, or give its task up.
+"""Finish what a killed process has begun, continue interrupted work, take it over, or give its task up.
 
 A task whose attempt can be neither ended nor requeued is halted until the user has looked, so that others
 need not wait for it. Its work is kept, and its work tree is not touched.
+
+An attempt of another machine is taken over by what it has left in the remote: its files cannot be seen here.
+If its commit is on the branch, the task is completed. Otherwise the work that it had pushed goes to the next
+attempt, and no attempt is counted: the machine is to blame, not the work. A commit whose check had passed is
+merged without an agent.
+A commit may be on its way to the branch: then the turn is taken first, after which the remote refuses it.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.attempts import (
-    chat,
-    commit,
+    check,
     merge_queue,
     outcome,
+    remote,
     requeue,
     rescue_refs,
     rollback,
+    snapshots,
+    turn,
 )
 from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError, HarnessError
+from harness_lib.errors import (
+    ConfigError,
+    EnvSetupError,
+    HarnessError,
+    HeldError,
+)
 from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system.git import checkout, clones, locks, trees
 from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
 from harness_lib.task import Interruption, Session, Task
 from harness_lib.text import sentence
+
+TRIES = 3
+# Seconds to wait for the turn: whoever recovers has other things to do.
+WAIT_SECONDS = 10.0
 
 
 def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
@@ -140,9 +159,6 @@ def _record(ctx: Context, task: Task, interruption: Interruption) -> None:
         tx.replace(cut_off._replace(worktree=str(ctx.git.top)))
 
 
-TRIES = 3
-
-
 class Tries:
     """How often requeuing each task has failed."""
 
@@ -205,7 +221,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     or the like is under way), ConfigError (it says what we never write).
     """
     require_ours(ctx, task)
-    commit.require_none_of_user(ctx.git, task, "harness recover")
+    outcome.require_no_operation(ctx.git, task, "harness recover")
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.action == "rollback":
         if _is_as_it_was(ctx, task):
@@ -214,11 +230,11 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     if intent.action == "merge" or intent.ref is not None:
         return merge_queue.resume(ctx, session, task)
     if ctx.store.shared is not None:
-        return chat.resume(ctx, session, task)
+        return turn.resume_chat(ctx, session, task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent)
         if git.head() == intent.commit or _may_be_carried_out(ctx, task):
-            return commit.carry_out(ctx, session, task)
+            return outcome.carry_out(ctx, session, task)
     return _abandon_commit(ctx, session, task)
 
 
@@ -290,3 +306,106 @@ def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended
     task = outcome.drop_intent(ctx, task)
     verdict = outcome.Verdict("SESSION_TIMEOUT", "HEAD moved while the commit was interrupted.")
     return rollback.roll_back(ctx, session, task, verdict)
+
+
+def take_over(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+    """End the attempt at `task`, which the caller has claimed; return a line, and how it ended.
+
+    A remote that does not answer ends nothing: then the claim is given up, for another try.
+    """
+    there = remote.of(ctx, task)
+    try:
+        return _take_over(ctx, session, task, there)
+    except (HeldError, EnvSetupError) as error:
+        with ctx.store.transaction("tasks") as tx:
+            mine = outcome.require_claim(tx, task)
+            tx.replace(transitions.renew(mine, now=tx.now, lease_seconds=0))
+        return f"{task.id} cannot be recovered yet: {error.message}", None
+
+
+def _take_over(
+    ctx: Context, session: Session, task: Task, there: remote.There
+) -> tuple[str, outcome.Ended | None]:
+    # No push is under way of work that still waits for its merge: the list says so before there is one.
+    is_moving = task.intent is not None and task.intent.action == "commit"
+    end = ctx.clock.monotonic() + WAIT_SECONDS
+
+    def keep_claim() -> None:
+        if ctx.clock.monotonic() > end:
+            raise HeldError(f"Another machine merges into {there.shown} now.", "Try again later.")
+        check.renew(ctx, task)
+
+    with turn.taken(ctx, there, keep_claim) if is_moving else nullcontext() as mine:
+        if mine is not None:
+            mine.begin()
+        left = snapshots.newest(ctx, there, task)
+        commit = remote.found(there, task)
+        if commit is not None and not ctx.merging.proposes:
+            ended = _complete_there(ctx, session, task, there, commit)
+            reason = f"{_whose(ctx, task)}; its commit {commit[:12]} is on {there.shown}"
+            return log(ctx, session, task, "mark completed", reason), ended
+        if commit is not None:
+            # It waits to be proposed.
+            left = snapshots.Left(commit, "ready")
+        return _hand_back(ctx, session, task, there, left)
+
+
+def _whose(ctx: Context, task: Task) -> str:
+    """Return why the attempt at `task` goes on here."""
+    where = task.machine or "another machine"
+    if task.machine == owner.machine(ctx.env) and task.worktree is None:
+        return f"the worker of {where} that merges has ended"
+    return f"{where} does not answer"
+
+
+def _complete_there(
+    ctx: Context, session: Session, task: Task, there: remote.There, commit: str
+) -> outcome.Ended:
+    git = there.git
+    base = git.parent(commit) or task.started_at_commit
+    with ctx.store.transaction("tasks") as tx:
+        current = transitions.uncommitted(outcome.require_claim(tx, task))
+        current = transitions.begin_commit(
+            current, now=tx.now, head=None, commit=commit, ref=task.target, base=base
+        )
+        tx.replace(current)
+    ended = outcome.completed(ctx, session, current)
+    snapshots.drop(ctx, there, task)
+    return ended
+
+
+def _hand_back(
+    ctx: Context, session: Session, task: Task, there: remote.There, left: snapshots.Left | None
+) -> tuple[str, outcome.Ended]:
+    """Give the task back with the work that is `left` of it; the third time in a row without any it fails."""
+    why, rescue = _whose(ctx, task), None
+    reason = f"{why}, and had pushed no work on it"
+    if left is not None:
+        what = "its checked work" if left.kind == "ready" else "what it had done"
+        reason = f"{why}; {what} stands in the work tree"
+        rescue = rescue_refs.free_ref(there.git, task)
+        there.git.set_ref(rescue, left.commit)
+    accepted = left is not None and left.kind == "ready"
+    ended = rollback.keep_for_the_next(ctx, session, task, reason, rescue, accepted=accepted)
+    return log(ctx, session, task, "hand back", reason), ended
+
+
+def work_tree(ctx: Context, task: Task) -> Git | None:
+    """Return the work tree that the attempt was made in; None if it is unknown, gone or another repository's.
+
+    Never the caller's in its stead: what stands there is no attempt's work.
+    """
+    if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
+        return None
+    place = Path(task.worktree)
+    if not place.is_dir():
+        return ctx.git if _has_moved(ctx, task) else None
+    return clones.at(ctx.git, place)
+
+
+def _has_moved(ctx: Context, task: Task) -> bool:
+    """Return whether the caller's work tree can only be the attempt's, in a directory that was renamed."""
+    if ctx.store.ask().concurrent or task.gate is None:
+        return False
+    # No two work trees of a repository have the same branch.
+    return task.gate.branch is not None and task.gate.branch == ctx.git.branch()

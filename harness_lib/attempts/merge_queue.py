@@ -31,7 +31,7 @@ from harness_lib.attempts import (
     target_branch,
     turn,
 )
-from harness_lib.attempts.commit import as_checked, undo_check
+from harness_lib.attempts.outcome import as_checked, undo_check
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import trust
@@ -63,7 +63,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction("tasks") as tx:
-            mine = as_checked(outcome.require_checked(tx, task), task, oid)
+            mine = as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness_lib.attempts import chat, committed, reconcile, rescue_refs, task_brief, worker_worktrees
+from harness_lib.attempts import committed, dialogue, reconcile, rescue_refs, turn, worker_worktrees
 from harness_lib.core import here, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
@@ -55,7 +55,7 @@ def reply(ctx: Context) -> Reply:
     changed = ctx.git.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
     facts = GitFacts(ctx.git.recent(COMMITS), changed, ctx.git.lines("stash", "list"))
     if goes_on:
-        merged = tuple(chat.look(ctx)) if has_proposed else ()
+        merged = tuple(turn.look(ctx)) if has_proposed else ()
         opened = prove(ctx, go_on(ctx))
         return _reply(ctx, opened._replace(recovered=(*merged, *opened.recovered)), history, facts)
     return _reply(ctx, open_session(ctx), history, facts)
@@ -128,7 +128,7 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     has_proposed, caller = _has_proposed(ctx, questions), _caller(ctx, questions)
     # A database then uses its connection for what follows.
     del questions
-    merged = chat.look(ctx) if has_proposed else ()
+    merged = turn.look(ctx) if has_proposed else ()
     opened = _open(ctx, *(_caller(ctx, ctx.store.ask()) if merged else caller), for_user)
     return opened._replace(recovered=(*merged, *opened.recovered))
 
@@ -327,7 +327,7 @@ def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) ->
     if held and (place := ownership.elsewhere(ctx, held)):
         return [f"you hold {held.id}. {place.message}", f"{place.hint}: {place.command}"], place.command
     if held:
-        lines = ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
+        lines = ["you hold a task; go on with it:", dialogue.brief(held, ctx, questions)]
         return lines, ownership.finish_command(ctx, held, questions=questions)
     if found.task:
         return [f"next task: {found.task.id} {quoting.title(found.task)}"], sessions.CLAIM

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import commit, outcome, snapshots, target_branch
+from harness_lib.attempts import outcome, snapshots, target_branch
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -227,7 +227,7 @@ def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], object])
     for task in tasks:
         keep()
         base = outcome.intent_of(task).base or task.started_at_commit or onto
-        picked = merge.pick(ctx.git, outcome.commit_of(task), onto, commit.message(ctx, task), base)
+        picked = merge.pick(ctx.git, outcome.commit_of(task), onto, outcome.message(ctx, task), base)
         if picked.conflicts and not members:
             return Batch(tip, conflicts=picked.conflicts)
         if not picked.conflicts:

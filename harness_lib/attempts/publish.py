@@ -56,9 +56,9 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
     remote, branch = found
     if is_shared:
         # A list of one machine needs none of it.
-        from harness_lib.attempts import leaving  # noqa: PLC0415
+        from harness_lib.attempts.remote import read_leaving  # noqa: PLC0415
 
-        remote = leaving.read(ctx.git).target or remote
+        remote = read_leaving(ctx.git).target or remote
         asked = (command or pull_request.tool(ctx, remote)) if mode == "pull-request" else ""
         is_direct = mode in ("local", "push")
         return Merging("turns", remote, branch, asked, "" if is_direct else target_branch.waiting(branch))

@@ -5,30 +5,44 @@ git does not keep. That is recorded with the files in question and makes no task
 content than the work tree has, because a filter converts it, the task is red all the same.
 Tasks with the same check share one run. What is recorded of one commit is not run again for another one with
 the same content.
+Of a held-out check the agent learns only whether it passed: its files are in the checkout while it runs, and
+its output and result go to the data directory.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import timestamps
+from harness_lib import timestamps, typed
 from harness_lib.attempts import check, worker_worktrees
-from harness_lib.checks.protocol import Checked, Watch
-from harness_lib.core import quoting, sessions, trust
+from harness_lib.checks.protocol import UNWATCHED, Checked, Watch, Worktree
+from harness_lib.checks.shell import ShellCheck
+from harness_lib.core import held_out, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.rules import arrows, rechecks, transitions
+from harness_lib.errors import (
+    ConfigError,
+    EnvSetupError,
+)
+from harness_lib.rules import arrows, rechecks, runners, transitions
+from harness_lib.system import fs
+from harness_lib.system.files import printed
 from harness_lib.system.git import clones, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Recheck, Task
+from harness_lib.text import safe_name
 
 TAIL_LENGTH = 1500
 TICK = 1.0
 SHOWN = 400
 NAMED = 3
+HELD_OUT_FAILED = "A held-out check failed"
+HELD_OUT_NOT_RUN = "A held-out check did not"
+HELD_OUT_NAMED = 10
 # A check that takes longer, in seconds, is not repeated to find out whether it is flaky.
 SHORT_SECONDS = 120.0
 FLAKY = "is flaky: its check failed and passed on the same content"
@@ -161,7 +175,7 @@ def _check(
         return None
     if checked.passed and task.validation.hidden is not None:
         try:
-            checked = check.run_in(clean, task, "-final", Watch(during, TICK))
+            checked = run_in(clean, task, "-final", Watch(during, TICK))
         except (ConfigError, EnvSetupError) as error:
             # A held-out file may be on another machine: that proves nothing about the work.
             return Recheck(commit, passed=False, tail=error.message, excuse="held_out")
@@ -292,3 +306,81 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         sessions.disable_hooks_when_finished(tx, ctx.store)
     return checked
+
+
+def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) -> Checked:
+    """Run the held-out check of `task` in the clean checkout `clean`; `suffix` ends the name of its log.
+
+    Raises ConfigError (not on this machine), EnvSetupError (it cannot run here).
+    """
+    material = held_out.load(clean, task)
+    assert material is not None, f"BUG: {task.id} has no held-out check."
+    assert task.validation.hidden is not None
+    place = held_out.directory(clean, task.validation.hidden)
+    log = place / f"{safe_name(task.id)}{suffix}.log"
+    asked = task.validation
+    clean.busy(f"running the held-out check of {task.id} …")
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="run-", dir=place)))
+        try:
+            for number, file in enumerate(material.files):
+                stack.enter_context(_placed(clean.git.top, file, scratch / str(number)))
+        except (FileExistsError, NotADirectoryError) as error:
+            checked = Checked("TEST_FAIL", f"Its files cannot be put in place: {error}.", "", log)
+        else:
+            shell = ShellCheck(task.id, _command(material, scratch), asked.cwd, asked.timeout_seconds)
+            marks = {ownership.CHECKED: task.id}
+            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, marks, watch))
+    at = timestamps.render(clean.clock.now())
+    held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
+    return _told(clean, task, checked)
+
+
+def _command(material: held_out.Material, scratch: Path) -> str:
+    if material.script is None:
+        return material.command
+    script = scratch / material.script.path
+    fs.write(script, material.script.content, durable=False, mode=0o700)
+    return typed.word(script)
+
+
+@contextmanager
+def _placed(top: Path, file: held_out.Placed, aside: Path) -> Iterator[None]:
+    """Put `file` into the checkout at `top`, and restore what was there, kept in `aside`, afterwards.
+
+    Raises FileExistsError or NotADirectoryError if something else is in the way.
+    """
+    target = top / file.path
+    if not target.parent.resolve().is_relative_to(top.resolve()):
+        raise NotADirectoryError(f"{target.parent} leads out of the checkout")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(target):
+        target.rename(aside)
+    try:
+        fs.write(target, file.content, durable=False, mode=file.mode)
+        yield
+    finally:
+        if target.is_dir() and not target.is_symlink():
+            fs.remove_tree(target)
+        target.unlink(missing_ok=True)
+        if os.path.lexists(aside):
+            aside.rename(target)
+
+
+def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
+    """Return what the agent may know of `checked`: the result without its output."""
+    if checked.verdict == "ENV_SETUP":
+        show = typed.harness("show", task.id)
+        raise EnvSetupError(
+            f"The held-out check of {task.id} cannot run here.", f"The user sees why, in a terminal: {show}"
+        )
+    nowhere = check.log_directory(ctx, task)
+    if checked.passed:
+        return Checked("pass", checked.message, "", nowhere, seconds=checked.seconds)
+    if checked.verdict == "TIMEOUT":
+        message = f"{HELD_OUT_NOT_RUN} end within {task.validation.timeout_seconds} s."
+        return Checked("TIMEOUT", message, "", nowhere, held_out=True)
+    failed = runners.failures(printed.ends_of(checked.log)) if task.validation.hidden_names else []
+    names = quoting.named([each.name for each in failed], HELD_OUT_NAMED, quoting.PATH_LENGTH)
+    message = f"{HELD_OUT_FAILED}: {names}." if names else f"{HELD_OUT_FAILED}."
+    return Checked("TEST_FAIL", message, "", nowhere, held_out=True)

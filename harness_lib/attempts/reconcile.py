@@ -10,22 +10,19 @@ and its check may be another worker's by then.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import (
     check,
-    commit,
     complete,
+    dialogue,
     evaluate,
-    inbox,
     interrupted,
     outcome,
     requeue,
     rescue_refs,
     rollback,
-    takeover,
     target_branch,
     worker_worktrees,
 )
@@ -37,9 +34,9 @@ from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, Le
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
-from harness_lib.system.git import clones, locks, trees
+from harness_lib.system.git import locks, trees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import owner, reaper
+from harness_lib.system.processes import reaper
 from harness_lib.task import Checkpoint, Gate, Session, StopReason, Task
 
 
@@ -91,11 +88,11 @@ def _recover_next(
     ctx: Context, session: Session, task: Task, *, has_files: bool
 ) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
-    worktree = work_tree(ctx, task) if has_files else None
+    worktree = interrupted.work_tree(ctx, task) if has_files else None
     if worktree is None:
         return *_without_work_tree(ctx, session, task), ()
     is_ours = recovery.works_for(task.claimed_by, session.worker)
-    warned = tuple(inbox.open_all(ctx.at(worktree))) if is_ours else ()
+    warned = tuple(dialogue.open_all(ctx.at(worktree))) if is_ours else ()
     if is_ours:
         worker_worktrees.take_in(ctx, worktree, task)
     try:
@@ -134,13 +131,13 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> tuple[str, outcome
     A worker's death counts as no attempt: what is under way in git is finished, other work is handed back as
     it stands.
     """
-    worktree = work_tree(ctx, taken)
+    worktree = interrupted.work_tree(ctx, taken)
     if worktree is None:
         return _without_work_tree(ctx, session, taken)
     worker_worktrees.take_in(ctx, worktree, taken)
     if taken.intent is not None:
         return _recover_one(ctx.at(worktree), session, taken, stays=False)
-    problems = inbox.open_all(ctx.at(worktree))
+    problems = dialogue.open_all(ctx.at(worktree))
     reason = "its worker has ended"
     ended = requeue.interrupted(ctx.at(worktree), session, taken, reason)
     line = interrupted.log(ctx, session, taken, "hand back what was done", reason)
@@ -220,27 +217,6 @@ def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
     return questions.concurrent and task.worktree is None and others
 
 
-def work_tree(ctx: Context, task: Task) -> Git | None:
-    """Return the work tree that the attempt was made in; None if it is unknown, gone or another repository's.
-
-    Never the caller's in its stead: what stands there is no attempt's work.
-    """
-    if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
-        return None
-    place = Path(task.worktree)
-    if not place.is_dir():
-        return ctx.git if _has_moved(ctx, task) else None
-    return clones.at(ctx.git, place)
-
-
-def _has_moved(ctx: Context, task: Task) -> bool:
-    """Return whether the caller's work tree can only be the attempt's, in a directory that was renamed."""
-    if ctx.store.ask().concurrent or task.gate is None:
-        return False
-    # No two work trees of a repository have the same branch.
-    return task.gate.branch is not None and task.gate.branch == ctx.git.branch()
-
-
 def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """Recover `task`, whose work tree is gone or on another machine."""
     if ctx.store.shared is None:
@@ -254,7 +230,7 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str,
             return interrupted.log(ctx, session, task, "keep the work for the next attempt", reason), ended
         ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
         return interrupted.log(ctx, session, task, "mark failed", reason), ended
-    return takeover.recover(ctx, session, task)
+    return interrupted.take_over(ctx, session, task)
 
 
 def _outlived(ctx: Context, task: Task) -> str | None:
@@ -301,7 +277,7 @@ def _recover_one(
     if not recovery.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
     with sessions.halting_on_error(ctx, session, task.id):
-        commit.require_none_of_user(ctx.git, task, "harness recover")
+        outcome.require_no_operation(ctx.git, task, "harness recover")
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
         with sessions.halting_on_error(ctx, session, task.id):

@@ -2,7 +2,8 @@
 
 `refs/harness/<list>/` in the remote has the turn of each branch (`turn/<branch>`), unfinished work
 (`wip/<task>/<fence>`) and the work of ended attempts (`rescue/<task>/<attempt>-<fence>`). This machine has
-copies of the first two under `refs/harness/there/<list>/`.
+copies of the first two under `refs/harness/there/<list>/`. What leaves it, and to which remote, stands in the
+clone's git settings: `git config` shows and changes them.
 Source: docs/many-machines.md, "What git does".
 """
 
@@ -14,17 +15,24 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, leaving, target_branch, worker_worktrees
-from harness_lib.attempts.leaving import Leaving
+from harness_lib.attempts import outcome, target_branch, worker_worktrees
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
+from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RemoteAwayError, UsageError
 from harness_lib.system import os_errors
 from harness_lib.system.git import calls, clones, merge
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import child
 from harness_lib.task import Task
+from harness_lib.text import safe_name
 
+REFS = "refs/harness/"
+# For a host that takes branches only.
+BRANCHES = "refs/heads/harness/"
+MOST_MEGABYTES = 100
+_SECTION = "harness."
+_WORK, _TARGET = f"{_SECTION}workRemote", f"{_SECTION}targetRemote"
+_SNAPSHOTS, _MOST, _REFS = f"{_SECTION}snapshots", f"{_SECTION}maxSnapshot", f"{_SECTION}refs"
 # Workers of one machine may fetch the same refs in the same moment.
 FETCHES = 5
 NO_BRANCH = "couldn't find remote ref"
@@ -45,6 +53,20 @@ _LOST = re.compile(
 _ANSWERED = "[remote rejected]"
 # Records end with it in what `git log` prints.
 _END = "\x1e"
+
+
+class Leaving(NamedTuple):
+    """Names of remotes, "" for the one of the branch, and what goes there.
+
+    `work`: for unfinished work; `target`: for the branch. `snapshots` False: unfinished work stays at home.
+    `most`: megabytes of an attempt that are pushed before it is finished. `refs` begins the names of refs.
+    """
+
+    work: str = ""
+    target: str = ""
+    snapshots: bool = True
+    most: int = MOST_MEGABYTES
+    refs: str = REFS
 
 
 class There(NamedTuple):
@@ -105,7 +127,7 @@ class There(NamedTuple):
 
     def copy(self, *parts: str) -> str:
         """Return the name of the copy of such a ref on this machine."""
-        return "/".join((f"{leaving.REFS}there/{self.name}", *parts))
+        return "/".join((f"{REFS}there/{self.name}", *parts))
 
 
 def of(ctx: Context, task: Task | None = None) -> There:
@@ -114,10 +136,10 @@ def of(ctx: Context, task: Task | None = None) -> There:
     Raises EnvSetupError if the branch has none on a remote.
     """
     git = ctx.git if ctx.git.common_dir != ctx.main.common_dir else ctx.main
-    settings = leaving.read(git)
+    settings = read_leaving(git)
     if ctx.merging.mode == "turns":
         to, branch, onto = ctx.merging.remote, ctx.merging.branch, ctx.merging.onto
-        return There(commit.list_name(ctx), to, onto or branch, git, branch if onto else "", settings)
+        return There(outcome.list_name(ctx), to, onto or branch, git, branch if onto else "", settings)
     gate = task.gate if task else None
     here = ctx.git.branch() or ""
     of_run = gate.target.removeprefix(target_branch.WAITING) if gate and gate.target else None
@@ -132,7 +154,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
         )
     remote, upstream = found
     to = settings.target or remote
-    return There(commit.list_name(ctx), to, branch if of_run else upstream, git, leaving=settings)
+    return There(outcome.list_name(ctx), to, branch if of_run else upstream, git, leaving=settings)
 
 
 class Answer(NamedTuple):
@@ -289,7 +311,7 @@ class Landed(NamedTuple):
 
 def landed(git: Git, name: str, *commits: str) -> Iterator[Landed]:
     """Yield what the trailers of `commits` (words of `git rev-list`) say of the list `name`, newest first."""
-    shape = f"--format=%H%n%(trailers:key={commit.TRAILER},valueonly){_END}"
+    shape = f"--format=%H%n%(trailers:key={outcome.TRAILER},valueonly){_END}"
     for record in git.text("log", shape, *commits, "--").split(_END):
         oid, *values = record.split() or [""]
         for value in values:
@@ -312,5 +334,47 @@ def found(there: There, task: Task) -> str | None:
         return named
     span: Sequence[str] = (tip,) if base is None or not git.exists(base) else (tip, f"^{base}")
     known = {task.fence, task.fence - 1} if len(span) == 1 else range(task.fence + 1)
-    safe, of_list = check.safe_name(task.id), landed(git, there.name, *span)
+    safe, of_list = safe_name(task.id), landed(git, there.name, *span)
     return next((each.commit for each in of_list if each.task == safe and each.fence in known), None)
+
+
+def read_leaving(git: Git) -> Leaving:
+    """Return the settings of the clone. Raises ConfigError."""
+    said = git.run("config", "--local", "--get-regexp", rf"^{_SECTION}", check=False).stdout
+    lines = (line.partition(" ") for line in said.decode("utf-8", "replace").splitlines())
+    found = {name: value for name, _, value in lines}
+    most = found.get(_MOST.lower(), str(MOST_MEGABYTES))
+    if not most.isdecimal():
+        raise ConfigError(
+            f"{_MOST} must be a number of megabytes, not {most!r}.",
+            f"Type: {typed.git('config', _MOST, 100)}",
+        )
+    return Leaving(
+        found.get(_WORK.lower(), ""),
+        found.get(_TARGET.lower(), ""),
+        found.get(_SNAPSHOTS.lower()) != "false",
+        int(most),
+        BRANCHES if found.get(_REFS.lower()) == "branches" else REFS,
+    )
+
+
+def save_leaving(git: Git, wanted: Leaving) -> None:
+    """Write what differs from the default into the clone's settings. Raises UsageError: no such remote."""
+    remotes = git.text("remote").split()
+    for name in filter(None, (wanted.work, wanted.target)):
+        if name not in remotes:
+            there = ", ".join(remotes) or "none"
+            raise UsageError(
+                f"There is no remote called {name}; there are: {there}.",
+                f"Add it first: {typed.git('remote', 'add', name, rest='URL')}",
+            )
+    values = {
+        _WORK: wanted.work,
+        _TARGET: wanted.target,
+        _SNAPSHOTS: "" if wanted.snapshots else "false",
+        _MOST: "" if wanted.most == MOST_MEGABYTES else str(wanted.most),
+        _REFS: "branches" if wanted.refs == BRANCHES else "",
+    }
+    for name, value in values.items():
+        # Without a value there may be nothing to remove.
+        git.run("config", "--local", *((name, value) if value else ("--unset-all", name)), check=False)

@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 
 from harness_lib import sha256, typed
-from harness_lib.attempts import check
 from harness_lib.core import rights
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -29,7 +28,7 @@ from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.system.mkdir_lock import SeedLock
 from harness_lib.system.place import data_home, session_notes
 from harness_lib.task import Task
-from harness_lib.text import counted, escape, some_quoted
+from harness_lib.text import counted, escape, safe_name, some_quoted
 
 RESCUE_REFS = recovery.RESCUES
 BEFORE_REFS = "refs/harness/before/"
@@ -99,7 +98,7 @@ def attempt_ref(task: Task, suffix: str = "") -> str:
     On many machines the fence is a part of its name, so that no two of them choose the same.
     """
     claim = f"-{task.fence}" if task.machine else ""
-    return f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{claim}{suffix}"
+    return f"{RESCUE_REFS}{safe_name(task.id)}/{task.attempts + 1}{claim}{suffix}"
 
 
 def free_ref(git: Git, task: Task, suffix: str = "") -> str:
@@ -308,7 +307,7 @@ def by_itself(ctx: Context) -> str | None:
 def logs(ctx: Context) -> Iterator[Old]:
     """Yield every log, except those of tasks in progress."""
     questions = ctx.store.ask()
-    busy = {check.safe_name(task.id) for task in questions.in_progress()}
+    busy = {safe_name(task.id) for task in questions.in_progress()}
     for path in fs.below(ctx.root.logs, "*"):
         name = path.relative_to(ctx.root.logs)
         # `.harness/` may be deleted at any time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots, target_branch
+from harness_lib.attempts import outcome, rescue_refs, snapshots, target_branch
 from harness_lib.core import ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import arrows, attempts, recovery, transitions
@@ -13,7 +13,7 @@ from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, runner
 from harness_lib.task import Handback, Intent, Interruption, Session, Task
-from harness_lib.text import counted
+from harness_lib.text import counted, safe_name
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
 NAMED = 5
@@ -27,15 +27,14 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     like is under way) and CheckEditedError; then nothing was changed.
     """
     git = ctx.git
-    with commit.held(git, task):
-        base = outcome.full_base(git, task)
-        standing = git.commit_called(base)
+    with outcome.held(git, task):
+        standing = git.commit_called(task.started_at_commit)
+        base = standing or task.started_at_commit
         rescue, head = rescue_refs.free_ref(git, task), git.head()
         tip = rescue_refs.branch_tip(git, task) or head
         back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
         with ctx.store.transaction("tasks") as tx:
-            checked = task._replace(validation=verdict.validation) if verdict.validation else None
-            mine = outcome.require_checked(tx, checked) if checked else outcome.require_claim(tx, task)
+            mine = outcome.require_claim(tx, task, verdict.validation)
             task = transitions.begin_rollback(
                 transitions.uncommitted(mine)._replace(started_at_commit=base),
                 now=tx.now,
@@ -197,7 +196,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
         return []
     if not (trust.is_trusted(ctx, ctx.store.ask()) and trust.knows(ctx, task)):
         return [f"The cleanup of {task.id} was not run: it has not been trusted here (harness trust)."]
-    log = ctx.root.logs / check.safe_name(task.id) / f"{task.attempts}-cleanup.log"
+    log = ctx.root.logs / safe_name(task.id) / f"{task.attempts}-cleanup.log"
     finished = runner.run(
         command, cwd=ctx.git.top, log=log, timeout=CLEANUP_TIMEOUT_SECONDS, env=ctx.env, clock=ctx.clock
     )

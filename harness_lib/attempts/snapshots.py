@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, outcome, remote, rescue_refs
+from harness_lib.attempts import outcome, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
 from harness_lib.rules import stats
 from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, trees
 from harness_lib.task import Handback, Task
+from harness_lib.text import safe_name
 
 MEGABYTE = 1_000_000
 DAYS = 30.0
@@ -56,7 +57,7 @@ def take(ctx: Context, task: Task, tree: str | None = None) -> Answer:
             return Answer(done=True)
         theirs = rescue_refs.still_untracked(git, head, task)
         tree = trees.without(git, tree or ctx.capture(), theirs)
-    last = git.ref(there.copy("wip", check.safe_name(task.id), str(task.fence)))
+    last = git.ref(there.copy("wip", safe_name(task.id), str(task.fence)))
     if tree == git.tree_of(last or git.commit_called(task.started_at_commit) or head):
         return Answer(done=True)
     commit = git.commit(tree, [head], f"harness: the work so far of {task.id}\n")
@@ -77,7 +78,7 @@ def _too_large(there: There, task: Task, commits: Sequence[str]) -> Answer | Non
 
 def keep(ctx: Context, there: There, task: Task, commit: str, kind: Kind) -> Answer:
     """Push `commit` as the work of the attempt at `task`."""
-    name = (kind, check.safe_name(task.id), str(task.fence))
+    name = (kind, safe_name(task.id), str(task.fence))
     answer = remote.push(ctx, there, "--force", there.work, f"{commit}:{there.ref(*name)}")
     if answer.done:
         there.git.set_ref(there.copy(*name), commit)
@@ -89,7 +90,7 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
 
     Raises RemoteAwayError: the remote does not answer.
     """
-    git, safe = there.git, check.safe_name(task.id)
+    git, safe = there.git, safe_name(task.id)
     specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
     remote.require(ctx, there)
     # Copies of what is gone there are of an earlier attempt.
@@ -111,7 +112,7 @@ def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
     if not others or ctx.store.shared is None:
         return []
     there = remote.of(ctx, task)
-    names = [("ready", check.safe_name(each.id)) for each in others if not there.git.exists(_checked(each))]
+    names = [("ready", safe_name(each.id)) for each in others if not there.git.exists(_checked(each))]
     specs = [f"+{there.ref(*name)}/*:{there.copy(*name)}/*" for name in names]
     if specs:
         # What cannot be fetched now waits for its own machine.
@@ -129,7 +130,7 @@ def share(ctx: Context, task: Task) -> Answer:
     That stays as long as it is all that the remote has of what the next attempt goes on with.
     """
     there = remote.of(ctx, task)
-    prefix = f"{rescue_refs.RESCUE_REFS}{check.safe_name(task.id)}/"
+    prefix = f"{rescue_refs.RESCUE_REFS}{safe_name(task.id)}/"
     mine = re.compile(rf"{re.escape(prefix)}\d+-{task.fence}(?!\d)")
     kept = [(name, commit) for name, commit in there.git.refs(prefix) if mine.match(name)]
     if not there.leaving.snapshots:
@@ -172,7 +173,7 @@ def send(ctx: Context) -> None:
 
 def drop(ctx: Context, there: There, task: Task) -> None:
     """Remove the work so far of `task` from the remote; what cannot be removed now does no harm."""
-    git, safe = there.git, check.safe_name(task.id)
+    git, safe = there.git, safe_name(task.id)
     copies = [each for kind in KINDS for each in git.refs(there.copy(kind, safe))]
     _delete(ctx, there.work, there, {there.ref(*name.split("/")[-3:]): commit for name, commit in copies})
     for name, commit in copies:
@@ -231,7 +232,7 @@ def keep_unknown(ctx: Context) -> int:
     there = remote.of(ctx)
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: a claim that is made meanwhile is known.
-    known = {check.safe_name(task.id): task.fence for task in ctx.store.ask().search()} if found else {}
+    known = {safe_name(task.id): task.fence for task in ctx.store.ask().search()} if found else {}
     specs = []
     for ref in found:
         kind, task, fence = ref.split("/")[-3:]
@@ -261,7 +262,7 @@ def sweep(ctx: Context) -> None:
 def _needed(questions: Questions) -> set[str]:
     """Return the names in refs of the tasks that go on, or may have to go on with what was pushed last."""
     handed_back = (task for task in questions.search("pending") if task.handback and task.handback.rescue)
-    return {check.safe_name(task.id) for task in (*questions.in_progress(), *handed_back)}
+    return {safe_name(task.id) for task in (*questions.in_progress(), *handed_back)}
 
 
 def probe(ctx: Context) -> str:
@@ -302,7 +303,7 @@ def outlived(ctx: Context) -> dict[str, str]:
     questions = ctx.store.ask()
     now, tasks = questions.now.timestamp(), questions.search()
     needed = rescue_refs.needed(tasks)
-    young = {check.safe_name(task.id) for task in tasks if _has_ended_since(task, now)}
+    young = {safe_name(task.id) for task in tasks if _has_ended_since(task, now)}
     old = {
         _shared(there, each.ref)
         for each in rescue_refs.rescues(ctx, now, DAYS)

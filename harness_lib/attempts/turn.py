@@ -1,8 +1,15 @@
-"""Merge into the branch of the remote, one machine at a time.
+"""Merge into the branch of the remote, one machine at a time; and bring the work of a chat there.
 
 The database says whose turn it is, and for how long. The fence is in git: a commit under `turn/<branch>` in
 the remote names the holder, and the branch is pushed only together with the next such commit, each on top of
 what the holder knows. Whoever comes late is refused by the remote itself, even if the branch has not moved.
+
+The work of a chat stands in the user's checkout. A claim begins where the remote's branch is. A finish takes
+the turn, puts the work on top of what others have merged meanwhile, runs the check there, and pushes it; then
+the task is completed and the checkout follows. Work that conflicts stays where it is, in progress, and the
+agent is told what to do.
+Where the branch takes pull requests only, the work goes to the branch that runs collect on, and the checkout
+back to where the attempt began: the task waits until others have merged it.
 
 Crash model: the list names the commit of each task before it is pushed. Whoever comes after a crash takes the
 turn, fetches, and asks whether the branch has that commit.
@@ -12,23 +19,36 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from functools import partial
 
 from harness_lib import typed
-from harness_lib.attempts import check, remote, target_branch
+from harness_lib.attempts import (
+    check,
+    committed,
+    outcome,
+    publish,
+    remote,
+    rescue_refs,
+    snapshots,
+    target_branch,
+)
 from harness_lib.attempts.remote import There
+from harness_lib.checks.protocol import Checked
+from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.state.api import Shared
-from harness_lib.system.processes import owner
+from harness_lib.system.git import locks, merge, restore, trees
+from harness_lib.system.git.calls import GitError
+from harness_lib.task import Session, Task
 
 SECONDS = check.KEPT_SECONDS
 POLL_SECONDS = 0.3
-AGAIN_SECONDS = 2.0
-# How often a holder that was replaced meanwhile queues again.
+# How often a holder that was replaced meanwhile, or whose branch has moved, tries again.
 TRIES = 50
+NAMED = 5
 
 
 class Turn:
@@ -36,7 +56,7 @@ class Turn:
 
     def __init__(self, ctx: Context, there: There, shared: Shared, keep_claim: Callable[[], object]) -> None:
         self.there, self._ctx, self._shared, self._keep_claim = there, ctx, shared, keep_claim
-        self._holder = _name(ctx)
+        self._holder = committed.new_holder(ctx)
         self._seconds = min(SECONDS, ctx.lease_seconds)
         self._mine = self._at = ""
 
@@ -180,58 +200,184 @@ def taken(ctx: Context, there: There, keep_claim: Callable[[], object]) -> Itera
         turn.leave()
 
 
-def _name(ctx: Context) -> str:
-    """Return a name for a holder of a turn, which begins with its machine."""
-    return f"{owner.machine(ctx.env)} {ctx.owner.worker} {os.urandom(4).hex()}"
+def begin_chat(ctx: Context) -> None:
+    """Bring the caller's branch to where the remote's is, before a claim.
 
-
-FINAL = "final check of"
-
-
-class Alone(NamedTuple):
-    """A turn to check the branch for all: `goes_on` keeps it, and tells whether to go on.
-
-    `waited`: another machine had it before. `has` False: the caller's `goes_on` ended the wait for it.
+    Raises RefusedError (it has commits of its own, or a file is in the way), HeldError, EnvSetupError.
     """
-
-    has: bool
-    waited: bool
-    goes_on: Callable[[], bool]
-
-
-@contextmanager
-def alone(ctx: Context, goes_on: Callable[[], bool], say: Callable[[str], None]) -> Iterator[Alone]:
-    """Yield once no other machine makes the final check of the branch, or `goes_on` returns False.
-
-    Nothing is pushed in this turn, so it needs no mark in the remote.
-    """
-    shared, what, holder = ctx.store.shared, f"{FINAL} {ctx.merging.branch}", _name(ctx)
-    assert shared is not None, "BUG: a list of one machine has no turns."
-    seconds, clock = min(SECONDS, ctx.lease_seconds), ctx.clock
-    has = waited = False
-    kept = clock.monotonic()
-
-    def take() -> bool:
-        # While the database is away, nobody else takes it either.
-        with suppress(HarnessError):
-            return shared.take_turn(what, holder, seconds) is not None
-        return False
-
-    def keeps() -> bool:
-        nonlocal kept
-        if clock.monotonic() - kept > seconds / check.RENEWALS_PER_LEASE:
-            kept = clock.monotonic()
-            take()
-        return goes_on()
-
+    there, git = remote.of(ctx), ctx.git
+    tip, head = remote.require(ctx, there), git.head()
+    if head in (None, tip) or ctx.changes().tracked:
+        # Without a commit, or with changes, the claim itself refuses.
+        return
+    if not git.is_ancestor(head, tip):
+        raise RefusedError(
+            f"Your branch has commits that {there.shown} lacks; the work of a task would bring them along.",
+            f"Bring both together: {typed.git('pull', '--rebase', there.remote)} && {typed.git('push')}",
+        )
     try:
-        while not (has := take()) and goes_on():
-            if not waited:
-                say("another machine makes the final check; this one waits for it")
-            waited = True
-            clock.sleep(AGAIN_SECONDS * (0.5 + random.random()))  # noqa: S311
-        kept = clock.monotonic()
-        yield Alone(has, waited, keeps)
-    finally:
-        with suppress(HarnessError):
-            shared.leave_turn(what, holder)
+        with locks.hold(git):
+            git.run("merge", "--ff-only", "--quiet", tip)
+    except GitError as error:
+        raise RefusedError(
+            f"Your branch could not follow {there.shown}: {error.stderr}", f"See: {typed.git('status')}"
+        ) from error
+
+
+def look(ctx: Context) -> list[str]:
+    """Complete the tasks whose work others have merged; return a sentence for each."""
+    view = ctx.at(ctx.git)
+    view.merging = publish.of(ctx, target_branch.current(ctx.git), "local", "")
+    view.target = target_branch.waiting(view.merging.branch)
+    return [*publish.look(view)]
+
+
+def finish_chat(ctx: Context, session: Session, task: Task, oid: str, head: str) -> outcome.Ended:
+    """Push `oid`, the checked work of `task` on `head`, and record the task as completed.
+
+    Work that cannot be merged as it is stays in progress. Raises what `outcome.held` does, and HeldError:
+    the remote does not answer.
+    """
+    there = remote.of(ctx, task)
+    with taken(ctx, there, partial(check.renew, ctx, task)) as mine:
+        for _ in range(TRIES):
+            tip = mine.begin()
+            picked = _on_top(ctx, there, task, oid, tip)
+            if picked.conflicts:
+                return _stays(ctx, session, task, _conflict(there, picked.conflicts))
+            if not there.base and (in_the_way := _in_the_way(ctx, oid, picked.tip)):
+                return _stays(ctx, session, task, _is_in_the_way(there, in_the_way))
+            if ctx.git.tree_of(picked.tip) != ctx.git.tree_of(oid):
+                checked = _check(ctx, task, picked.tip)
+                if not checked.passed:
+                    return _stays(ctx, session, task, _fails_there(there, checked))
+            with outcome.held(ctx.git, task):
+                if ctx.git.head() != head:
+                    again = f"Type it again: {typed.harness('finish', task.id)}"
+                    raise RefusedError("HEAD has moved while the check ran.", again)
+                onto = tip if there.base else None
+                moving = outcome.begin(ctx, task, picked.tip, head, onto)
+            try:
+                mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
+            except target_branch.MovedError:
+                outcome.drop_intent(ctx, task)
+                continue
+            except EnvSetupError:
+                # The remote has refused it: nothing is under way.
+                outcome.drop_intent(ctx, task)
+                raise
+            if there.base:
+                mine.leave()
+                return _propose(ctx, session, moving)
+            return _carry_out(ctx, session, moving, there, oid)
+    raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
+
+
+def resume_chat(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Finish what a killed process has begun to push, or let it be finished anew."""
+    there = remote.of(ctx, task)
+    with taken(ctx, there, partial(check.renew, ctx, task)) as mine:
+        mine.begin()
+        if remote.found(there, task) is not None:
+            if there.base:
+                mine.leave()
+                return _propose(ctx, session, task)
+            return _carry_out(ctx, session, task, there)
+    outcome.drop_intent(ctx, task)
+    return _stays(ctx, session, task, f"A command was killed before {there.shown} had the work.")
+
+
+def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Let the checkout go back to where the attempt began, and others merge the work, if they are to.
+
+    Whoever merges on this machine may have what `publish.look` waits for, and wait for the turn.
+    """
+    if ctx.merging.proposes:
+        # Once others have merged a pull request, what is still to come needs another one.
+        for sentence in publish.look(ctx):
+            ctx.say(sentence)
+        return publish.propose(ctx, session, task, ())
+    ended = publish.propose(ctx, session, task, ())
+    # This completes what is on the branch that runs collect on, as the next look does after a kill.
+    looked = [*publish.look(ctx)]
+    now = ctx.store.ask_now().task(task.id) if looked else None
+    return ended._replace(task=now or ended.task)
+
+
+def _on_top(ctx: Context, there: There, task: Task, oid: str, tip: str) -> merge.Picked:
+    if there.git.is_ancestor(tip, oid):
+        return merge.Picked(oid)
+    return merge.pick(ctx.git, oid, tip, outcome.message(ctx, task), task.started_at_commit or tip)
+
+
+def _in_the_way(ctx: Context, oid: str, new: str) -> list[str]:
+    """Return the files of the checkout that git does not know, where others have merged a file."""
+    git = ctx.git
+    new_paths = [
+        path for path, (old, _) in trees.changed(git, git.tree_of(oid), git.tree_of(new)).items() if not old
+    ]
+    return [path for path in new_paths if os.path.lexists(git.top / path)]
+
+
+def _check(ctx: Context, task: Task, content: str) -> Checked:
+    with committed.beside(ctx, content) as clean:
+        passed = check.run(clean, task, suffix="-merged", holder=task)
+    if passed.passed and task.validation.hidden is not None:
+        return committed.run_held_out(ctx, task, content, suffix="-merged")
+    return passed
+
+
+def _carry_out(
+    ctx: Context, session: Session, task: Task, there: There, checked: str | None = None
+) -> outcome.Ended:
+    """Let the checkout follow, and record the task, whose commit is on the branch, as completed.
+
+    `checked` is its content when the check passed, if that is known.
+    """
+    git, new, head = ctx.git, outcome.commit_of(task), outcome.intent_of(task).head
+    said: list[str] = []
+    try:
+        with locks.hold(git):
+            if not restore.move_head_and_index(git, new, head):
+                changed = ctx.changes().tracked
+                present = ctx.capture()
+                if checked and not set(changed).intersection(trees.difference(git, present, checked)):
+                    # It only lacks what others have merged.
+                    restore.undo_tracked(git, new, ctx.excluded_paths)
+                else:
+                    said = outcome.undo_check(ctx, task, new)
+    except (restore.HeadMovedError, HeldError):
+        said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
+    ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
+    rescue_refs.drop_before(git, task)
+    snapshots.drop(ctx, there, task)
+    return ended
+
+
+def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
+    with ctx.store.transaction() as tx:
+        current = outcome.require_claim(tx, task)
+        tx.log("WARN", reason, session=session.number, task=task.id)
+    return outcome.Ended(current, None, warnings=(reason,))
+
+
+def _conflict(there: There, files: Sequence[str]) -> str:
+    names = quoting.named(files, NAMED, quoting.PATH_LENGTH)
+    pull = typed.git("pull", "--no-rebase", there.remote, target_branch.short(there.branch))
+    return (
+        f"The work passed its check, but conflicts with what was merged meanwhile, in {names}. "
+        f"Commit it here, then merge that and resolve it: {pull}."
+    )
+
+
+def _fails_there(there: There, checked: Checked) -> str:
+    pull = typed.git("pull", "--no-rebase", there.remote, target_branch.short(there.branch))
+    return (
+        f"Alone the work passed its check; with what was merged meanwhile it does not. {checked.failure()} "
+        f"To see both together, commit it here, then: {pull}."
+    )
+
+
+def _is_in_the_way(there: There, paths: Sequence[str]) -> str:
+    names = quoting.named(paths, NAMED, quoting.PATH_LENGTH)
+    return f"{names}: {there.shown} has a file there now, and yours is not git's. Move it away."

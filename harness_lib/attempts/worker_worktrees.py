@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness_lib.attempts import check, rescue_refs
+from harness_lib.attempts import rescue_refs
 from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError
@@ -28,7 +28,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import reaper
 from harness_lib.task import Task
-from harness_lib.text import some_quoted
+from harness_lib.text import safe_name, some_quoted
 
 LOCK = "lock"
 # Prefix of directories that belong to no run: the checkouts of final checks in a chat.
@@ -119,7 +119,7 @@ def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
 
     Commits that fail git's checks are not fetched; the files of the work tree are checked all the same.
     """
-    name = f"{check.safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
+    name = f"{safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
     if is_ours(ctx, git):
         # A directory that may not be written can neither be emptied nor moved aside.
         fs.reopen(git.top, ".git")

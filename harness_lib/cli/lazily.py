@@ -21,11 +21,8 @@ DRIVER = frozenset(
 # What only a list needs that machines share.
 SHARED = frozenset(
     {
-        "harness_lib.attempts.chat",
-        "harness_lib.attempts.leaving",
         "harness_lib.attempts.remote",
         "harness_lib.attempts.snapshots",
-        "harness_lib.attempts.takeover",
         "harness_lib.attempts.turn",
         "harness_lib.runs.settings",
     }

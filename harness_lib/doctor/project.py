@@ -9,7 +9,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.agents.adapter import Host
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
-from harness_lib.attempts import forgotten
+from harness_lib.attempts import remote_check
 from harness_lib.core import project, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, bad, failed, has_root, ok, warn
@@ -179,7 +179,7 @@ def store(ctx: Context) -> Diagnoses:
     if ctx.store.shared is None:
         return
     try:
-        crowded = forgotten.too_many_refs(ctx)
+        crowded = remote_check.too_many_refs(ctx)
     except HarnessError as error:
         yield failed(error)
         return

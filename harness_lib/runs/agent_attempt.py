@@ -12,11 +12,10 @@ from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.attempts import (
     check,
     complete,
-    contents,
+    dialogue,
     evaluate,
-    inbox,
+    inspection,
     outcome,
-    precheck,
     recheck,
     requeue,
     rollback,
@@ -146,7 +145,7 @@ def _end(
         verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
         verdict = _explained(ctx, verdict, agent_exit, evaluation.checked)
         return rollback.roll_back(ctx, session, task, verdict)
-    contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
+    inspection.refuse_large(ctx, task, evaluation.tree, worker.config.max_file)
     worker.tell(Stepped("merges"))
     task = _mine(ctx, task, worker)
     return complete.complete(ctx, session, task, evaluation, worker.known)
@@ -183,7 +182,7 @@ def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
     if not is_first or not worker.config.precheck:
         return None
     worker.tell(Stepped("checks"))
-    checked = precheck.before_work(ctx, task, worker.known)
+    checked = evaluate.before_work(ctx, task, worker.known)
     if checked is None or checked.verdict == "ENV_SETUP":
         _refuse_known(ctx, task, checked)
         return None
@@ -217,10 +216,10 @@ def _evaluate(
         return evaluation
     base = task.started_at_commit
     if evaluation.checked.passed and base is not None and evaluation.tree == ctx.git.tree_of(base):
-        said = (*evaluation.said, precheck.ALREADY_DONE)
+        said = (*evaluation.said, evaluate.ALREADY_DONE)
         return evaluation._replace(said=said, done_as="already_done")
     if evaluation.checked.passed:
-        return evaluation._replace(said=(*evaluation.said, precheck.PASSED_BEFORE))
+        return evaluation._replace(said=(*evaluation.said, evaluate.PASSED_BEFORE))
     if not evaluation.tree or not recheck.is_worth_repeating(evaluation.checked):
         return evaluation
     again = evaluate.evaluate(ctx, questions, task, suffix="-again", known=known)
@@ -276,7 +275,7 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: Tries, brief: str)
             spent = listener.spent()
             worker.tell(Said(last_report.last, spent.tokens, spent.cost, last_report.session))
         if renewals.when_due():
-            inbox.keep_elsewhere(ctx, task)
+            dialogue.keep_elsewhere(ctx, task)
         _read_inbox(ctx, worker)
         listener.hold_to(worker.rules())
 
@@ -299,7 +298,7 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: Tries, brief: str)
 
 
 def _read_inbox(ctx: Context, worker: WorkerPort) -> None:
-    for problem in inbox.open_all(ctx):
+    for problem in dialogue.open_all(ctx):
         worker.tell(Notice("warning", problem))
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 from harness_lib import typed
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Adapter, Report
-from harness_lib.attempts import check, task_brief
+from harness_lib.attempts import check, dialogue
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, Exit
@@ -355,7 +355,7 @@ def brief(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: st
     questions = ctx.store.ask()
     # The previous agent may have written checkpoints.
     task = questions.task(task.id) or task
-    parts = [task_brief.render(task, ctx, program=_program())]
+    parts = [dialogue.brief(task, ctx, program=_program())]
     if handback:
         parts.append(handback)
     if interrupted:

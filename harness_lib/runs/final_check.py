@@ -11,7 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, turn, worker_worktrees
+from harness_lib.attempts import (
+    committed,
+    merge_queue,
+    open_session,
+    recheck,
+    target_branch,
+    worker_worktrees,
+)
 from harness_lib.core import add_tasks, here, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
@@ -63,7 +70,7 @@ def run(
     """
     if ctx.merging.mode != "turns":
         return _run(ctx, place, scope, tell, goes_on, repairs=repairs)
-    with turn.alone(ctx, goes_on, tell) as mine:
+    with committed.alone(ctx, goes_on, tell) as mine:
         with suppress(HeldError):
             merge_queue.refresh(ctx)
         if not mine.has:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import pending_merges, publish, rescue_refs, target_branch, task_brief
+from harness_lib.attempts import dialogue, pending_merges, publish, rescue_refs, target_branch
 from harness_lib.core import here, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -266,7 +266,7 @@ def _known(
         next_step.lacked(questions, next_step.log_lines(ctx)),
         _missing(ctx, [task for task in done if task.id in worked or rechecks.is_elsewhere(task)], merged),
         rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
-        {task.id: task_brief.attempts_kept(task, ctx.main) for task in tried},
+        {task.id: dialogue.attempts_kept(task, ctx.main) for task in tried},
         runs[-1].told if runs else (),
         # Git reads a path from where it is typed.
         "" if not red or ctx.main.top == ctx.root.path else ":/",

@@ -63,7 +63,7 @@ from harness_lib.system import os_errors
 from harness_lib.system.git import clones
 from harness_lib.system.git.calls import GitError
 from harness_lib.task import HaltKind, Session, Task
-from harness_lib.text import sentence
+from harness_lib.text import safe_name, sentence
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
@@ -286,7 +286,7 @@ class Worker:
             return
         warnings = task.look_at if task.status == "completed" else ended.warnings
         commit = task.completed_commit
-        logs = f"logs/{check.safe_name(task.id)}"
+        logs = f"logs/{safe_name(task.id)}"
         news = Ended(
             task.id, task.status, message, commit, ended.rescue, warnings, ended.files, task.touched, logs
         )

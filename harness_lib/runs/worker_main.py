@@ -96,7 +96,7 @@ class Merger(Worker):
     is this machine's turn to merge. It takes no task of its own, and ends when told to and nothing waits.
     Crash model: what this worker has claimed is in no work tree, but in the remote (`ready/`). Once it is
     dead, the run, or another machine when the claims have expired, completes what has arrived on the branch,
-    and requeues the rest, uncounted, to be merged without an agent (`attempts/takeover.py`).
+    and requeues the rest, uncounted, to be merged without an agent (`attempts/interrupted.py`).
     """
 
     def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from harness_lib.attempts import check
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
@@ -30,7 +29,7 @@ from harness_lib.system import fs, os_errors
 from harness_lib.system.files import nofollow
 from harness_lib.system.git import history
 from harness_lib.task import Task
-from harness_lib.text import cut, harmless, span
+from harness_lib.text import cut, harmless, safe_name, span
 
 WIDTH, MARGIN = 1000, 60
 MOST_BARS = 4000
@@ -314,7 +313,7 @@ def _tasks(
 def _logs(ctx: Context, task: Task) -> Iterator[tuple[str, str]]:
     """Yield the names and the ends of the newest logs of a task."""
     found = []
-    for path in fs.matching(ctx.root.logs / check.safe_name(task.id), "*.log"):
+    for path in fs.matching(ctx.root.logs / safe_name(task.id), "*.log"):
         with suppress(OSError):
             found.append((path.stat().st_mtime, path))
     for _, path in sorted(found)[-MOST_LOGS:]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from harness_lib import typed
 from harness_lib.attempts import (
-    answering,
     claim,
     complete,
     evaluate,
@@ -62,10 +61,10 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
     if attempts.asks_a_person(task):
         return _looked(ctx, task)
-    answering.require_waiting(task)
+    complete.require_waiting(task)
     command = complete.accept_command(task, paths) if paths else complete.asked_command(task)
     rights.require_user(ctx, f"What becomes of {task.id}", command)
-    place = answering.place(ctx, task)
+    place = complete.place(ctx, task)
     left = _require_right(place, task, paths)
     _require_kept(ctx, task)
     into = None if task.status == "in_progress" else _target(ctx, task)
@@ -73,7 +72,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     trust.require(ctx, ctx.store.ask())
     trust.require_own(ctx, task)
     with rights.change(ctx) as tx:
-        waiting = answering.require_waiting(ownership.require_task(tx, task.id))
+        waiting = complete.require_waiting(ownership.require_task(tx, task.id))
         current = _accept(tx, waiting, paths, left)
         rights.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
     if left:
@@ -95,7 +94,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 def _require_kept(ctx: Context, task: Task) -> None:
     """Raise RefusedError if the work of `task` is gone."""
-    if answering.is_kept(ctx, task):
+    if complete.is_kept(ctx, task):
         return
     ref = task.handback.rescue if task.handback else None
     again = f"To have it done again: {complete.return_command(task)}"
@@ -169,7 +168,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
 
 def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the files beside `paths` that still wait. Raises UsageError if a path does not wait."""
-    waiting = answering.unaccepted(place, task)
+    waiting = complete.unaccepted(place, task)
     wrong = [path for path in paths if not any(covers({path}, each) for each in waiting)]
     if wrong or (waiting and not paths):
         names = (
@@ -196,12 +195,12 @@ def _accept(tx: Tx, task: Task, paths: Sequence[str], left: Sequence[str]) -> Ta
 def _in_place(ctx: Context, task: Task) -> Reply:
     """Finish `task` in its work tree, for the worker that holds it."""
     questions = ctx.store.ask()
-    session = answering.session_of(ctx, questions, task)
+    session = complete.session_of(ctx, questions, task)
     evaluation = evaluate.evaluate(ctx, questions, task)
     if evaluation.checked.passed:
         return _ended(task, complete.complete(ctx, session, task, evaluation))
     with ctx.store.transaction() as tx:
-        answering.let_go_on(tx, task)
+        complete.let_go_on(tx, task)
     lines = [f"{task.id} is accepted, but not done. {evaluation.checked.message}"]
     if evaluation.checked.tail:
         lines += quoting.quoted(evaluation.checked.excerpt(), str(evaluation.checked.log))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import inbox
+from harness_lib.attempts import dialogue
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
@@ -23,13 +23,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Record the step with the content of the work tree, and renew the lease."""
-    done, total = numbers = inbox.parse(args.step)
-    description = quoting.one_line(args.text, inbox.DESCRIPTION_LENGTH)
+    done, total = numbers = dialogue.parse_step(args.step)
+    description = quoting.one_line(args.text, dialogue.DESCRIPTION_LENGTH)
     name = args.id
     try:
         held = ownership.require_settled(ctx, name)
         name = held.task.id
-        task = inbox.record_checkpoint(ctx, held, numbers, description)
+        task = dialogue.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "checkpoint", name, args.step, description)
     return Reply(

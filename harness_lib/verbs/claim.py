@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import claim, open_session, reconcile, requeue, task_brief
+from harness_lib.attempts import claim, dialogue, open_session, reconcile, requeue
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context, Reply
@@ -120,7 +120,7 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
     questions = ctx.store.ask()
-    brief = task_brief.render(task, ctx, questions)
+    brief = dialogue.brief(task, ctx, questions)
     if not taken.resumed and task.handback is not None:
         brief = "\n".join(filter(None, (brief, _put_back(ctx, task))))
     found = ownership.elsewhere(ctx, task) if taken.resumed else None
@@ -178,7 +178,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     reason = "you hold it already" if held else "; ".join(questions.why(task.id).reasons)
     untrusted = trust.waiting(ctx, questions)
     return Reply(
-        f"would take {task.id}: {reason}\n{task_brief.render(task, questions=questions)}",
+        f"would take {task.id}: {reason}\n{dialogue.brief(task, questions=questions)}",
         task=task,
         next="harness claim",
         warnings=tuple(filter(None, [trust.told(ctx, untrusted)])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import commit, outcome, rescue_refs, rollback
+from harness_lib.attempts import outcome, rescue_refs, rollback
 from harness_lib.core import ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.ownership import HeldTask
@@ -51,7 +51,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     )
     again = typed.harness("fail", held.task.id, "--category", args.category, "--message", args.message)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
-        commit.require_none_of_user(ctx.git, held.task, again)
+        outcome.require_no_operation(ctx.git, held.task, again)
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     if strategy.stop:

@@ -8,12 +8,10 @@ from contextlib import suppress
 from harness_lib import typed
 from harness_lib.attempts import (
     baseline,
-    commit,
     complete,
     evaluate,
     interrupted,
     outcome,
-    precheck,
     publish,
     rescue_refs,
     rollback,
@@ -90,7 +88,7 @@ def _end(ctx: Context, args: Namespace) -> Reply:
         if args.already_done and not evaluation.checked.passed:
             return _not_done_already(ctx, held, evaluation.checked)
         if args.already_done:
-            said = (*evaluation.said, precheck.SAID_TO_BE_DONE)
+            said = (*evaluation.said, evaluate.SAID_TO_BE_DONE)
             evaluation = evaluation._replace(said=said, done_as="already_done")
         if evaluation.checked.passed:
             ended = complete.complete(ctx, held.session, held.task, evaluation)
@@ -115,11 +113,11 @@ def _merging(ctx: Context, args: Namespace) -> Merging:
 
 def _require_unchanged(ctx: Context, task: Task) -> None:
     """Raise UsageError if the attempt at `task` has changed a file."""
-    head, base = ctx.git.head(), outcome.full_base(ctx.git, task)
+    head, base = ctx.git.head(), ctx.git.commit_called(task.started_at_commit)
     if head is None or base is None:
         return
     tree = ctx.capture()
-    changed = trees.difference(ctx.git, base, commit.commit_object(ctx, head, task, tree))
+    changed = trees.difference(ctx.git, base, outcome.commit_object(ctx, head, task, tree))
     if changed:
         raise UsageError(
             f"{task.id} was not done already: {some_quoted(changed, NAMED)} changed.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import inbox
+from harness_lib.attempts import dialogue
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
@@ -23,16 +23,16 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Append the text, as one line, to the notes of a task in any status. Every caller may do this.
 
-    A repeated note counts once; beyond `inbox.MOST_NOTES` the oldest note is dropped, with a warning.
+    A repeated note counts once; beyond `dialogue.MOST_NOTES` the oldest note is dropped, with a warning.
     """
-    line = inbox.line(args.id, args.text)
+    line = dialogue.note_line(args.id, args.text)
     try:
-        task, lost = inbox.record_note(ctx, args.id, line)
+        task, lost = dialogue.record_note(ctx, args.id, line)
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "note", args.id, line)
     mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
     warnings = [
-        f"A task keeps {inbox.MOST_NOTES} notes; the oldest one went: {quoting.one_line(old, 80)}"
+        f"A task keeps {dialogue.MOST_NOTES} notes; the oldest one went: {quoting.one_line(old, 80)}"
         for old in lost
     ]
     if len(line) > quoting.NOTE_LENGTH:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, commit, rescue_refs, snapshots
+from harness_lib.attempts import outcome, rescue_refs, snapshots
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context, Reply
@@ -16,7 +16,7 @@ from harness_lib.system.git import locks, rescue_apply, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal.render import Screen
-from harness_lib.text import first, harmless
+from harness_lib.text import first, harmless, safe_name
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
@@ -75,7 +75,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 def show_all(ctx: Context, task_id: str | None) -> Reply:
     """List rescued work, of one task or of all, newest first."""
     task_id = _whole_id(ctx, task_id) if task_id else None
-    prefix = RESCUE_REFS + (f"{check.safe_name(task_id)}/" if task_id else "")
+    prefix = RESCUE_REFS + (f"{safe_name(task_id)}/" if task_id else "")
     rescues = rescue_apply.listed(ctx.git, prefix)
     of_task = f" of {task_id}" if task_id else ""
     lines = [
@@ -182,7 +182,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     _refuse_own_attempt(ctx)
     _refuse_foreign_attempt(ctx)
     git = ctx.git
-    commit.require_none(git, typed.harness("rescue", "save", task_id))
+    outcome.require_no_operation(git, then=typed.harness("rescue", "save", task_id))
     with locks.hold(git):
         restore.require_unlocked(git)
         head, tree = git.head(), ctx.capture()
@@ -192,7 +192,7 @@ def save(ctx: Context, task_id: str) -> Reply:
             message = "Nothing has changed here, so there is nothing to save."
             then = sessions.unless_held(ctx.store.ask(), ctx, sessions.CLAIM)
             return Reply(message, next=then)
-        place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
+        place = f"{RESCUE_REFS}{safe_name(task_id)}/late-saved"
         ref = rescue_refs.keep(git, place, tree, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
         staged_ref = rescue_refs.keep(git, f"{place}-staged", staged, head, about) if staged else None
@@ -284,7 +284,7 @@ def _find(ctx: Context, name: str) -> Rescue:
     exact = _by_ref(ctx, named)
     if exact:
         return exact
-    of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{check.safe_name(named)}/")
+    of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{safe_name(named)}/")
     if not of_task:
         raise UsageError(f"Nothing was rescued under {name!r}.", "See what there is: harness rescue list")
     return of_task[0]

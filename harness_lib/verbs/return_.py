@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import answering, complete, requeue, rollback
+from harness_lib.attempts import complete, requeue, rollback
 from harness_lib.core import ownership, quoting, rights
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
@@ -25,24 +25,24 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Make the task pending, keep its work, and pass the text to the next agent."""
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
-    answering.require_waiting(task)
+    complete.require_waiting(task)
     rights.require_user(ctx, f"What becomes of {task.id}", complete.return_command(task))
-    place = answering.place(ctx, task)
+    place = complete.place(ctx, task)
     said = quoting.one_line(args.text, quoting.REASON_LENGTH)
     if not said:
         raise UsageError("Say what is to be changed.", complete.return_command(task))
     reason = f"The user has looked at this work and returns it: {said}"
     returned, warnings = _taken_out(place, task, reason) if task.status == "in_progress" else (task, ())
     with rights.change(ctx) as tx:
-        waiting = answering.require_waiting(ownership.require_task(tx, task.id))
+        waiting = complete.require_waiting(ownership.require_task(tx, task.id))
         current = transitions.halt(waiting, None)
         if current.handback is not None:
             current = current._replace(handback=current.handback._replace(reason=reason, accepted=False))
         tx.replace(current)
-        answering.let_go_on(tx, task)
+        complete.let_go_on(tx, task)
         rights.log(tx, ctx, f"returned {said}", task.id)
         then = ownership.next_command(ctx, tx)
-    how = "with its work kept" if answering.is_kept(ctx, task) else "and begins anew, as its work is gone"
+    how = "with its work kept" if complete.is_kept(ctx, task) else "and begins anew, as its work is gone"
     return Reply(
         f"{returned.id} is pending again {how}; no attempt was counted.",
         task=current,
@@ -54,6 +54,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 def _taken_out(ctx: Context, task: Task, reason: str) -> tuple[Task, tuple[str, ...]]:
     """Move the work out of a work tree, and keep it."""
     rollback.require_trust(ctx, task)
-    session = answering.session_of(ctx, ctx.store.ask(), task)
+    session = complete.session_of(ctx, ctx.store.ask(), task)
     ended = requeue.because_user_said(ctx, session, task, reason)
     return ended.task, ended.warnings

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, task_brief
+from harness_lib.attempts import dialogue
 from harness_lib.checks import check_of
 from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, trust
 from harness_lib.core.context import Context, Reply
@@ -23,7 +23,7 @@ from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.render import Screen
-from harness_lib.text import first, span
+from harness_lib.text import first, safe_name, span
 
 SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
 EXAMPLE = "harness show task-001"
@@ -55,7 +55,7 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     questions = ctx.store.ask()
     task = ownership.require_task(questions, task_id)
     why = questions.why(task.id)
-    rescued = task_brief.rescues(task, ctx.git)
+    rescued = dialogue.rescues(task, ctx.git)
     log = _last_log(ctx, task)
     done = _delivered(ctx.git, questions, task)
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
@@ -224,7 +224,7 @@ def _last(name: str, rows: Sequence[str]) -> list[str]:
 
 def _last_log(ctx: Context, task: Task) -> Path | None:
     """Return the newest log of this task's check."""
-    paths = fs.matching(ctx.root.logs / check.safe_name(task.id), "*.log")
+    paths = fs.matching(ctx.root.logs / safe_name(task.id), "*.log")
     try:
         logs = [(path.stat().st_mtime, path) for path in paths if not NO_CHECK.search(path.name)]
     except FileNotFoundError:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness_lib import timestamps
-from harness_lib.attempts import reconcile
+from harness_lib.attempts import interrupted
 from harness_lib.core import ownership, rechecked, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
@@ -100,7 +100,7 @@ def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, .
     warnings: list[str] = []
     for task in _in_progress(ctx.store.ask(), session):
         try:
-            git = reconcile.work_tree(ctx, task)
+            git = interrupted.work_tree(ctx, task)
             if git is not None:
                 trees[task.id] = ctx.at(git).capture()
         except (HarnessError, OSError) as error:

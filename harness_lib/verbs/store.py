@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
-from harness_lib.attempts import forgotten, joining, leaving, remote, snapshots, target_branch
-from harness_lib.attempts.forgotten import Forgotten
+from harness_lib.attempts import remote, remote_check, snapshots, target_branch
+from harness_lib.attempts.remote_check import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
@@ -48,7 +48,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--max-snapshot",
         metavar="MB",
         type=options.whole,
-        help=f"push unfinished work of an attempt up to this size (default {leaving.MOST_MEGABYTES})",
+        help=f"push unfinished work of an attempt up to this size (default {remote.MOST_MEGABYTES})",
     )
     parser.add_argument(
         "--roles",
@@ -121,11 +121,11 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         raise UsageError("The list is in a database already.", "See where: harness store status")
     link = Link(_url(args), args.name or ctx.root.path.name)
     connecting.checked(link.url, link.name)
-    joining.prepare(ctx.git, _leaves(ctx.git, args))
+    remote_check.prepare(ctx.git, _leaves(ctx.git, args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
     count = setup.to_database(ctx.store, link, ctx.clock)
     _stay_trusted(ctx, mine=mine)
-    said = "\n".join(joining.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
+    said = "\n".join(remote_check.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
     join = typed.harness("store", "join", link.url, "--list", link.name)
     return Reply(
         f"{counted(count, 'task')} moved to {connecting.shown(link.url)} as {link.name}; "
@@ -153,11 +153,11 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     link = Link(_url(args), args.name)
     connecting.checked(link.url, link.name)
     root = roots.Root(git.top)
-    joining.prepare(git, _leaves(git, args))
+    remote_check.prepare(git, _leaves(git, args))
     questions = setup.join(root, link, ctx.clock)
     git.exclude([name for names in project.own_names(root, git) for name in names])
     roots.remember(root.path, git.common_dir)
-    said = "\n".join(joining.told(Context(env=ctx.env, cwd=root.path, clock=ctx.clock)))
+    said = "\n".join(remote_check.told(Context(env=ctx.env, cwd=root.path, clock=ctx.clock)))
     return Reply(
         f"joined {args.name}; {stats.render(questions.counts())}\n{said}\n"
         "Its commands come from other machines: see them, and allow them here, before work begins.",
@@ -165,16 +165,16 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     )
 
 
-def _leaves(git: Git, args: Namespace) -> leaving.Leaving:
+def _leaves(git: Git, args: Namespace) -> remote.Leaving:
     """Return the settings of the clone with what was typed: who joins again has said the rest before."""
-    before = leaving.read(git)
+    before = remote.read_leaving(git)
     return before._replace(
         work=before.work if args.work_remote is None else args.work_remote,
         target=before.target if args.target_remote is None else args.target_remote,
         snapshots=before.snapshots and not args.no_snapshots,
         most=before.most if args.max_snapshot is None else args.max_snapshot,
         # Whether the remote takes branches only is tried anew.
-        refs=leaving.REFS,
+        refs=remote.REFS,
     )
 
 
@@ -215,11 +215,11 @@ def _check(ctx: Context, args: Namespace) -> Reply:
             if args.repair:
                 _keep(as_it_is, store)
             questions = as_it_is.store.ask()
-            crowded = forgotten.too_many_refs(as_it_is)
-            problems += [*forgotten.lost(as_it_is, questions), *([crowded] if crowded else [])]
-            merged = forgotten.find(as_it_is, questions)
+            crowded = remote_check.too_many_refs(as_it_is)
+            problems += [*remote_check.lost(as_it_is, questions), *([crowded] if crowded else [])]
+            merged = remote_check.forgotten(as_it_is, questions)
     problems += checking.check(store, repair=args.repair)
-    problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
+    problems += remote_check.complete(ctx, merged) if args.repair else map(str, merged)
     with _asking_remote(ctx, problems) as is_pushed:
         if is_pushed:
             problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import baseline, check_inputs
+from harness_lib.attempts import baseline, check
 from harness_lib.core.context import Context
 from harness_lib.system.git import snapshot
 from harness_lib.task import Gate, Task
@@ -133,8 +133,8 @@ def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, ag
 @pytest.mark.parametrize(
     ("protect", "code", "said"),
     [
-        ("", 0, check_inputs.GONE),
-        *for_release(("nothing/**", 1, check_inputs.GONE)),
+        ("", 0, check.GONE),
+        *for_release(("nothing/**", 1, check.GONE)),
         ("tests/look*", 1, "changed its own gate: protected"),
     ],
     ids=["a judge", "a judge beside what is protected", "a protected file"],
@@ -154,7 +154,7 @@ def test_pruning_alone_is_no_change_of_a_judge(project: Project, agent: Agent) -
     begin(agent, "sh look.sh", "--protect", "look*")
     project.put("done", "")
     project.git("prune", "--expire=now")
-    assert check_inputs.GONE not in str(agent.ok("finish"))
+    assert check.GONE not in str(agent.ok("finish"))
 
 
 def _held(project: Project, agent: Agent) -> tuple[Context, Task, Gate]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import inbox
+from harness_lib.attempts import dialogue
 from harness_lib.core import proposals
 from harness_lib.core.context import Context
 from harness_lib.errors import NotAllowedError
@@ -41,7 +41,7 @@ def worker(shared: Project) -> Agent:
 def opened(worker: Agent) -> list[str]:
     """Let the worker open its letters; return what was wrong with some."""
     ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": worker.name}, cwd=worker.cwd)
-    return inbox.open_all(ctx)
+    return dialogue.open_all(ctx)
 
 
 def left(worker: Agent) -> list[Path]:
@@ -167,7 +167,7 @@ def test_what_the_database_does_not_let_a_worker_do_holds_up_no_other_letter(
     def refuse(*_: object) -> None:
         raise NotAllowedError("It does not let this user do that.")
 
-    monkeypatch.setitem(inbox.VERBS, "add", (refuse, 1))
+    monkeypatch.setitem(dialogue.VERBS, "add", (refuse, 1))
 
     (problem,) = opened(worker)
 

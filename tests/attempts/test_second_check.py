@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import second_check
+from harness_lib.attempts import inspection
 from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
@@ -284,7 +284,7 @@ def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
     """A change of what thousands of checks go by must not run them all; who is named by it comes first."""
     runs = tmp_path / "runs"
     project.commit(files={"tests/named.sh": "true\n"})
-    for number in range(second_check.MOST + 2):
+    for number in range(inspection.MOST + 2):
         begin(agent, f"echo {number} >> {runs}; sh tests/{'named' if number == 1 else number}.sh")
         agent.finishes({f"tests/{number}.sh": "true\n"})
     runs.unlink()

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harness_lib.attempts import inbox
+from harness_lib.attempts import dialogue
 from harness_lib.core import proposals
 from harness_lib.core.context import Context
 from tests.attempts.forbidden_list import forbidden
@@ -101,7 +101,7 @@ def test_an_agent_that_may_not_write_the_list_proposes_by_letter(make_project: M
         worker.ok("add", "Two", "--validate", "true", "--protect", "a", "--red-first", **SUPERVISED)
     assert "proposals" not in shared.state
     ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": worker.name}, cwd=worker.cwd)
-    assert inbox.open_all(ctx) == []
+    assert dialogue.open_all(ctx) == []
 
     proposal = shared.state["proposals"][0]
     assert (proposal["title"], proposal["validation"]["protect"]) == ("Two", ["a"])

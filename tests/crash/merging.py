@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.attempts import claim, worker_worktrees
-from harness_lib.attempts import commit as committing
+from harness_lib.attempts import claim, outcome, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
@@ -164,7 +163,7 @@ def _queued(world: Merging) -> None:
     with ctx.store.transaction() as tx:
         task = tx.task(BESIDE)
         assert task is not None
-        oid = committing.commit_object(beside, world.base, task, tree)
+        oid = outcome.commit_object(beside, world.base, task, tree)
         tx.replace(transitions.begin_merge(task, now=tx.now, commit=oid))
 
 

@@ -16,11 +16,11 @@ import pytest
 
 from harness_lib.attempts import (
     check,
+    interrupted,
     merge_queue,
     open_session,
     pending_merges,
     reconcile,
-    takeover,
     worker_worktrees,
 )
 from harness_lib.core import sessions
@@ -214,7 +214,7 @@ def test_a_take_over_that_is_cut_short_is_made_again(world: World, monkeypatch: 
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    in_the_middle(monkeypatch, takeover, "recover", full)
+    in_the_middle(monkeypatch, interrupted, "take_over", full)
     with pytest.raises(OSError, match="No space left"):
         open_session.open_session(ctx)
     assert (held(one), one.statuses_now[task]) == ({task: ctx.owner.worker}, "in_progress")

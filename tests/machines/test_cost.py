@@ -132,7 +132,7 @@ def test_a_checkpoint_reads_the_work_tree_once(world: World, monkeypatch: pytest
     add(one.context("adds"), 1, 2)
     ctx, trees, taken = one.context("chat"), [], snapshot.taken
 
-    def counting(*args: Any, **more: Any) -> tuple[str, bool]:
+    def counting(*args: Any, **more: Any) -> tuple[str, list[str]]:
         trees.append(taken(*args, **more))
         return trees[-1]
 

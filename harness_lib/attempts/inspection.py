@@ -1,7 +1,7 @@
-"""Check work that has passed once more, with its check inputs as they were at its base.
+"""Inspect work that has passed its check: check it once more, and look through what its commit adds.
 
 An attempt may change a test, a script or the settings of a runner. Whether its work also passes without
-these changes is found out by the check itself, on a clean checkout with the attempt's content and the
+these changes is found out by the second check, on a clean checkout with the attempt's content and the
 base's check inputs; the checks of completed tasks whose inputs it has changed run there, too. Where only
 new tests check the work, the check must fail with these on the base's content.
 
@@ -10,27 +10,36 @@ Source: docs/design.md, "The second check".
 
 from __future__ import annotations
 
+import os
+import posixpath
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, check_inputs, committed
-from harness_lib.attempts.check_inputs import Scripts
+from harness_lib.attempts import check, committed
+from harness_lib.attempts.check import Scripts
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.rules import input_changes, input_files, rechecks
+from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
+from harness_lib.rules import input_changes, input_files, rechecks, vacuous
 from harness_lib.rules.input_changes import Found, Fresh
-from harness_lib.system.git import trees
+from harness_lib.system.files import nofollow
+from harness_lib.system.git import history, status, submodules, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 from harness_lib.text import counted, sentence, some, some_quoted
 
 NAMED = 5
+# Only the beginning of a file is searched for keys: later content is data.
+MOST_BYTES = 1_000_000
+TARGET_LENGTH = 200
+EXECUTABLE = "100755"
+FILES = ("100644", "100755")
+MEGABYTE = 1_000_000
 # The checks of at most this many completed tasks are repeated; a runner's settings may concern thousands.
 MOST = 5
 NOT_REPEATED = (
@@ -85,7 +94,7 @@ class _Changes(NamedTuple):
         return tuple(dict.fromkeys(path for each in found for path in each.all))
 
 
-def run(ctx: Context, task: Task, tree: str, known: check.Known) -> Verdict:
+def second_check(ctx: Context, task: Task, tree: str, known: check.Known) -> Verdict:
     """Return the objections to the content `tree`, which has passed the check of `task`.
 
     `known` has the results of earlier checks, by content.
@@ -166,7 +175,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
     )
 
 
-def vacuous(verdict: Verdict) -> str:
+def vacuous_explanation(verdict: Verdict) -> str:
     """Return why work whose new tests pass without it is not completed yet, for the agent that goes on."""
     names = some_quoted(verdict.vacuous, NAMED)
     return (
@@ -185,7 +194,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     changed = {
         path: change
         for path, change in trees.changed(git, git.tree_of(base), tree).items()
-        if not covers(task.accepted, path) and not check_inputs.is_same_part(git, path, change)
+        if not covers(task.accepted, path) and not check.is_same_part(git, path, change)
     }
     excluded = [glob[1:] for glob in task.validation.protect if glob.startswith("!")]
     changed = {path: change for path, change in changed.items() if not input_changes.fits(path, excluded)}
@@ -288,4 +297,107 @@ def _lost(git: Git, change: input_changes.Change) -> int:
 def _lines(git: Git, entry: trees.Entry | None) -> list[str]:
     if entry is None or entry[0] == trees.GITLINK:
         return []
-    return git.run("cat-file", "blob", entry[1]).stdout.decode("utf-8", "replace").splitlines()
+    return _stored(git, entry[1]).decode("utf-8", "replace").splitlines()
+
+
+class Contents(NamedTuple):
+    """The files that a commit changes: how many, which new ones are named like secrets, and what to review.
+
+    `files` is None where nobody knows what the attempt began with. `look_at` is part of a sentence each:
+    what seems to be a key in a file, links that lead out of the repository, repositories inside, and caches
+    that commits of the attempt had.
+    """
+
+    files: int | None = None
+    secrets: tuple[str, ...] = ()
+    look_at: tuple[str, ...] = ()
+
+
+def contents(ctx: Context, task: Task, head: str, tree: str) -> Contents:
+    """Return what the content `tree`, committed on `head`, adds to the base of `task`.
+
+    Files that the user has accepted are no longer reported.
+    """
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if base is None:
+        return Contents()
+    changed = trees.changed(git, git.tree_of(base), tree)
+    put = {path: new for path, (_, new) in changed.items() if new and new[0] in FILES}
+    moved = {old for old, new in changed.values() if old and not new}
+    added = {path: new for path, new in put.items() if not changed[path][0] and new not in moved}
+    secrets = {_secret(git, path, entry) for path, entry in added.items()}
+    keys = ((path, _key(git, path, changed[path][0])) for path in put)
+    look_at = [f"{path!r} seems to hold {kind}" for path, kind in keys if kind]
+    look_at += _odd(git, changed, tree)
+    if base != head:
+        # A file that one commit adds and a later one removes stays in the history.
+        committed = history.added(git, base, head)
+        secrets |= {vacuous.secret(path) for path in committed}
+        if caches := status.caches_above(git, committed):
+            look_at.append(
+                f"{some(caches, NAMED)} was left out of its commits; a `!` rule in .gitignore takes it in"
+            )
+    found = sorted(path for path in secrets if path and not covers(task.accepted, path))
+    return Contents(len(changed), tuple(found), tuple(look_at))
+
+
+def _odd(git: Git, changed: Mapping[str, input_changes.Change], tree: str) -> Iterator[str]:
+    """Yield what to say of new links and repositories: a chat commits of a repository what `git add` does."""
+    for path, (old, new) in changed.items():
+        mode = new[0] if new else None
+        if new and mode == trees.SYMLINK and _leads_out(path, target := os.fsdecode(_stored(git, new[1]))):
+            shown = quoting.one_line(repr(target), TARGET_LENGTH)
+            yield f"the link {path!r} leads out of the repository, to {shown}"
+        is_new = mode == trees.GITLINK and not (old and old[0] == trees.GITLINK)
+        if is_new and not submodules.is_submodule(git, tree, path):
+            yield f"{path!r} is a repository of its own, and the commit has none of its files"
+
+
+def _leads_out(path: str, target: str) -> bool:
+    """Return whether a link at `path` to `target` leads out of the repository."""
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return f"{place}/".startswith(("/", "../", ".git/"))
+
+
+def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:
+    mode, oid = entry
+    if path.rpartition("/")[2] == vacuous.NPM:
+        return path if vacuous.has_npm_token(_stored(git, oid)) else None
+    return vacuous.secret(path, executable=mode == EXECUTABLE)
+
+
+def _key(git: Git, path: str, old: trees.Entry | None) -> str | None:
+    """Return what kind of key the attempt seems to have put into the file at `path`."""
+    try:
+        kind = vacuous.key_in(nofollow.read(git.top / path, MOST_BYTES))
+    except OSError:
+        return None
+    return None if kind is None or (old and vacuous.key_in(_stored(git, old[1]))) else kind
+
+
+def _stored(git: Git, oid: str) -> bytes:
+    return git.run("cat-file", "blob", oid).stdout
+
+
+def refuse_large(ctx: Context, task: Task, tree: str, most: float) -> None:
+    """Raise RefusedError if `tree` adds a file of more than `most` megabytes; 0 is no limit."""
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if not most or base is None:
+        return
+    new = {
+        path: entry[1]
+        for path, (_, entry) in trees.changed(git, git.tree_of(base), tree).items()
+        if entry is not None and entry[0] != trees.GITLINK
+    }
+    sizes = trees.sizes(git, new.values())
+    large = [(path, sizes[oid] / MEGABYTE) for path, oid in new.items() if sizes[oid] > most * MEGABYTE]
+    if not large:
+        return
+    shown = some([f"{path} ({size:.1f} MB)" for path, size in large], NAMED)
+    raise RefusedError(
+        f"The check passed, but the work has files of more than {most:g} MB: {shown}. Should they be "
+        f"committed? Then type: {typed.harness('retry', task.id)}, and harness run with a larger --max-file; "
+        "if not, say so in the task's description (harness edit) before you retry it.",
+    )

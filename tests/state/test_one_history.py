@@ -95,7 +95,7 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
 
 def _whole(store: Store) -> State:
     """Return the list as the rules see it, but for what no rule asks about."""
-    return store.whole()._replace(created=None, proofs=False)
+    return store.whole()._replace(created=None)
 
 
 def edit(name: str, **fields: Any) -> Callable[[Tx], object]:

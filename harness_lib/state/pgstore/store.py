@@ -348,7 +348,7 @@ class PgStore(Mirrored):
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             lists.begin(conn, writes=True, lock_seconds=self._timeout)
             # Harness has had the list in its hands from now on.
-            shell = state._replace(tasks=(), sessions=(), proofs=True)
+            shell = state._replace(proofs=True)
             if not lists.create(conn, self.link.name, shell):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
             first = lists.read(conn, self.link.name)

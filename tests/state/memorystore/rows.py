@@ -80,6 +80,7 @@ class Rows:
             proposals=tuple(self.proposals.values()),
             plans=tuple(KeptPlan(plan, header) for plan, header in self.plans.items()),
             attempts_reset=self.attempts_reset,
+            proofs=True,
         )
 
     def _unlink(self, task: Task) -> None:

@@ -261,7 +261,7 @@ class MemoryStore(api.Store):
         if tx.changed:
             before, after = self._rows.state(), tx.rows.state()
             publishing.check(after._replace(tasks=(*after.tasks, *tx.twice)), before)
-            for task in codec.sealed(after, before._replace(proofs=True)).tasks:
+            for task in codec.sealed(after, before).tasks:
                 if task is not tx.rows.tasks[task.id]:
                     tx.rows.put(task)
             self._rows = tx.rows

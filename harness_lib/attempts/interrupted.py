@@ -398,13 +398,12 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
         return None
     place = Path(task.worktree)
-    if not place.is_dir():
-        return ctx.git if _has_moved(ctx, task) else None
-    return clones.at(ctx.git, place)
+    found = clones.at(ctx.git, place) if place.is_dir() else None
+    return found or (ctx.git if _has_moved(ctx, task) else None)
 
 
 def _has_moved(ctx: Context, task: Task) -> bool:
-    """Return whether the caller's work tree can only be the attempt's, in a directory that was renamed."""
+    """Return whether the caller's work tree can only be the attempt's, which was renamed or copied."""
     if ctx.store.ask().concurrent or task.gate is None:
         return False
     # No two work trees of a repository have the same branch.

@@ -383,3 +383,23 @@ def test_a_project_that_was_renamed_meanwhile_is_still_recovered(make_project: M
     assert moved.read("work.txt") == "work\n"
     assert moved.read("tracked.txt") == "one\n"
     moved.close()
+
+
+@pytest.mark.parametrize("verb", ["finish", "start"])
+def test_a_copy_of_a_project_at_work_goes_on_by_itself(
+    project: Project, agent: Agent, tmp_path: Path, verb: str
+) -> None:
+    begin(agent)
+    project.put("done")
+    shutil.copytree(project.top, tmp_path / "copy", symlinks=True)
+    copy = Project(tmp_path / "copy", project.clock)
+    other = copy.agent(agent.name)
+    other.trusts()
+    if verb == "start":
+        # The session that was copied is over.
+        agent.die()
+
+    assert "completed" in other(verb).text
+    assert (copy.task()["status"], copy.in_commit()) == ("completed", ["done", "tracked.txt"])
+    assert (project.task()["status"], project.in_commit()) == ("in_progress", ["tracked.txt"])
+    copy.close()

@@ -263,7 +263,7 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
     target = _target(task)
     waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)
     refused = publish.push(ctx)
-    return ended._replace(warnings=tuple(filter(None, (waits, refused))))
+    return ended._replace(warnings=tuple(map(str, filter(None, (waits, refused)))))
 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:

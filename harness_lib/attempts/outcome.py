@@ -82,6 +82,17 @@ class Verdict(NamedTuple):
     validation: Validation | None = None
 
 
+class Waits(NamedTuple):
+    """Finished work that waits for somebody: what waits and why, what to do, and the command for it."""
+
+    what: str
+    cure: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.cure}: {self.command}"
+
+
 def requeued(message: str, handback: Handback | None) -> Verdict:
     """Return the verdict on work that the next agent continues; without `handback` there is none."""
     return Verdict("SESSION_TIMEOUT", message, Ending.REQUEUED, handback=handback)

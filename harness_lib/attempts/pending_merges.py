@@ -23,12 +23,10 @@ from harness_lib.task import Session, Task
 # How many obstacles are named.
 NAMED = 3
 PATH_LENGTH = 200
-# Before the command that takes over what waits.
-TAKE_OVER, YOURSELF = ". Take it over with: ", ". To take it over yourself: "
 
 
-def describe(ctx: Context, target: str) -> str | None:
-    """Return a sentence that says why work waits and how to take it over; None if none waits."""
+def describe(ctx: Context, target: str) -> outcome.Waits | None:
+    """Return why work waits and how to take it over; None if none waits."""
     git, ours = ctx.git, target_branch.waiting(target)
     target_tip, waiting_tip = git.ref(target), git.ref(ours)
     if waiting_tip is None or target_tip is None or git.is_ancestor(waiting_tip, target_tip):
@@ -36,10 +34,10 @@ def describe(ctx: Context, target: str) -> str | None:
     name = target_branch.short(ours)
     if is_for_others(ctx):
         others = f"Finished work waits on the branch {name} until others have merged it"
-        return f"{others}{YOURSELF}{typed.git('merge', name)}"
+        return outcome.Waits(others, "To take it over yourself", typed.git("merge", name))
     reasons = "; ".join(_reasons(ctx, target, target_tip, waiting_tip))
     sentence = f"Finished work waits on the branch {name}{reasons and f': {reasons}'}"
-    return f"{sentence}{TAKE_OVER}{typed.git('merge', name)}"
+    return outcome.Waits(sentence, "Take it over with", typed.git("merge", name))
 
 
 def is_for_others(ctx: Context) -> bool:

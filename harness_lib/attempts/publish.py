@@ -183,8 +183,8 @@ def _unpushed(ctx: Context) -> str | None:
     return next((each for each in (newest, *above) if git.is_ancestor(theirs, each)), newest)
 
 
-def waits(ctx: Context) -> str | None:
-    """Return a sentence about finished work that the remote has not taken."""
+def waits(ctx: Context) -> outcome.Waits | None:
+    """Return which finished work the remote has not taken; None if it has all."""
     if ctx.merging.mode != "push" or _unpushed(ctx) is None:
         return None
     name, there, remote = target_branch.short(ctx.target or ""), _there(ctx.merging), ctx.merging.remote
@@ -199,7 +199,7 @@ def waits(ctx: Context) -> str | None:
         if ctx.main.branch() != ctx.target:
             # It rebases what is checked out.
             steps.insert(0, typed.git("switch", name))
-    return f"{words}. Push it when you can: {' && '.join(steps)}"
+    return outcome.Waits(words, "Push it when you can", " && ".join(steps))
 
 
 def must_wait(ctx: Context, task: Task) -> bool:

@@ -186,7 +186,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return f"{rechecked.words(ctx.store.ask(), why)} {message}".strip()
 
 
-def _waits(ctx: Context) -> str | None:
+def _waits(ctx: Context) -> object:
     return pending_merges.describe(ctx, target_of(ctx)) or publish.waits(ctx)
 
 
@@ -208,6 +208,8 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     but = rechecked.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
     away = rechecked.elsewhere(ctx.git, ctx.store.ask().search("completed"), target_of(ctx))
     facts = report_facts.gather(ctx)
+    # What the last run lacked is said at once: it was this one.
+    facts = facts._replace(decisions=tuple(each for each in facts.decisions if each.kind != "lacks"))
     first = [_words(ctx, why, message), but, *_gone(facts), *away, left_out and f"final check: {left_out}"]
     report = "\n".join(_lines(facts, first))
     code, reason = _stopped(stop, _waits(ctx) or facts.gone)

@@ -176,7 +176,7 @@ def _waiting(ctx: Context) -> list[str]:
         return []
     from harness_lib.attempts import pending_merges  # noqa: PLC0415 (loads all of merging)
 
-    return [waits for each in targets if (waits := pending_merges.describe(ctx, each))]
+    return [str(waits) for each in targets if (waits := pending_merges.describe(ctx, each))]
 
 
 class Line(NamedTuple):

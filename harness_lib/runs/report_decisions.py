@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import complete, evaluate, pending_merges, rescue_refs
+from harness_lib.attempts import complete, evaluate, rescue_refs
+from harness_lib.attempts.outcome import Waits
 from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
 from harness_lib.core.here import Here
@@ -56,12 +57,12 @@ class Known(NamedTuple):
     """What is known of the tasks.
 
     `done` are all completed tasks, `red` some of them. `untrusted` are those whose commands the user has not
-    trusted here. `commits` are those of `branch`, newest first, each with its files. `merge` says why
-    finished work waits for the branch, "" if it does not, and `unpushed` that the remote lacks some which a
-    run was to push; `missing` are completed tasks whose commits are not there, each with another branch that
-    has its commit, "" if none has. `lacking` says what the machine lacks, `unchecked` which checks have not
-    run again. `kept` has the rescued work of failed tasks, `told` what the last run has told. `above` begins
-    a path in a command of git that is typed where the list is.
+    trusted here. `commits` are those of `branch`, newest first, each with its files. `merge` is finished work
+    that waits for the branch, and `unpushed` what the remote lacks although a run was to push it; `missing`
+    are completed tasks whose commits are not there, each with another branch that has its commit, "" if none
+    has. `lacking` says what the machine lacks, `unchecked` which checks have not run again. `kept` has the
+    rescued work of failed tasks, `told` what the last run has told. `above` begins a path in a command of git
+    that is typed where the list is.
     """
 
     questions: Questions
@@ -70,8 +71,8 @@ class Known(NamedTuple):
     red: Sequence[Task]
     commits: Sequence[tuple[str, tuple[str, ...]]]
     branch: str
-    merge: str
-    unpushed: str
+    merge: Waits | None
+    unpushed: Waits | None
     lacking: Sequence[str]
     missing: Sequence[tuple[Task, str]]
     unchecked: Sequence[str]
@@ -88,13 +89,8 @@ def decisions(known: Known) -> Iterator[Decision]:
         if task.status in ("pending", "in_progress"):
             yield Decision("halted", task.id, task.title, *_halted(task))
     yield from _untrusted(known.untrusted)
-    if known.merge:
-        hint = pending_merges.YOURSELF if pending_merges.YOURSELF in known.merge else pending_merges.TAKE_OVER
-        what, _, command = known.merge.rpartition(hint)
-        yield Decision("merge", "", "", what, (command,))
-    if known.unpushed:
-        what, _, command = known.unpushed.rpartition(". Push it when you can: ")
-        yield Decision("merge", "", "", what, (command,))
+    for waits in filter(None, (known.merge, known.unpushed)):
+        yield Decision("merge", "", "", waits.what, (waits.command,))
     for text in known.lacking:
         yield Decision("lacks", "", "", text.removesuffix(f"; then: {next_step.RUN}"), (next_step.RUN,))
     failed = questions.search("failed")

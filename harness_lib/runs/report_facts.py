@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import dialogue, pending_merges, publish, rescue_refs, target_branch
+from harness_lib.attempts.outcome import Waits
 from harness_lib.core import here, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -261,7 +262,7 @@ def _known(
         red,
         history.with_files(ctx.main, after) if red and after else (),
         merged[0].branch if merged else "",
-        next(filter(None, (_waits(ctx, each) for each in merged)), ""),
+        next(filter(None, (_waits(ctx, each) for each in merged)), None),
         _unpushed(ctx, runs),
         next_step.lacked(questions, next_step.log_lines(ctx)),
         _missing(ctx, [task for task in done if task.id in worked or rechecks.is_elsewhere(task)], merged),
@@ -278,30 +279,28 @@ def _newest(git: Git, merged: Merged) -> str | None:
     return git.ref(target_branch.waiting(target_branch.HEADS + merged.branch)) or merged.after
 
 
-def _waits(ctx: Context, merged: Merged) -> str:
-    """Return why finished work waits for the branch; "" if it does not."""
+def _waits(ctx: Context, merged: Merged) -> Waits | None:
+    """Return what finished work waits for the branch, if any does."""
     branch = target_branch.HEADS + merged.branch
     if ctx.store.shared is not None:
         # Machines merge into the branch where it would wait.
         branch = branch.replace(target_branch.WAITING, target_branch.HEADS, 1)
-    try:
-        return pending_merges.describe(ctx, branch) or ""
-    except HarnessError:
-        return ""
+    with suppress(HarnessError):
+        return pending_merges.describe(ctx, branch)
+    return None
 
 
-def _unpushed(ctx: Context, runs: Sequence[Ran]) -> str:
-    """Return that the remote lacks work which one of `runs` was to push; "" if it lacks none."""
+def _unpushed(ctx: Context, runs: Sequence[Ran]) -> Waits | None:
+    """Return what the remote lacks of the work which one of `runs` was to push."""
     target = next((ran.opened.target for ran in reversed(runs) if ran.opened.merge == "push"), None)
     if target is None:
-        return ""
-    try:
+        return None
+    # The branch or its remote may be gone.
+    with suppress(HarnessError):
         view = ctx.at(ctx.main)
         view.target, view.merging = target, publish.of(view, target, "push", "")
-        return publish.waits(view) or ""
-    except HarnessError:
-        # The branch or its remote is gone.
-        return ""
+        return publish.waits(view)
+    return None
 
 
 def _missing(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> list[tuple[Task, str]]:

@@ -48,7 +48,6 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     No line is longer than `width`, or 80 characters if that is less; with `whole` none is cut.
     """
     width = 10 * WIDTH if whole else max(width, LEAST_WIDTH)
-    facts = _without_told(facts, " ".join(first))
     time, *rest = header(facts, width, None if whole else BRANCHES)
     if not whole:
         facts = facts._replace(decisions=tuple(_together(facts.decisions)))
@@ -84,17 +83,6 @@ def columns() -> int:
     except (OSError, ValueError):
         # A pipe, a file, or a replaced stdout.
         return WIDTH
-
-
-def _without_told(facts: Facts, told: str) -> Facts:
-    """Return `facts` without the reason why the last run ended, if that is in the text `told`."""
-    if not told:
-        return facts
-    reasons = [each for each in facts.decisions if each.kind == "lacks"]
-    # Behind the first sentence the log has what to do, too.
-    whys = {each: each.what.partition(": ")[2].partition(". ")[0] for each in reasons}
-    known = [each for each, why in whys.items() if why and why in told]
-    return facts._replace(decisions=tuple(each for each in facts.decisions if each not in known))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -6,7 +6,9 @@ rich itself respects NO_COLOR and TERM=dumb. Texts from a list are never read as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -15,10 +17,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from harness_lib.core.context import Context
+from harness_lib.errors import HarnessError
+from harness_lib.rules.events import Event
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import overview
 from harness_lib.runs.overview import View
+from harness_lib.runs.scheduler import Watch
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -81,6 +87,48 @@ def view(status: View, now: float) -> Group:
 def watched(status: View, now: float) -> Group:
     """Return the list as it stands on a screen of its own: what is wrong with its file comes first."""
     return Group(*(line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
+
+
+@contextmanager
+def watching_run(ctx: Context, stream: TextIO, words: Callable[[Event], Iterable[str]]) -> Iterator[Watch]:
+    """Yield what is to be called with each event of a run: a live table, above which its `words` go."""
+    shown = _Shown(ctx)
+
+    def draw() -> RenderableType:
+        return run(shown.state, shown.counts, shown.ahead, ctx.clock.now().timestamp())
+
+    def take(event: Event, state: RunState) -> None:
+        shown.take(state)
+        clock = datetime.fromtimestamp(event.at, timezone.utc).astimezone().strftime("%H:%M:%S")
+        for text in words(event):
+            display.console.print(coloured(f"{clock} {text}"))
+
+    with live(stream, draw, per_second=2, transient=True) as display:
+        yield take
+
+
+class _Shown:
+    """What the table shows; drawn by a thread of its own, as checks of the final pass take their time."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.state = RunState(began=ctx.clock.now().timestamp())
+        self.counts: Counts | None = None
+        self.ahead = Ahead()
+        self._ctx = ctx
+        self._seen: object = None
+
+    def take(self, state: RunState) -> None:
+        """Show the state of the run, and count the tasks again if the list has changed."""
+        self.state = state
+        seen = self._ctx.store.stamp()
+        if seen == self._seen:
+            return
+        try:
+            questions = self._ctx.store.ask()
+        except HarnessError:
+            # The user is editing the list; the scheduler says what is to be said about that.
+            return
+        self.counts, self.ahead, self._seen = questions.counts(), questions.ahead(), seen
 
 
 def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:

@@ -5,29 +5,37 @@ In a shell, or with an agent named, it is the supervisor.
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from pathlib import Path
 
-from harness_lib import typed
+from harness_lib import timestamps, typed
 from harness_lib.attempts import open_session, target_branch
-from harness_lib.core import project, trust
+from harness_lib.core import project, quoting, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError
-from harness_lib.rules import rechecks, run_state
+from harness_lib.rules import events, rechecks, run_state
+from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Queued, Stepped, Stuck, Unstarted
+from harness_lib.rules.run_state import RunState
 from harness_lib.runs import confinement, overview, settings, unattended
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import owner
-from harness_lib.terminal import options, run_screen
+from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
+from harness_lib.text import counted, span
 
 SUMMARY = "work unattended: start agents, and go on until every task is done (inside an agent: same as start)"
 EXAMPLE = "harness run -j 2 --max-hours 8"
 HELP_ORDER = 40
 MINUTE = 60.0
+MESSAGE_LENGTH = 500
+ENDED = {"pending": "goes back"}
+TICK = Notice("tick")
 # Another run, as a hint names it; further options may follow.
 _RUN = re.compile(r"\bharness run\b(?! --help)")
 JSON = """with --json each line is an object: first one with the key `event` for each event, then the reply.
@@ -131,7 +139,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)
-    with _naming(again := _again(args)), run_screen.watching_run(ctx, screen) as watch:
+    with _naming(again := _again(args)), watching(ctx, screen) as watch:
         if args.html:
             ended = _with_page(ctx, ctx.cwd / args.html, chosen, watch)
         else:
@@ -221,3 +229,75 @@ def _then(ctx: Context) -> str:
             return f", which a pull request proposes for {merging.remote}/{name} ({merging.command})"
         case "local" | "branch":
             return ""
+
+
+# -- what is shown while it goes on
+
+
+@contextmanager
+def watching(ctx: Context, screen: Screen) -> Iterator[Watch]:
+    """Yield what is to be called with each event of the run that goes on meanwhile."""
+    if screen.is_terminal:
+        from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+        if not drawing.console(screen.out).is_dumb_terminal:
+            with drawing.watching_run(ctx, screen.out, sentences) as watch:
+                yield watch
+            return
+
+    def show(event: Event, _state: RunState) -> None:
+        # A full disk or a reader that is gone ends no run: its record and `harness status` have it all.
+        with suppress(OSError):
+            if not screen.json:
+                for text in sentences(event):
+                    screen.data(f"{timestamps.render(_moment(event.at))} {text}")
+            elif event.news != TICK:
+                screen.data(json.dumps(events.write(event)))
+
+    yield show
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, timezone.utc)
+
+
+def sentences(event: Event) -> Iterator[str]:
+    """Yield the lines that the user reads of `event`; of what is of no interest to them there are none."""
+    who = f"[{event.worker}] " if event.worker else ""
+    texts = [_sentence(event)]
+    if isinstance(event.news, Ended):
+        label = "look at" if event.news.status == "completed" else "warning"
+        texts += [f"{label}: {text}" for text in event.news.warnings]
+    for text in filter(None, texts):
+        yield who + quoting.one_line(text, MESSAGE_LENGTH)
+
+
+def _sentence(event: Event) -> str | None:
+    news = event.news
+    if isinstance(news, Claimed):
+        return f"{news.task} attempt {news.attempt}: {news.title}"
+    if isinstance(news, Queued):
+        return f"{news.task} has passed its check and waits to be merged"
+    if isinstance(news, Ended):
+        how = ENDED.get(news.status, news.status) + _committed(news)
+        return f"{news.task} {how}{news.message and f': {news.message}'}"
+    if isinstance(news, Stepped) and news.message:
+        return f"{_step(news, event.at)}: {news.message}"
+    if isinstance(news, Gone):
+        is_death = news.code and not isinstance(news, Unstarted)
+        return f"the worker has died: {news.message}" if is_death else None
+    return news.message or None if isinstance(news, (Notice, Stuck)) else None
+
+
+def _committed(news: Ended) -> str:
+    if news.status != "completed" or not news.commit or not news.files:
+        return ""
+    return f" (commit {news.commit[:12]}, {counted(news.files, 'file')})"
+
+
+def _step(news: Stepped, at: float) -> str:
+    step = overview.STEPS.get(news.step, news.step)
+    if news.until is None:
+        return step
+    wait = span(news.until - at)
+    return f"{step}, goes on at {timestamps.render(_moment(news.until))} (in {wait})"

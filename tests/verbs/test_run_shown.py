@@ -14,8 +14,8 @@ from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.rules.events import Event
 from harness_lib.rules.run_state import RunState
-from harness_lib.terminal import run_screen
 from harness_lib.terminal.render import Screen
+from harness_lib.verbs import run
 from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 
@@ -53,7 +53,7 @@ EVENTS = [
 
 @pytest.mark.parametrize(("event", "sentence"), EVENTS, ids=lambda each: str(each)[:30])
 def test_an_event_is_a_safe_line_or_none(event: Event, sentence: str | None) -> None:
-    assert list(run_screen.sentences(event)) == ([sentence] if sentence else [])
+    assert list(run.sentences(event)) == ([sentence] if sentence else [])
 
 
 @pytest.mark.parametrize(("status", "label"), [("completed", "look at"), ("failed", "warning")])
@@ -64,7 +64,7 @@ def test_what_is_said_of_an_attempt_that_has_ended_is_shown(status: str, label: 
         status=status,
         warnings=["t1 changed a file that its check depends on: a.py", "x\ny"],
     )
-    assert list(run_screen.sentences(said)) == [
+    assert list(run.sentences(said)) == [
         f"[1] t1 {status}",
         f"[1] {label}: t1 changed a file that its check depends on: a.py",
         f"[1] {label}: x y",
@@ -74,7 +74,7 @@ def test_what_is_said_of_an_attempt_that_has_ended_is_shown(status: str, label: 
 def lines_of(*events: Event, as_json: bool = False) -> list[str]:
     screen = Screen(json=as_json, out=io.StringIO(), err=io.StringIO())
     ctx = Context(env={}, cwd=Path.cwd())
-    with run_screen.watching_run(ctx, screen) as watch:
+    with run.watching(ctx, screen) as watch:
         for each in events:
             watch(each, RunState())
     assert isinstance(screen.out, io.StringIO)

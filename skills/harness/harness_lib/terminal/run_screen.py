@@ -1,1 +1,0 @@
-../../../../harness_lib/terminal/run_screen.py

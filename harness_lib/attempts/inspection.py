@@ -24,7 +24,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
-from harness_lib.rules import input_changes, input_files, rechecks, vacuous
+from harness_lib.rules import input_changes, input_files, rechecks
 from harness_lib.rules.input_changes import Found, Fresh
 from harness_lib.system.files import nofollow
 from harness_lib.system.git import history, status, submodules, trees
@@ -333,7 +333,7 @@ def contents(ctx: Context, task: Task, head: str, tree: str) -> Contents:
     if base != head:
         # A file that one commit adds and a later one removes stays in the history.
         committed = history.added(git, base, head)
-        secrets |= {vacuous.secret(path) for path in committed}
+        secrets |= {input_changes.secret(path) for path in committed}
         if caches := status.caches_above(git, committed):
             look_at.append(
                 f"{some(caches, NAMED)} was left out of its commits; a `!` rule in .gitignore takes it in"
@@ -362,18 +362,18 @@ def _leads_out(path: str, target: str) -> bool:
 
 def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:
     mode, oid = entry
-    if path.rpartition("/")[2] == vacuous.NPM:
-        return path if vacuous.has_npm_token(_stored(git, oid)) else None
-    return vacuous.secret(path, executable=mode == EXECUTABLE)
+    if path.rpartition("/")[2] == input_changes.NPM:
+        return path if input_changes.has_npm_token(_stored(git, oid)) else None
+    return input_changes.secret(path, executable=mode == EXECUTABLE)
 
 
 def _key(git: Git, path: str, old: trees.Entry | None) -> str | None:
     """Return what kind of key the attempt seems to have put into the file at `path`."""
     try:
-        kind = vacuous.key_in(nofollow.read(git.top / path, MOST_BYTES))
+        kind = input_changes.key_in(nofollow.read(git.top / path, MOST_BYTES))
     except OSError:
         return None
-    return None if kind is None or (old and vacuous.key_in(_stored(git, old[1]))) else kind
+    return None if kind is None or (old and input_changes.key_in(_stored(git, old[1]))) else kind
 
 
 def _stored(git: Git, oid: str) -> bytes:

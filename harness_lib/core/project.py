@@ -16,7 +16,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.rules import attempts, input_files, rechecks, vacuous
+from harness_lib.rules import attempts, input_files, rechecks
 from harness_lib.state.api import Questions
 from harness_lib.system import fs, os_errors
 from harness_lib.system.files import nofollow
@@ -191,7 +191,7 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
     for text, directory in check_of(task).commands():
         # What a task in progress has in its files may be its work.
         holds = [] if task.status == "in_progress" else [partial(_holds, top / (directory or ""))]
-        reason = vacuous.why(text or "", *holds)
+        reason = input_files.why_vacuous(text or "", *holds)
         if reason:
             yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
 
@@ -213,7 +213,11 @@ def in_common(ctx: Context, tasks: Iterable[Task], added: Collection[str] | None
             groups.setdefault(rechecks.key(task), []).append(task)
     for (text, _), group in groups.items():
         ids = sorted(task.id for task in group)
-        if len(ids) == 1 or not (added is None or set(added).intersection(ids)) or vacuous.why(text or ""):
+        if (
+            len(ids) == 1
+            or not (added is None or set(added).intersection(ids))
+            or input_files.why_vacuous(text or "")
+        ):
             continue
         last = max(group, key=lambda task: task.id)
         yield (

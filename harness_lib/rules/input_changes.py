@@ -1,4 +1,4 @@
-"""Find the check inputs among the files that an attempt has changed.
+"""Find the check inputs among the files that an attempt has changed, and files that look like secrets.
 
 Check inputs are what a check names, its runner's settings, tests and what stands beside them.
 They do not include products that a check only runs, and files that the task asks to change.
@@ -47,6 +47,29 @@ _TESTING = r"(?i)\b(?:tests?|testing|tested|specs?|cover(?:s|age)?)\b"
 _GREEN = r"(?i)\b(?:pass(?:es|ing)?|green|succeeds?)\b"
 _SENTENCES = r"(?<=[.!?;])\s+|\n"
 CONFTEST = "conftest.py"
+# In a file name these words say that the values are made up.
+_EXAMPLES = frozenset(
+    ("example", "examples", "sample", "template", "tmpl", "tpl", "dist", "default", "defaults", "schema")
+)
+_NAMES = r"""(?xi)
+    \.env (\..*)?
+    | .* \.pem
+    | id_ [^.]*                                             # an SSH key; a source file has an ending
+    | id_ (rsa|dsa|ecdsa|ed25519) [^.]* \. (?!pub$) .*
+    | credentials .* \.json
+    | \.netrc
+    """
+# A variable of the environment (`${NPM_TOKEN}`) is not a token, and neither is an empty value.
+_NPM_TOKEN = rb"(?i)(?:_authToken|_auth|_password)\s*=[ \t]*(?!\$\{)\S"
+NPM = ".npmrc"
+
+_KEYS = {
+    "a private key": re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    "an AWS key": re.compile(rb"\bAKIA[0-9A-Z]{16}\b"),
+    "a GitHub token": re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{60})"),
+    "a Slack token": re.compile(rb"\bxox[abeoprs]-[A-Za-z0-9-]{10}"),
+    "a key of a model's provider": re.compile(rb"\bsk-[A-Za-z0-9_-]{20}"),
+}
 
 # Mode and object before and after; None if there is no file.
 Change = tuple["tuple[str, str] | None", "tuple[str, str] | None"]
@@ -292,3 +315,27 @@ def _expression(glob: str) -> str:
     for part in re.split(r"(\*\*/|/\*\*$|\*|\?)", glob):
         made += {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
     return made
+
+
+def secret(path: str, *, executable: bool = False) -> str | None:
+    """Return `path` if it is named like a secret, or the directory `.env` that it is in; else None.
+
+    The content of an `.npmrc` decides, see `has_npm_token`.
+    """
+    *above, name = path.split("/")
+    if ".env" in above:
+        return "/".join((*above[: above.index(".env")], ".env"))
+    if not re.fullmatch(_NAMES, name) or not _EXAMPLES.isdisjoint(name.lower().split(".")):
+        return None
+    # A program may be called id_list; nobody executes a key.
+    return None if executable and name.lower().startswith("id_") else path
+
+
+def has_npm_token(content: bytes) -> bool:
+    """Return whether the `content` of an `.npmrc` has a token or a password in it."""
+    return re.search(_NPM_TOKEN, content) is not None
+
+
+def key_in(content: bytes) -> str | None:
+    """Return the kind of key that `content` seems to have; None for none."""
+    return next((kind for kind, pattern in _KEYS.items() if pattern.search(content)), None)

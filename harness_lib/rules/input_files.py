@@ -1,5 +1,6 @@
-"""Find the inputs of a check beside its command: the files that it names, settings of its runner, tests.
+"""Read the command of a check: which inputs it has, and whether it can fail.
 
+Its inputs are the files that it names, the settings of its runner, and tests.
 An attempt that changes one of them changes its own check, which is sometimes the task and sometimes a cheat.
 """
 
@@ -9,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -38,6 +39,13 @@ _TEST_DIRECTORIES = words_of(
     "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
     "test testdata tests"
 )
+# Programs that end with 0 whatever their arguments are.
+_ALWAYS = frozenset(["true", ":", "echo", "printf"])
+_PAGERS = frozenset(["cat", "tee", "tail", "head", "sed", "tr", "cut", "sort", "uniq", "wc", "column"])
+_AFTER_ANOTHER = (";", "\n")
+# Words that may end a check before its last command.
+_ENDS_EARLY = frozenset(["exit", "return", "exec", "errexit"])
+_GREP = 3
 
 
 class Runner(NamedTuple):
@@ -255,3 +263,37 @@ _PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         "go.mod": _go,
     }
 )
+
+
+def why_vacuous(command: str, has: Callable[[str, str], bool] = lambda _word, _file: False) -> str | None:
+    """Return why `command` cannot fail, as a phrase; None if that is not certain.
+
+    `has` tells whether a file of the project contains a text already.
+    """
+    *before, (last, end) = typed.simple_commands(command)
+    while before and not last and before[-1][1] in _AFTER_ANOTHER:
+        *before, (last, _) = before
+    operator = before[-1][1] if before else ""
+    # Before any other, such as `&&`, a failure still counts.
+    decides = not end and operator in ("", "|", "||", *_AFTER_ANOTHER)
+    words = [word for each, _ in before for word in each]
+    set_e = (word == "set" and re.match(r"-\w*e", flag) for word, flag in pairwise(words))
+    if not last or not decides or not _ENDS_EARLY.isdisjoint(words) or any(set_e):
+        return None
+    name = last[0].rpartition("/")[2]
+    if last[:2] == ["exit", "0"] or name in _ALWAYS:
+        return (
+            f"it ends with `{' '.join(last[:2])}`, which never fails" if operator else f"`{name}` never fails"
+        )
+    if operator == "|" and name in _PAGERS and "pipefail" not in command:
+        return f"of a pipe only its last program counts, and `{name}` does not fail"
+    if not operator and name == "grep" and (found := _searched(last)) and has(*found):
+        return f"{found[1]} has {found[0]!r} already"
+    return None
+
+
+def _searched(words: list[str]) -> tuple[str, str] | None:
+    """Return the text and the file of a plain `grep -q TEXT FILE`."""
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    inverted = any(word.startswith("-") and set("vLc") & set(word) for word in words[1:])
+    return (plain[0], plain[1]) if len(words) >= _GREP and len(plain) == len("ab") and not inverted else None

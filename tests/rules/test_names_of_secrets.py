@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import vacuous
+from harness_lib.rules import input_changes
 
 SECRET = """
     .env web/.env .ENV .env.local .env.production
@@ -21,21 +21,21 @@ HARMLESS = """
 
 @pytest.mark.parametrize("path", SECRET.split())
 def test_secret(path: str) -> None:
-    assert vacuous.secret(path) == path
+    assert input_changes.secret(path) == path
 
 
 @pytest.mark.parametrize("path", HARMLESS.split())
 def test_no_secret(path: str) -> None:
-    assert vacuous.secret(path) is None
+    assert input_changes.secret(path) is None
 
 
 def test_a_program_may_be_called_like_a_key() -> None:
-    assert vacuous.secret("bin/id_list", executable=True) is None
-    assert vacuous.secret("bin/.netrc", executable=True) == "bin/.netrc"
+    assert input_changes.secret("bin/id_list", executable=True) is None
+    assert input_changes.secret("bin/.netrc", executable=True) == "bin/.netrc"
 
 
 def test_an_environment_called_env_is_one_thing_to_decide() -> None:
-    assert vacuous.secret("api/.env/lib/python3/site.py") == "api/.env"
+    assert input_changes.secret("api/.env/lib/python3/site.py") == "api/.env"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_an_environment_called_env_is_one_thing_to_decide() -> None:
     ],
 )
 def test_a_token_of_npm(content: bytes, *, has_it: bool) -> None:
-    assert vacuous.has_npm_token(content) is has_it
+    assert input_changes.has_npm_token(content) is has_it
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_token_of_npm(content: bytes, *, has_it: bool) -> None:
     ],
 )
 def test_what_looks_like_a_key(content: bytes, kind: str | None) -> None:
-    assert vacuous.key_in(content) == kind
+    assert input_changes.key_in(content) == kind

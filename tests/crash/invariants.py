@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -11,20 +10,15 @@ from typing import Any
 
 from harness_lib.state import codec, schema
 from harness_lib.system.processes import process
-from harness_lib.task import CATEGORIES, State, Task
+from harness_lib.task import State, Task
 from tests.crash import contents
 from tests.crash.world import TASK, World
+from tests.verbs.project import LINE
 
 YOUNG_SECONDS = 3600
 TRACE = "touched-by-check.txt"
 RESCUE = "refs/harness/rescue/"
 BEFORE = "refs/harness/before/"
-
-_TYPES = "INIT|Starting|Completed|ERROR|CHECKPOINT|ROLLBACK|RECOVERY|STATS|LOCK|WARN"
-_LINE = re.compile(
-    r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[SESSION-\d+\] "
-    rf"(?:{_TYPES})(?: \[[^\]]+\])?(?: \[(?:{'|'.join(CATEGORIES)})\])?(?: .*)?"
-)
 
 
 def state_of(world: World) -> State:
@@ -75,7 +69,7 @@ def log_is_whole(world: World, *, torn: bool) -> None:
     """Every line of the log keeps the grammar, but for one if a death in the write has `torn` it."""
     text = world.path("harness-progress.txt").read_text()
     assert torn or text.endswith("\n"), f"the log ends in {text[-80:]!r}"
-    broken = [line for line in text.splitlines() if not _LINE.fullmatch(line)]
+    broken = [line for line in text.splitlines() if not LINE.match(line)]
     assert len(broken) <= torn, f"lines that are none: {broken}"
 
 

@@ -22,8 +22,6 @@ LOOKS = [
     ("check",),
     ("show", "task-001"),
     ("show", "task-002"),
-    ("show", "task-001"),
-    ("show", "task-002"),
 ]
 CHANGES = [
     ("add", "Another", "--validate", "true"),

@@ -57,19 +57,6 @@ def test_each_gets_another_task_although_git_has_put_the_list_into_every_work_tr
     assert shared.task("task-002")["status"] == "completed"
 
 
-@pytest.mark.release
-def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
-    a, b = worker(shared, "a"), worker(shared, "b")
-    for agent in (a, b):
-        agent.ok("claim")
-        put(agent, "done")
-        agent.ok("finish")
-
-    assert shared.task("task-001")["completed_commit"] == shared.git("rev-parse", "a")
-    assert shared.task("task-002")["completed_commit"] == shared.git("rev-parse", "b")
-    assert "done" not in shared.in_commit("main")
-
-
 def test_what_the_final_check_says_is_about_the_work_tree_where_it_was_typed(make_project: Make) -> None:
     project = make_project(mode="concurrent")
     for title in ("a", "b"):

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pytest
-
 from tests.fault_injection import faulty
-from tests.run_to_end import Said, run_to_end
-from tests.runs.conftest import make_workshop, workshop
-from tests.runs.workshop import COMMAND, Workshop
+from tests.run_to_end import Said
 from tests.verbs.project import Agent, Project
-
-__all__ = ["make_workshop", "workshop"]
-
 
 VANISHING = "import sys; from tests.fault_injection import vanishing; sys.exit(vanishing.main(sys.argv[1:]))"
 
 
-def _vanishing(top: Path, moments: Path, *argv: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "tests.fault_injection.vanishing",
-        str(top / ".harness"),
-        str(moments),
-        *argv,
-    ]
-
-
 def _type(agent: Agent, moments: Path, *argv: str) -> Said:
-    arguments = _vanishing(agent.cwd, moments, "harness", *argv, "--json")[3:]
-    return faulty.forked_as(agent, VANISHING, *arguments)
+    return faulty.forked_as(agent, VANISHING, str(agent.cwd / ".harness"), str(moments), *argv, "--json")
 
 
 def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent, tmp_path: Path) -> None:
@@ -63,30 +43,6 @@ def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent
     assert project.task()["status"] == "completed"
     assert project.task()["attempts"] == 1
     _were(moments, "open /state.lock", "os.mkdir /logs", "open /logs/task-001/1.log", "os.mkdir /generations")
-
-
-@pytest.mark.release
-def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop, tmp_path: Path) -> None:
-    moments = tmp_path / "moments"
-    workshop.add("Says", "echo looked; grep -q done a", do="write a half\nthen write a done")
-    workshop.file_task("b")
-
-    done = run_to_end(
-        _vanishing(workshop.top, moments, "harness", "run", "-j", "2", "--agent-command", COMMAND),
-        cwd=workshop.top,
-        env=workshop.env,
-    )
-
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert [(task["status"], task["attempts"]) for task in workshop.state["tasks"]] == [
-        ("completed", 1),
-        ("completed", 0),
-    ]
-    assert "goes back" not in said
-    assert "could not" not in said
-    workshop.all_is_well()
-    _were(moments, "open /logs/task-001/1-agent-1.log", "open /logs/task-001/1.log", "start /bin/sh")
 
 
 def _were(moments: Path, *expected: str) -> None:

@@ -1,9 +1,4 @@
-"""A process of harness in which `.harness/` is gone before each thing that it does there, once each.
-
-`python -m tests.fault_injection.vanishing PRIVATE MOMENTS WHAT …`: WHAT is `harness` with its arguments, or
-`worker`, a worker of a run. PRIVATE is the directory that an agent keeps removing; the file MOMENTS tells
-when it went.
-"""
+"""A process of harness in which `.harness/` is gone before each thing that it does there, once each."""
 
 from __future__ import annotations
 
@@ -69,19 +64,9 @@ def _text(path: object) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Be that process."""
-    private, moments, role, *rest = argv
+    """Be `harness` with arguments behind the directory that is removed, and the file that says when."""
+    private, moments, *rest = argv
     from harness_lib.cli.main import main as harness  # noqa: PLC0415 (loaded before the directory goes)
-    from harness_lib.runs import worker_main, worker_pool  # noqa: PLC0415
 
-    worker = [sys.executable, "-m", "tests.fault_injection.vanishing", private, moments, "worker"]
-    worker_pool._command = lambda: worker
     sys.addaudithook(Remover(private, moments))
-    if role == "worker":
-        worker_main.main()
-        return 0
     return harness(rest)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

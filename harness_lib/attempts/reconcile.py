@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal, NamedTuple
 
-from harness_lib import timestamps, typed
+from harness_lib import errors, timestamps, typed
 from harness_lib.attempts import (
     check,
     complete,
@@ -33,7 +33,6 @@ from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
-from harness_lib.system import os_errors
 from harness_lib.system.git import locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import reaper
@@ -372,7 +371,7 @@ class Reclaims:
         except (LeaseLostError, AwayError):
             raise
         except (HarnessError, OSError) as error:
-            if isinstance(error, OSError) and os_errors.passes(error):
+            if isinstance(error, OSError) and errors.passes(error):
                 raise
             if isinstance(error, BusyError) or not self._tries.spent(claim):
                 return Reclaimed("later", f"{held.id} could not be handed back yet: {error}")

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from harness_lib import typed
+from harness_lib import errors, typed
 from harness_lib.attempts import outcome, target_branch, worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RemoteAwayError, UsageError
-from harness_lib.system import os_errors
 from harness_lib.system.git import calls, clones, merge
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
@@ -188,7 +187,7 @@ def _ask(ctx: Context, there: There, *args: str, hooks: bool) -> Answer:
         why = f"git {what} has timed out, as {name} gave no answer for {SECONDS:g} seconds"
         return Answer(done=False, why=why)
     except OSError as error:
-        return Answer(done=False, why=os_errors.describe(error))
+        return Answer(done=False, why=errors.describe(error))
     printed, out = (each.decode("utf-8", "replace") for each in (said.complaint, said.output))
     return Answer(said.code == 0, target_branch.gist(printed + out), out)
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from harness_lib import errors
 from harness_lib.cli import lazily, parser
 from harness_lib.core import rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.install import launcher
 from harness_lib.system.place import roots, session_notes
@@ -110,8 +110,8 @@ def _list_warnings(ctx: Context | None) -> tuple[str, ...]:
 
 def _machine_error(error: OSError) -> HarnessError:
     return EnvSetupError(
-        f"{os_errors.describe(error)} What was recorded before stays as it was.",
-        f"{os_errors.cure(error)}; then type the same command again.",
+        f"{errors.describe(error)} What was recorded before stays as it was.",
+        f"{errors.cure(error)}; then type the same command again.",
     )
 
 
@@ -119,8 +119,8 @@ def _unsaid(verb: str, error: OSError) -> HarnessError:
     """Return the error of a verb that did its work and cannot print what it has to answer."""
     look = "; see what was done: harness status" if _root() else ""
     return EnvSetupError(
-        f"harness {verb} was carried out; only its answer could not be printed. {os_errors.describe(error)}",
-        f"{os_errors.cure(error)}, or print it elsewhere{look}",
+        f"harness {verb} was carried out; only its answer could not be printed. {errors.describe(error)}",
+        f"{errors.cure(error)}, or print it elsewhere{look}",
     )
 
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
-from harness_lib import typed
+from harness_lib import errors, typed
 from harness_lib.agents import registry
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting, trust
@@ -18,7 +18,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, input_files, rechecks
 from harness_lib.state.api import Questions
-from harness_lib.system import fs, os_errors
+from harness_lib.system import fs
 from harness_lib.system.files import nofollow
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
@@ -146,7 +146,7 @@ def call(ctx: Context, command: str, variables: Mapping[str, str] = NOTHING) -> 
     try:
         ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=CALL_SECONDS, env=env)
     except (HarnessError, OSError) as error:
-        return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
+        return False, errors.describe(error) if isinstance(error, OSError) else error.message
     return ended.ok, f"no answer for {CALL_SECONDS:.0f} seconds" if ended.timed_out else ended.tail
 
 

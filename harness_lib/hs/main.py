@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import harness_lib
+from harness_lib import errors
 from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
 from harness_lib.hs import agent, auth, output, session_store
 from harness_lib.hs.output import complain, one_line, show
@@ -28,7 +29,6 @@ from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages.setup import candidates
-from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import signals
 
@@ -305,7 +305,7 @@ def _exit_code(args: list[str]) -> int:
         # The reader of the output has closed the pipe.
         return int(Exit.CHECK_FAILED)
     except OSError as error:
-        text, code = os_errors.describe(error), int(Exit.ENV_SETUP)
+        text, code = errors.describe(error), int(Exit.ENV_SETUP)
     except Exception as error:  # noqa: BLE001 - the outermost counter of hs: a bug is reported, not shown
         text, code = _unforeseen(error)
     else:

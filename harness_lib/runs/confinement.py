@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import typed
+from harness_lib import errors, typed
 from harness_lib.agents import registry
 from harness_lib.agents.adapter import Launch
 from harness_lib.attempts import worker_worktrees
@@ -18,7 +18,7 @@ from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, transitions
-from harness_lib.system import fs, os_errors
+from harness_lib.system import fs
 from harness_lib.system.files import nofollow
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home
@@ -173,7 +173,7 @@ def _make(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        if os_errors.passes(error):
+        if errors.passes(error):
             raise
 
 

@@ -14,11 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from harness_lib import errors
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, run_records, run_state, stats
 from harness_lib.rules.run_state import RunState
-from harness_lib.system import fs, os_errors
+from harness_lib.system import fs
 from harness_lib.system.files import nofollow
 from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
@@ -144,7 +145,7 @@ class Recorder:
 
     def _complain(self, error: OSError) -> None:
         if not self._is_lost:
-            self._warn(f"What happens in this run is not recorded. {os_errors.describe(error)}")
+            self._warn(f"What happens in this run is not recorded. {errors.describe(error)}")
         self._is_lost = True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from harness_lib import errors
 from harness_lib.attempts import publish, worker_worktrees
 from harness_lib.core import here, project, sessions, trust
 from harness_lib.core.context import Context, Reply
@@ -32,7 +33,6 @@ from harness_lib.runs import ending, final_check, run_files, waiting
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
-from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import signals
 from harness_lib.task import StopReason
@@ -160,7 +160,7 @@ class Scheduler:
             run_files.show(self._ctx, self.state)
         except OSError as error:
             if not self._is_unseen:
-                self.warn(f"Other terminals do not see how this run stands. {os_errors.describe(error)}")
+                self.warn(f"Other terminals do not see how this run stands. {errors.describe(error)}")
             self._is_unseen = True
 
     def record(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from harness_lib import errors
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -26,7 +27,6 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts
 from harness_lib.rules.events import Away, Event, Idle, Notice
-from harness_lib.system import os_errors
 from harness_lib.task import HaltKind
 from harness_lib.text import sentence
 
@@ -40,12 +40,12 @@ _T = TypeVar("_T")
 
 def passes(error: HarnessError | OSError) -> bool:
     """Return whether `error` may end by itself, for every task alike."""
-    return os_errors.passes(error) if isinstance(error, OSError) else isinstance(error, AwayError)
+    return errors.passes(error) if isinstance(error, OSError) else isinstance(error, AwayError)
 
 
 def why(error: HarnessError | OSError) -> str:
     """Return what is wrong as a sentence."""
-    return os_errors.describe(error) if isinstance(error, OSError) else str(error)
+    return errors.describe(error) if isinstance(error, OSError) else str(error)
 
 
 class Waiting:

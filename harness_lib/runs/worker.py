@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness_lib import typed
+from harness_lib import errors, typed
 from harness_lib.attempts import (
     check,
     claim,
@@ -59,7 +59,6 @@ from harness_lib.runs import agent_attempt, waiting
 from harness_lib.runs.options import Rules, WorkerConfig
 from harness_lib.runs.waiting import HeldBackError, StuckError, Waiting
 from harness_lib.state.api import Questions
-from harness_lib.system import os_errors
 from harness_lib.system.git import clones
 from harness_lib.system.git.calls import GitError
 from harness_lib.task import HaltKind, Session, Task
@@ -135,9 +134,9 @@ class Worker:
                     wait.after(error)
                 elif isinstance(error, OSError):
                     self._mishaps += 1
-                    if os_errors.is_of_the_machine(error) or self._mishaps == interrupted.TRIES:
+                    if errors.is_of_the_machine(error) or self._mishaps == interrupted.TRIES:
                         raise
-                    self.tell(Notice("warning", f"{os_errors.describe(error)} It is tried again."))
+                    self.tell(Notice("warning", f"{errors.describe(error)} It is tried again."))
                 if not isinstance(error, OSError):
                     # A lock is held for longer than usual, or something is away: our task stays ours.
                     self.tell(Idle(f"{error.kind}: {error.message}"))
@@ -301,9 +300,9 @@ class Worker:
         if waiting.passes(error) and not self._tries.spent(task):
             # The claim stays ours until it is over.
             raise error
-        cause = os_errors.describe(error) if isinstance(error, OSError) else error.message
+        cause = errors.describe(error) if isinstance(error, OSError) else error.message
         passes = waiting.passes(error)
-        if not passes and isinstance(error, OSError) and os_errors.is_of_the_machine(error):
+        if not passes and isinstance(error, OSError) and errors.is_of_the_machine(error):
             self._give_back(context, session, task, cause)
             raise error
         again = typed.harness("retry", task.id)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from harness_lib import errors
 from harness_lib.attempts import check, interrupted, merge_queue, outcome
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
@@ -30,7 +31,6 @@ from harness_lib.rules.events import Ended, Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import options
 from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker, failure
-from harness_lib.system import os_errors
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.processes import reaper, signals
@@ -68,8 +68,8 @@ def main() -> None:
     except HarnessError as error:
         worker.tell(Stuck(None, error.kind, error.message, error.hint or ""))
     except OSError as error:
-        hint = f"{os_errors.cure(error)}; then: harness run"
-        worker.tell(Stuck(None, EnvSetupError.kind, os_errors.describe(error), hint))
+        hint = f"{errors.cure(error)}; then: harness run"
+        worker.tell(Stuck(None, EnvSetupError.kind, errors.describe(error), hint))
     except KeyboardInterrupt:
         worker.tell(Idle("stopped"))
     finally:

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
+from harness_lib import errors
 from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.state import codec, journal, load, reading, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
-from harness_lib.system import fs, os_errors
+from harness_lib.system import fs
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from harness_lib.text import counted
@@ -159,8 +160,8 @@ def explained(root: Root) -> Iterator[None]:
             os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else os.fspath(root.path)
         )
         message = f"{place} cannot be written, so nothing was changed: {error.strerror or error}"
-        kind = AwayError if os_errors.passes(error) else EnvSetupError
-        raise kind(message, f"{os_errors.cure(error)}; then type it again.") from error
+        kind = AwayError if errors.passes(error) else EnvSetupError
+        raise kind(message, f"{errors.cure(error)}; then type it again.") from error
 
 
 def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from harness_lib import errors
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
@@ -25,7 +26,7 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.runs import report_facts, report_text
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system import fs, os_errors
+from harness_lib.system import fs
 from harness_lib.system.files import nofollow
 from harness_lib.system.git import history
 from harness_lib.task import Task
@@ -54,9 +55,9 @@ def write(ctx: Context, path: Path, since: float | None = None, *, live: bool = 
         _require_page(path)
         fs.write(path, render(ctx, facts, live=live).encode("utf-8", "replace"), durable=False)
     except OSError as error:
-        cure = os_errors.cure(error) if path.parent.is_dir() else f"Make the directory {path.parent} first"
+        cure = errors.cure(error) if path.parent.is_dir() else f"Make the directory {path.parent} first"
         raise EnvSetupError(
-            f"The page {path} cannot be written. {os_errors.describe(error)}", f"{cure}."
+            f"The page {path} cannot be written. {errors.describe(error)}", f"{cure}."
         ) from error
     return facts
 

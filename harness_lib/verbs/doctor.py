@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from harness_lib import errors
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.doctor import Diagnoses, Examination, bad, has_root, machine, project
 from harness_lib.errors import Exit
 from harness_lib.state.api import Oddity
-from harness_lib.system import os_errors
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "find common problems, and say how to fix each"
@@ -64,4 +64,4 @@ def _examined(examination: Examination, ctx: Context) -> Diagnoses:
     try:
         yield from examination(ctx)
     except OSError as error:
-        yield bad(os_errors.describe(error), os_errors.cure(error))
+        yield bad(errors.describe(error), errors.cure(error))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import mkdir_lock, os_errors
+from harness_lib import errors
+from harness_lib.system import mkdir_lock
 
 EVERY = sorted(errno.errorcode)
 
@@ -21,25 +22,25 @@ def error(number: int, path: object = None) -> OSError:
 
 @pytest.mark.parametrize("number", EVERY, ids=errno.errorcode.get)
 def test_space_is_wanted_only_where_there_is_none(number: int) -> None:
-    assert ("space" in os_errors.cure(error(number))) == (number in (errno.ENOSPC, errno.EDQUOT))
+    assert ("space" in errors.cure(error(number))) == (number in (errno.ENOSPC, errno.EDQUOT))
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.ELOOP])
 def test_what_is_wrong_in_one_place_is_not_the_machine_s(number: int) -> None:
-    assert not os_errors.is_of_the_machine(error(number))
-    assert os_errors.is_of_the_machine(error(errno.ENOSPC))
+    assert not errors.is_of_the_machine(error(number))
+    assert errors.is_of_the_machine(error(errno.ENOSPC))
 
 
 def test_the_file_is_named_where_there_is_one() -> None:
-    assert os_errors.describe(error(errno.ENOENT)) == "The system said: No such file or directory."
+    assert errors.describe(error(errno.ENOENT)) == "The system said: No such file or directory."
     for path in ("/a/file", b"/a/file"):
-        assert os_errors.describe(error(errno.ENOENT, path)).endswith("directory (/a/file).")
-    assert os_errors.describe(OSError("odd")) == "The system said: odd."
+        assert errors.describe(error(errno.ENOENT, path)).endswith("directory (/a/file).")
+    assert errors.describe(OSError("odd")) == "The system said: odd."
 
 
 def test_what_is_gone_is_not_called_full() -> None:
-    assert "removes files" in os_errors.cure(error(errno.ENOENT))
-    assert "right to" in os_errors.cure(error(errno.EACCES))
+    assert "removes files" in errors.cure(error(errno.ENOENT))
+    assert "right to" in errors.cure(error(errno.EACCES))
 
 
 # -- only `system` and hs start, end and replace processes, by `os` too, where import-linter cannot see it

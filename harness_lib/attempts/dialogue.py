@@ -24,8 +24,9 @@ from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, Us
 from harness_lib.rules import checklist, input_files, runners, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
-from harness_lib.system.files import nofollow, printed
+from harness_lib.system.files import nofollow
 from harness_lib.system.git import snapshot
+from harness_lib.system.processes import runner
 from harness_lib.task import Checkpoint, Task
 from harness_lib.text import safe_name
 
@@ -128,7 +129,7 @@ def _last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
             if _OF_ATTEMPTS.fullmatch(path.name):
                 logs.append((path.stat().st_mtime_ns, path))
     log = max(logs)[1] if logs else None
-    text = runners.of(printed.ends_of(log)) if log else ""
+    text = runners.of(runner.ends_of(log)) if log else ""
     return (text, log) if log and text else None
 
 

@@ -28,9 +28,9 @@ from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedErr
 from harness_lib.rules import rechecks, runners
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.files import printed
 from harness_lib.system.git import clones, history, snapshot
 from harness_lib.system.git.calls import covers
+from harness_lib.system.processes import runner
 from harness_lib.task import Category, DoneAs, Task, Validation
 from harness_lib.text import counted, some, some_quoted
 
@@ -204,7 +204,7 @@ def _failing(checked: Checked) -> list[str]:
     """Return the names of the tests that a failed check names."""
     if checked.verdict != "TEST_FAIL" or checked.held_out:
         return []
-    return list(dict.fromkeys(each.name for each in runners.failures(printed.ends_of(checked.log))))
+    return list(dict.fromkeys(each.name for each in runners.failures(runner.ends_of(checked.log))))
 
 
 def cannot_run(task: Task, checked: Checked) -> str:

@@ -30,9 +30,9 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import arrows, rechecks, runners, transitions
 from harness_lib.system import fs
-from harness_lib.system.files import printed
 from harness_lib.system.git import clones, snapshot, status
 from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import runner
 from harness_lib.task import Recheck, Task
 from harness_lib.text import safe_name
 
@@ -380,7 +380,7 @@ def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
     if checked.verdict == "TIMEOUT":
         message = f"{HELD_OUT_NOT_RUN} end within {task.validation.timeout_seconds} s."
         return Checked("TIMEOUT", message, "", nowhere, held_out=True)
-    failed = runners.failures(printed.ends_of(checked.log)) if task.validation.hidden_names else []
+    failed = runners.failures(runner.ends_of(checked.log)) if task.validation.hidden_names else []
     names = quoting.named([each.name for each in failed], HELD_OUT_NAMED, quoting.PATH_LENGTH)
     message = f"{HELD_OUT_FAILED}: {names}." if names else f"{HELD_OUT_FAILED}."
     return Checked("TEST_FAIL", message, "", nowhere, held_out=True)

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from harness_lib.rules import runners
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import printed
 
 
 class Watch(NamedTuple):
@@ -94,7 +92,10 @@ class Checked(NamedTuple):
 
     def excerpt(self) -> str:
         """Return the useful part of the output, in several lines."""
-        return runners.of(printed.ends_of(self.log)) if self.tail else ""
+        from harness_lib.rules import runners  # noqa: PLC0415 (hooks)
+        from harness_lib.system.processes import runner  # noqa: PLC0415 (hooks)
+
+        return runners.of(runner.ends_of(self.log)) if self.tail else ""
 
 
 class Command(NamedTuple):

@@ -14,7 +14,6 @@ from harness_lib import typed
 from harness_lib.checks.protocol import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import input_files, runners
-from harness_lib.system.files import printed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import denied, environment, interpreter, runner, sandbox
 from harness_lib.system.processes.environment import missing_command
@@ -53,7 +52,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
         checked = checked._replace(verdict="ENV_SETUP", message=why) if why else checked
     if checked.passed and (runner_name := _unreported(command, worktree.log, cwd, worktree.top)):
         message = f"{FAILED}: {runner_name} ended with exit code 0, but {NO_REPORT}."
-        gist = runners.in_a_line(printed.ends_of(worktree.log))
+        gist = runners.in_a_line(runner.ends_of(worktree.log))
         checked = Checked("TEST_FAIL", message, finished.tail, worktree.log, gist)
     return checked._replace(without=without, seconds=finished.seconds)
 
@@ -68,7 +67,7 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
     globs = [glob for glob in input_files.of(command).config if "/" not in glob]
     files = (file for place in places for glob in globs for file in sorted(place.glob(glob)))
     settings = "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
-    return runners.missing_report(started, printed.ends_of(log), settings)
+    return runners.missing_report(started, runner.ends_of(log), settings)
 
 
 def directory(check: Command, top: Path) -> Path:
@@ -89,7 +88,7 @@ def _read(finished: runner.Finished, check: Command, log: Path) -> Checked:
     if finished.ok:
         return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
     verdict, message = _blame(finished, check)
-    return Checked(verdict, message, finished.tail, log, runners.in_a_line(printed.ends_of(log)))
+    return Checked(verdict, message, finished.tail, log, runners.in_a_line(runner.ends_of(log)))
 
 
 def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:

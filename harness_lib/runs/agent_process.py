@@ -28,7 +28,7 @@ from harness_lib.rules import run_state
 from harness_lib.runs import confinement
 from harness_lib.runs.options import Rules
 from harness_lib.system import fs
-from harness_lib.system.files import nofollow, printed
+from harness_lib.system.files import nofollow
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import child, denied, environment, runner, sandbox
@@ -283,7 +283,7 @@ def run(
             clock=ctx.clock,
         )
     ended = listener.ending
-    refused = denied.said("\n".join(printed.ends_of(log)), ctx.env, ctx.git.top)
+    refused = denied.said("\n".join(runner.ends_of(log)), ctx.env, ctx.git.top)
     lines = 1 if refused else LAST_LINES
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report, lines)
     why = f"{sentence(why)} {refused}" if why and refused else why

@@ -9,7 +9,7 @@ from harness_lib.hookio import policy
 from harness_lib.rules import recovery
 from harness_lib.runs import settings
 from harness_lib.state import store
-from harness_lib.system.files import printed
+from harness_lib.system.processes import runner
 from tests.conftest import CHECKOUT
 
 MEGA = 1024 * 1024
@@ -20,7 +20,7 @@ NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
     ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
     ("docs/commands.md", f"({rescue_refs.DAYS:g} days, {rescue_refs.MEGABYTES} MB)"),
-    ("docs/unattended.md", f"both ends are kept, {printed.KEPT_BYTES // MEGA} MB each"),
+    ("docs/unattended.md", f"both ends are kept, {runner.KEPT_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {MAX_FILE:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
     ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),

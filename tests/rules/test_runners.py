@@ -8,7 +8,7 @@ import pytest
 
 from harness_lib.rules import input_files, runners
 from harness_lib.rules.runners import Failed
-from harness_lib.system.files import printed
+from harness_lib.system.processes import runner
 
 ROWS: dict[str, tuple[list[str], list[Failed]]] = {
     "pytest: nothing is said of it": (["FAILED a.py::test_a"], [Failed("a.py::test_a")]),
@@ -177,7 +177,7 @@ def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
     ],
 )
 def test_recorded_outputs_have_their_reports(name: str, command: str) -> None:
-    lines = printed.plain((OUTPUTS / f"{name}.txt").read_bytes())
+    lines = runner.plain((OUTPUTS / f"{name}.txt").read_bytes())
 
     assert _missing(command, lines, "") is None
 
@@ -336,7 +336,7 @@ SHOWN = {path.stem: path.read_text().removesuffix("\n") for path in sorted(OUTPU
 
 
 def recorded(name: str) -> list[str]:
-    return printed.plain((OUTPUTS / f"{name}.txt").read_bytes())
+    return runner.plain((OUTPUTS / f"{name}.txt").read_bytes())
 
 
 @pytest.mark.parametrize("runner", SHOWN)

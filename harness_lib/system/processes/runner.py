@@ -1,31 +1,41 @@
 """Run one shell command to its end, within a deadline, and leave nothing of it running.
 
-Its output goes straight into a file: it may be larger than memory, and it survives a crash of harness.
+Its output goes straight into a log file: it may be larger than memory, and it survives a crash of harness.
 Source: docs/design.md, "At the finish", step 3.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import nofollow, printed
+from harness_lib.system.files import nofollow
 from harness_lib.system.processes import child, environment, reaper, sandbox
 from harness_lib.system.processes.child import Child
+from harness_lib.text import harmless
 
 MAX_LOG_BYTES = 1024**3
 TIMED_OUT = 124
+TAIL_LINES = 20
+TAIL_CHARS = 2000
+TAIL_BYTES = 64 * 1024
+# Compilers print what matters at the beginning, test runners at the end.
+END_BYTES = 256 * 1024
+# Colours, cursor movements and titles; the rest of a broken one goes with the control characters.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+KEPT_BYTES = 4 * 1024 * 1024
 
 
 class Finished(NamedTuple):
@@ -112,21 +122,21 @@ def run(
                 reaper.forget(log)
         if at_end is not None:
             at_end()
-        printed.finish(log, output)
+        _finish(log, output)
     return Finished(
         returncode=process.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",
         too_loud=ending == "loud",
         seconds=clock.monotonic() - began,
-        tail=printed.tail_of(log),
+        tail=tail_of(log),
     )
 
 
 @contextmanager
-def _opened(log: Path) -> Iterator[int]:
-    """Yield a descriptor of `log`, which is emptied first."""
+def _opened(log: Path, flags: int = os.O_TRUNC) -> Iterator[int]:
+    """Yield a descriptor of `log`, which is emptied first by default."""
     # Appending: a command that empties its own log must not leave a hole of zeros before what follows.
-    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    flags |= os.O_RDWR | os.O_CREAT | os.O_APPEND
     descriptor = fs.within(log.parent, lambda: nofollow.descriptor(log, flags))
     try:
         yield descriptor
@@ -171,6 +181,60 @@ def _log_limit(env: Mapping[str, str]) -> int:
     raise EnvSetupError(message, "Set it to a whole number, or unset it.")
 
 
+def tail_of(log: Path) -> str:
+    """Return the end of `log` (TAIL_LINES, TAIL_CHARS) as plain text; "" if it is missing."""
+    lines = plain(_read(log, 0, TAIL_BYTES).rstrip())
+    return "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARS:].strip("\n")
+
+
+def ends_of(log: Path) -> list[str]:
+    """Return the lines of `log`, or of both its ends if it is larger; [] if it is missing."""
+    return plain(_read(log, END_BYTES, END_BYTES).rstrip())
+
+
+def plain(raw: bytes) -> list[str]:
+    """Return the lines of `raw` as a terminal would show them finally."""
+    lines = _ESCAPES.sub("", raw.decode("utf-8", "replace")).split("\n")
+    # Of a line only the part after the last carriage return is seen.
+    shown = (line.rstrip("\r").rpartition("\r")[2].expandtabs(4) for line in lines)
+    return [harmless(line, instead="").rstrip() for line in shown]
+
+
+def _read(log: Path, first: int, last: int) -> bytes:
+    try:
+        with nofollow.reading(log) as stream:
+            head, _, tail = _both_ends(stream, first, last)
+    except FileNotFoundError:
+        return b""
+    return head + (b"\n" if head and tail else b"") + tail
+
+
+def _both_ends(stream: BinaryIO, first: int, last: int) -> tuple[bytes, int, bytes]:
+    """Return the `first` bytes of a file, how many are left out, and the `last` bytes of the rest."""
+    left_out = os.fstat(stream.fileno()).st_size - first - last
+    if left_out <= 0:
+        return stream.read(first + last), 0, b""
+    head = stream.read(first)
+    stream.seek(-last, os.SEEK_END)
+    return head, left_out, stream.read(last)
+
+
+def _finish(log: Path, descriptor: int) -> None:
+    """Keep the first and the last KEPT_BYTES of `log`, open as `descriptor`; write it again if it is gone.
+
+    Another file in its place, or a link, is replaced.
+    """
+    # On a full disk it stays as it is, and is removed when it is old.
+    with suppress(OSError):
+        info = os.fstat(descriptor)
+        if info.st_size > 2 * KEPT_BYTES or not nofollow.is_at(log, info):
+            with open(descriptor, "rb", closefd=False) as stream:
+                stream.seek(0)
+                head, left_out, tail = _both_ends(stream, KEPT_BYTES, KEPT_BYTES)
+            gap = b"\n[harness left out %d bytes here]\n" % left_out if left_out else b""
+            fs.write(log, head + gap + tail, durable=False, make=True)
+
+
 def start_timed(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, seconds: float) -> Child:
     """Start `sh -c command`, its output added to `log`; return its guard, which exits as the command does.
 
@@ -178,13 +242,9 @@ def start_timed(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, s
     """
     from harness_lib.system.install import launcher  # noqa: PLC0415 (a check needs none)
 
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    descriptor = fs.within(log.parent, lambda: nofollow.descriptor(log, flags))
     guarded = launcher.python("from harness_lib.system.processes.runner import guard; guard()")
-    try:
-        return child.start([*guarded, command, str(seconds)], env=env, cwd=cwd, output=descriptor)
-    finally:
-        os.close(descriptor)
+    with _opened(log, flags=0) as output:
+        return child.start([*guarded, command, str(seconds)], env=env, cwd=cwd, output=output)
 
 
 def guard() -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import printed
 from harness_lib.system.processes import process, reaper, runner
 from harness_lib.system.processes.runner import Finished
 
@@ -303,7 +302,7 @@ class TestTail:
         assert run("seq 100", log).tail == "\n".join(map(str, range(81, 101)))
 
     def test_at_most_two_thousand_characters(self, log: Path) -> None:
-        assert run("head -c 90000 /dev/zero | tr '\\0' x", log).tail == "x" * printed.TAIL_CHARS
+        assert run("head -c 90000 /dev/zero | tr '\\0' x", log).tail == "x" * runner.TAIL_CHARS
 
     @pytest.mark.parametrize(
         ("output", "plain"),
@@ -320,11 +319,11 @@ class TestTail:
         log.parent.mkdir(parents=True)
         log.write_bytes(output)
 
-        assert printed.tail_of(log) == plain
+        assert runner.tail_of(log) == plain
 
 
 def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: Path) -> None:
-    middle = 3 * printed.KEPT_BYTES
+    middle = 3 * runner.KEPT_BYTES
     heard = []
     loud = f"echo first; head -c {middle} /dev/zero | tr '\\0' 'm'; echo; echo last"
 
@@ -334,17 +333,17 @@ def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: P
     assert heard == [middle + len("first\n\nlast\n")], "what was printed is read before it is cut"
     assert kept.startswith(b"first\nm")
     assert kept.endswith(b"m\nlast\n")
-    assert f"\n[harness left out {heard[0] - 2 * printed.KEPT_BYTES} bytes here]\n".encode() in kept
-    assert len(kept) < 2 * printed.KEPT_BYTES + 100
+    assert f"\n[harness left out {heard[0] - 2 * runner.KEPT_BYTES} bytes here]\n".encode() in kept
+    assert len(kept) < 2 * runner.KEPT_BYTES + 100
     assert ended.tail.endswith("last")
 
 
 def test_a_log_that_its_command_made_a_link_is_not_followed(log: Path) -> None:
     other = log.parents[2] / "other"
     with other.open("wb") as file:
-        file.truncate(3 * printed.KEPT_BYTES)
+        file.truncate(3 * runner.KEPT_BYTES)
 
     ended = run(f"ln -sf {other} {log}; echo printed", log)
 
-    assert other.stat().st_size == 3 * printed.KEPT_BYTES
+    assert other.stat().st_size == 3 * runner.KEPT_BYTES
     assert (ended.tail, log.is_symlink()) == ("printed", False)

@@ -23,8 +23,7 @@ from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH
 from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.rules import checklist, input_files, runners, transitions
 from harness_lib.state.api import Questions
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.git import snapshot
 from harness_lib.system.processes import runner
 from harness_lib.task import Checkpoint, Task

@@ -26,7 +26,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import input_changes, input_files, rechecks
 from harness_lib.rules.input_changes import Found, Fresh
-from harness_lib.system.files import nofollow
+from harness_lib.system import nofollow
 from harness_lib.system.git import history, status, submodules, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git

@@ -15,10 +15,9 @@ from harness_lib.cli import lazily, parser
 from harness_lib.core import rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.system.files import standard_streams
 from harness_lib.system.install import launcher
 from harness_lib.system.place import roots, session_notes
-from harness_lib.system.processes import environment, signals
+from harness_lib.system.processes import environment, own_process
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
 
@@ -33,19 +32,19 @@ class Terminated(KeyboardInterrupt):
 
 def entry() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
-    standard_streams.open_closed()
+    own_process.open_closed_streams()
     # A umask may take the owner's own rights: then nobody could open the files of the list again.
     os.umask(os.umask(0) & ~stat.S_IRWXU)
     # So that a running check ends with us.
-    for number in (signals.END, signals.HANG_UP):
-        signals.raise_once(number, Terminated)
+    for number in (own_process.END, own_process.HANG_UP):
+        own_process.raise_once(number, Terminated)
     argv = sys.argv[1:]
     is_short = lazily.FOR_HOURS.isdisjoint(argv)
     if not is_short:
         # The launcher switches it off, but a long run makes garbage.
         gc.enable()
     code = main(argv)
-    standard_streams.drop_unwritten()
+    own_process.drop_unwritten()
     if is_short:
         # Shutting the interpreter down would take about 5 % of the time of a verb.
         os._exit(code)
@@ -55,7 +54,7 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str]) -> int:
     """Run `argv` (without the program's name) and return the exit code that docs/commands.md lists."""
     # Names may be no valid Unicode.
-    standard_streams.take_any_character("backslashreplace")
+    own_process.take_any_character("backslashreplace")
     environment.drop_relative(os.environ)
     screen = Screen(json="--json" in argv)
     argv = parser.current(argv, screen.talk)
@@ -83,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
         problem = _unsaid(verb, error) if reply else _machine_error(error)
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
-        return 128 + getattr(interrupt, "number", signals.INTERRUPT)
+        return 128 + getattr(interrupt, "number", own_process.INTERRUPT)
     except ImportError as error:
         problem = _package_error(error) or _bug_error()
     except Exception:  # noqa: BLE001 - the outermost error handler: a bug is reported, not shown as a traceback

@@ -19,8 +19,7 @@ from harness_lib.core import rights
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules import input_files
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.place import data_home
 from harness_lib.task import HeldOut, Task
 

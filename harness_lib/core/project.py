@@ -18,8 +18,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, input_files, rechecks
 from harness_lib.state.api import Questions
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root, roots

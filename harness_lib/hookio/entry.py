@@ -23,9 +23,9 @@ def answer(event: str, argv: Sequence[str]) -> int:
     """Answer `event` of the host that `argv` may name; return the exit code of the hook."""
     root = None
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        from harness_lib.system.files import standard_streams  # noqa: PLC0415 (hosts rarely close one)
+        from harness_lib.system.processes import own_process  # noqa: PLC0415 (hosts rarely close one)
 
-        standard_streams.open_closed()
+        own_process.open_closed_streams()
     try:
         data = _read()
         root = _switched_on(os.environ, data, event)
@@ -103,11 +103,11 @@ def _let_go(line: str) -> int:
     """Write `line` to stderr if possible and return the exit code that holds no agent."""
     from contextlib import suppress  # noqa: PLC0415 (rarely needed)
 
-    from harness_lib.system.files import standard_streams  # noqa: PLC0415
+    from harness_lib.system.processes import own_process  # noqa: PLC0415
 
     with suppress(OSError):
         sys.stderr.write(line)
-    standard_streams.drop_unwritten()
+    own_process.drop_unwritten()
     return 0
 
 

@@ -17,7 +17,7 @@ import os
 import time
 
 from harness_lib.state import summary
-from harness_lib.system.files import nofollow
+from harness_lib.system import nofollow
 from harness_lib.system.place import find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py

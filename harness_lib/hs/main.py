@@ -29,8 +29,7 @@ from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages.setup import candidates
-from harness_lib.system.files import standard_streams
-from harness_lib.system.processes import signals
+from harness_lib.system.processes import own_process
 
 _USAGE = """\
 hs: an agent loop in which everything is a plugin
@@ -276,17 +275,17 @@ _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version
 
 def entry() -> NoReturn:
     """Run the command line, and exit with its code."""
-    standard_streams.open_closed()
-    standard_streams.take_any_character("replace")
+    own_process.open_closed_streams()
+    own_process.take_any_character("replace")
     if not os.environ.get("HOME"):
         # An empty one would mean the root directory.
         os.environ.pop("HOME", None)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A script that starts hs in the background may ignore Ctrl-C for it.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signals.handle(number, processes.interrupt)
+            own_process.handle(number, processes.interrupt)
     code = _exit_code(sys.argv[1:])
-    standard_streams.drop_unwritten()
+    own_process.drop_unwritten()
     # All that was opened is closed. Shutting the interpreter down would only take time.
     os._exit(code)
 

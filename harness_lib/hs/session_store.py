@@ -23,7 +23,7 @@ from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Session, now
-from harness_lib.system.files import nofollow
+from harness_lib.system import nofollow
 
 USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 IGNORE = ".gitignore"

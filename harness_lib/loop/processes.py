@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from harness_lib.loop import disk
 from harness_lib.loop.piped import HookError
-from harness_lib.system.processes import reaper, signals
+from harness_lib.system.processes import own_process, reaper
 from harness_lib.system.processes.child import (
     NOTHING,
     OUTPUT,
@@ -92,7 +92,7 @@ class UnderWay:
         self.now = False
         self._changed = changed
         for number in numbers:
-            signals.handle(number, self._signalled)
+            own_process.handle(number, self._signalled)
 
     def __enter__(self) -> None:
         self.now = True

@@ -27,8 +27,7 @@ from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.runs import confinement
 from harness_lib.runs.options import Rules
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import child, denied, environment, runner, sandbox

@@ -18,8 +18,7 @@ from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, transitions
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import denied, environment, sandbox, sandbox_places

@@ -22,7 +22,7 @@ from harness_lib.system import postgres_server
 from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, owner, process, signals
+from harness_lib.system.processes import child, own_process, owner, process
 from harness_lib.system.processes.child import Child
 from harness_lib.task import Task
 
@@ -142,7 +142,7 @@ class _Story:
             self._runs[machine.name] = machine.start(self._show)
             self._until(f"{machine.name} works on {task}", self._mark(task).exists)
         self._until(f"what cleo has done so far of {HALF} is in the remote", lambda: self._refs("wip", HALF))
-        self._signal(cleo, signals.KILL)
+        self._signal(cleo, own_process.KILL)
         self._show("-- cleo is dead: its run, its agent, everything on it was killed")
         self._mark("together").touch()
         self._until("ann and ben have written into one file: both finish, one after the other", self._both)
@@ -150,13 +150,13 @@ class _Story:
         self._until("the list knows on which machine", lambda: self._task(TREE).machine)
         late = self._machines[self._task(TREE).machine or ann.name]
         self._late = late.name
-        self._signal(late, signals.PAUSE)
+        self._signal(late, own_process.PAUSE)
         self._show(f"-- {late.name} is cut off: it neither answers nor hears")
         self._until(
             f"its lease has ended, and another machine has finished {TREE}",
             lambda: self._task(TREE).status == "completed",
         )
-        self._signal(late, signals.GO_ON)
+        self._signal(late, own_process.GO_ON)
         self._show(f"-- {late.name} comes back late, and believes that {TREE} is its own")
         alive = [self._runs[name] for name in (ann.name, ben.name)]
         self._until("both runs have ended", lambda: all(run.poll() is not None for run in alive))
@@ -217,7 +217,7 @@ class _Story:
         for pid in pids:
             # What git does for a moment may be over.
             with suppress(ProcessLookupError):
-                signals.send(pid, number)
+                own_process.send(pid, number)
 
     def promises(self) -> Iterator[tuple[str, bool]]:
         """Yield what is to be true in the end, and whether it is; show the proof."""
@@ -253,5 +253,5 @@ class _Story:
     def end(self) -> None:
         """End what still runs."""
         for name in self._runs:
-            self._signal(self._machines[name], signals.KILL)
+            self._signal(self._machines[name], own_process.KILL)
             self._runs[name].wait()

@@ -19,8 +19,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, run_records, run_state, stats
 from harness_lib.rules.run_state import RunState
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process

@@ -33,8 +33,7 @@ from harness_lib.runs import ending, final_check, run_files, waiting
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
-from harness_lib.system.files import standard_streams
-from harness_lib.system.processes import signals
+from harness_lib.system.processes import own_process
 from harness_lib.task import StopReason
 from harness_lib.text import sentence
 
@@ -129,7 +128,7 @@ class Scheduler:
         """Start the workers, and serve them until the run ends."""
         self._pool, self._place = pool, place
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
-        with signals.noted(self._signals.append):
+        with own_process.noted(self._signals.append):
             try:
                 for number in range(0 if self.orphans.merger else 1, count + 1):
                     self._start(number)
@@ -250,10 +249,10 @@ class Scheduler:
         while self._signals:
             number = self._signals.pop(0)
             self._interrupts += 1
-            if number == signals.HANG_UP:
-                standard_streams.leave_terminal()
-            self._drain("interrupted", HUNG_UP if number == signals.HANG_UP else "")
-            if number == signals.INTERRUPT and self._interrupts == 1:
+            if number == own_process.HANG_UP:
+                own_process.leave_terminal()
+            self._drain("interrupted", HUNG_UP if number == own_process.HANG_UP else "")
+            if number == own_process.INTERRUPT and self._interrupts == 1:
                 self.tell("interrupted", ONCE)
             else:
                 self.tell("interrupted", TWICE)
@@ -387,7 +386,7 @@ class Scheduler:
             return not self._signals and (end is None or self._ctx.clock.monotonic() < end)
 
         scope, repairs = self._options.final_check, seconds is None
-        with signals.noted(self._signals.append):
+        with own_process.noted(self._signals.append):
             passed = final_check.run(
                 self._ctx, place, scope, lambda line: self.tell("final", line), goes_on, repairs=repairs
             )

@@ -33,7 +33,7 @@ from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker, failure
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import GitError
-from harness_lib.system.processes import reaper, signals
+from harness_lib.system.processes import own_process, reaper
 from harness_lib.task import Session, Task
 
 
@@ -61,7 +61,7 @@ def main() -> None:
     worker.tell(Started())
     note = Path(config.place) / f"worker-{config.number}.log"
     reaper.note(note, os.getpid())
-    signals.raise_once(signals.END, lambda _number: KeyboardInterrupt())
+    own_process.raise_once(own_process.END, lambda _number: KeyboardInterrupt())
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
         worker.work()
@@ -73,7 +73,7 @@ def main() -> None:
     except KeyboardInterrupt:
         worker.tell(Idle("stopped"))
     finally:
-        signals.ignore(signals.END)
+        own_process.ignore(own_process.END)
         reaper.forget(note)
 
 
@@ -82,7 +82,7 @@ def _listen(worker: Worker) -> None:
         worker.hear(json.loads(line))
     # The run is dead, or has ended us.
     worker.hear({"drain": True})
-    signals.send(os.getpid(), signals.END)
+    own_process.send(os.getpid(), own_process.END)
 
 
 class _NoWorkTreeError(EnvSetupError):

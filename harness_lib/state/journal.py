@@ -15,9 +15,8 @@ from pathlib import Path
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import flock
+from harness_lib.system import flock, nofollow
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import nofollow
 from harness_lib.task import Category, LogType
 from harness_lib.text import cut, escape
 

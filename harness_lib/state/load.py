@@ -17,8 +17,7 @@ from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State

@@ -13,9 +13,8 @@ from harness_lib.state import api, codec, load, reading, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
-from harness_lib.system import fs
+from harness_lib.system import fs, nofollow
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import nofollow
 from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from harness_lib.system.files import nofollow
+from harness_lib.system import nofollow
 
 TYPE_CHECKING = False  # as in find_root.py: hooks start with this
 if TYPE_CHECKING:

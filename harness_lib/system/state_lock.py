@@ -17,9 +17,8 @@ from types import TracebackType
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, GoneError, HeldError
-from harness_lib.system import flock, fs
+from harness_lib.system import flock, fs, nofollow
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import nofollow
 from harness_lib.system.place import roots
 
 # Only the first in line asks, so it may ask often.

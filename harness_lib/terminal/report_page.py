@@ -26,8 +26,7 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.runs import report_facts, report_text
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.git import history
 from harness_lib.task import Task
 from harness_lib.text import cut, harmless, safe_name, span

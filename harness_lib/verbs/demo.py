@@ -28,7 +28,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, owner, process, signals
+from harness_lib.system.processes import child, own_process, owner, process
 from harness_lib.task import Priority, Task, Validation
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
@@ -101,9 +101,9 @@ def _add(_brief: str) -> None:
     assert run is not None
     worker = next(each.pid for each in process.ancestors() if each.parent == run)
     # Otherwise it could see the end of its run first, and stop this agent.
-    signals.send(worker, signals.PAUSE)
-    signals.send(run, signals.KILL)
-    signals.send(worker, signals.KILL)
+    own_process.send(worker, own_process.PAUSE)
+    own_process.send(run, own_process.KILL)
+    own_process.send(worker, own_process.KILL)
 
 
 def _append(text: str) -> Callable[[str], None]:

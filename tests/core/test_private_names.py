@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.system import state_lock
-from harness_lib.system.files import nofollow
+from harness_lib.system import nofollow, state_lock
 from harness_lib.system.place import find_root, session_notes
 from tests.runs.workshop import Workshop
 from tests.verbs.project import Project

@@ -239,7 +239,7 @@ PROGRAM = """
 import os, select, signal, socket, sys, threading, time
 from harness_lib.loop import processes
 from harness_lib.loop.processes import Interrupted
-from harness_lib.system.processes import signals
+from harness_lib.system.processes import own_process
 
 number, call = int(sys.argv[1]), sys.argv[2]
 one, other = socket.socketpair()
@@ -249,7 +249,7 @@ waits = {
     "select": lambda: select.select([one], [], [], 100),
     "lock": lambda: threading.Event().wait(100),
 }[call]
-signals.handle(number, processes.interrupt)
+own_process.handle(number, processes.interrupt)
 begin = threading.Event()
 
 def send():
@@ -284,7 +284,7 @@ def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: i
 
 HANDLES = """
 import os, signal, threading, time
-from harness_lib.system.processes import signals
+from harness_lib.system.processes import own_process
 
 class Slow(threading.Event):
     def wait(self, timeout=None):
@@ -292,17 +292,17 @@ class Slow(threading.Event):
         return False
 
 seen = []
-signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))
+own_process.handle(signal.SIGINT, lambda number, frame: seen.append(number))
 SENDS
 print(len(seen), flush=True)
 os._exit(0)
 """
-ONE = "os.kill(os.getpid(), signal.SIGINT); time.sleep(3 * signals.AGAIN_SECONDS)"
+ONE = "os.kill(os.getpid(), signal.SIGINT); time.sleep(3 * own_process.AGAIN_SECONDS)"
 
 
 @pytest.mark.parametrize(
     ("sends", "handled"),
-    [(f"signals._redelivery._handled = Slow(); {ONE}", 1), (f"for _ in range(3): {ONE}", 3)],
+    [(f"own_process._redelivery._handled = Slow(); {ONE}", 1), (f"for _ in range(3): {ONE}", 3)],
     ids=["handled as its time runs out", "sent three times"],
 )
 def test_a_signal_is_handled_once_for_each_time_it_comes(sends: str, handled: int) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from tests.conftest import for_release
 
 CRASH = 73

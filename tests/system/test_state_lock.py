@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system import flock
-from harness_lib.system.files import nofollow
+from harness_lib.system import flock, nofollow
 from harness_lib.system.flock import turn
 from harness_lib.system.state_lock import StateLock, holder
 from tests.conftest import for_release

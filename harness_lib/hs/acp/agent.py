@@ -20,7 +20,7 @@ from harness_lib.loop import runtime
 from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.session import Session
-from harness_lib.system.files import standard_streams
+from harness_lib.system.processes import own_process
 
 if TYPE_CHECKING:
     from acp import interfaces
@@ -47,7 +47,7 @@ def serve() -> int:
         signal.signal(each, signal.SIG_DFL)
     asyncio.run(_serve())
     # The transports have closed the streams of a client that is gone.
-    standard_streams.open_closed()
+    own_process.open_closed_streams()
     return 0
 
 

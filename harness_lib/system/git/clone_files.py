@@ -9,8 +9,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.git.repository import Git
 
 _LIMIT = 4096

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system import fs
-from harness_lib.system.files import nofollow
+from harness_lib.system import fs, nofollow
 from harness_lib.system.place import find_root
 
 # Harness's own files in the root, which never enter a commit. A `*` matches anything, as in a glob: temporary

@@ -15,7 +15,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from harness_lib.system.files import nofollow
+from harness_lib.system import nofollow
 from harness_lib.system.place.find_root import PRIVATE_DIR
 
 TYPE_CHECKING = False  # see find_root.py

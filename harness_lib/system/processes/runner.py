@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import fs
+from harness_lib.system import fs, nofollow
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import nofollow
 from harness_lib.system.processes import child, environment, reaper, sandbox
 from harness_lib.system.processes.child import Child
 from harness_lib.text import harmless

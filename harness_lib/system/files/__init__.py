@@ -1,1 +1,0 @@
-"""Files: replaced atomically, opened without following links, and directories of them."""

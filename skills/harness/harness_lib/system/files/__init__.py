@@ -1,1 +1,0 @@
-../../../../../harness_lib/system/files/__init__.py

@@ -1,1 +1,0 @@
-../../../../../harness_lib/system/files/standard_streams.py

@@ -1,19 +1,22 @@
-"""Build the command lines that confine a command: bubblewrap, and nono-py (Landlock, Seatbelt on macOS)."""
+"""Start a command that is confined, by bubblewrap or by nono-py (Landlock, Seatbelt on macOS)."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.processes import confine, confined_thread, environment
-from harness_lib.system.processes.child import Command
+from harness_lib.system.processes import confine, environment
+from harness_lib.system.processes.child import Child, Command
 
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -71,7 +74,7 @@ def command(
             nono_py = sys.modules.get(confine.MODULE) or confine.load(launcher.nono(env))
         except ImportError as error:
             raise EnvSetupError(f"nono-py cannot be loaded: {error}") from error
-        starter = partial(confined_thread.start, nono_py, listed, closed=closed)
+        starter = partial(_start_confined, nono_py, listed, closed=closed)
         return Command(["sh", "-c", text], env, starter)
     code = "from harness_lib.system.processes import confine; confine.enter()"
     # There may be thousands: too many for an argument. Commands that run at once each have their own.
@@ -159,3 +162,83 @@ def _entries(hidden: frozenset[str], above: set[str], top: Path) -> Iterator[str
             yield from _entries(hidden, above, Path(entry.path))
         elif not _BYTES.search(entry.name):
             yield entry.path
+
+
+# The lines of `/proc/self/status` that are others where a process is confined.
+_LIMITS = ("NoNewPrivs:", "Seccomp", "CapBnd:")
+
+
+class OwnProcessConfinedError(EnvSetupError):
+    """Harness itself is confined, and cannot go on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nono has confined harness itself, and not only the command that it was to start.",
+            "Install bubblewrap or nono-py 0.16.0, or go without a sandbox: --sandbox off",
+        )
+
+
+def _start_confined(
+    nono_py: Any, grants: Sequence[str], begin: Callable[[], Child], *, closed: bool
+) -> Child:
+    """Call `begin` in a thread that is confined to `grants`; return the child once that thread is gone.
+
+    The rules of Landlock belong to a thread, and a child begins with those of the thread that starts it. So
+    our own process stays free, and loads nono-py once. On macOS such rules belong to a process: see
+    `confine.enter`. A program that `begin` starts must do nothing before: it has the limits of that thread,
+    and so could read our memory through it.
+    Each of `grants` is R or W before a path; `closed`: without a network.
+    Raises what `begin` raises, EnvSetupError if nono confines nothing, OwnProcessConfinedError, and OSError.
+    """
+    before, libc = _limits(), confine.libc_of_root()
+    started: list[Child] = []
+    failed: list[BaseException] = []
+
+    def confined() -> None:
+        # Nothing is imported here: the file might not be readable.
+        try:
+            _confine(nono_py, grants, libc, closed=closed)
+            started.append(begin())
+        except BaseException as error:  # noqa: BLE001 (raised in the thread of the caller)
+            failed.append(error)
+
+    thread = threading.Thread(target=confined)
+    try:
+        thread.start()
+    except RuntimeError as full:
+        # As it is for a process for which the system has no room.
+        raise BlockingIOError(errno.EAGAIN, str(full)) from full
+    thread.join()
+    # It is in the kernel for a moment longer.
+    while Path(f"/proc/self/task/{thread.native_id}").exists():
+        time.sleep(0.0001)
+    if _limits() != before:
+        raise OwnProcessConfinedError
+    for error in failed:
+        raise error
+    return started[0]
+
+
+def _confine(nono_py: Any, grants: Sequence[str], libc: Any, *, closed: bool) -> None:
+    try:
+        confine.apply(nono_py, grants, closed=closed)
+    except (RuntimeError, ValueError) as error:
+        raise EnvSetupError(str(error)) from error
+    confine.drop_capabilities(libc)
+    if _reads_root() and not {"R/", "W/"} & set(grants):
+        raise EnvSetupError("nono-py is there, but confines nothing")
+
+
+def _limits() -> tuple[list[str], bool]:
+    """Return what is different where this process is confined."""
+    with Path("/proc/self/status").open(encoding="utf-8", errors="replace") as status:
+        return [line for line in status if line.startswith(_LIMITS)], _reads_root()
+
+
+def _reads_root() -> bool:
+    """Return whether this thread may read the root directory, of which only parts are granted."""
+    try:
+        os.close(os.open("/", os.O_RDONLY))
+    except PermissionError:
+        return False
+    return True

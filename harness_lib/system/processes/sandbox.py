@@ -22,8 +22,15 @@ from typing import Any, Literal, NamedTuple, get_args
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import child, engines
 from harness_lib.system.processes.child import Command
-from harness_lib.system.processes.confined_thread import OwnProcessConfinedError
-from harness_lib.system.processes.engines import ENGINES, PRIVATE, TITLES, Engine, Grants, is_within
+from harness_lib.system.processes.engines import (
+    ENGINES,
+    PRIVATE,
+    TITLES,
+    Engine,
+    Grants,
+    OwnProcessConfinedError,
+    is_within,
+)
 from harness_lib.system.processes.sandbox_places import (
     CLOUDS,
     CREDENTIALS,

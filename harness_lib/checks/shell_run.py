@@ -9,13 +9,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks.protocol import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import input_files, runners
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import denied, environment, interpreter, runner, sandbox
+from harness_lib.system.processes import child, denied, environment, runner, sandbox
 from harness_lib.system.processes.environment import missing_command
 
 # The first words of a recorded failure.
@@ -114,6 +115,8 @@ MODULES = frozenset(
     )
 )
 PLUGIN = "pytest_"
+_ASKS = "import importlib.util as u, sys; print(sys.version.split()[0], u.find_spec(sys.argv[1]) is not None)"
+_SECONDS = 20.0
 
 _MAKE = re.compile(r"g?make(?:\[\d+\])?: .*\bError (\d+)")
 _NOT_FOUND = re.compile(
@@ -125,6 +128,13 @@ _LACKS = re.compile(
     r"(?:E +)?(?:(?P<python>/.*?): |ModuleNotFoundError: |ImportError: .*)"
     r"No module named '?(?P<module>[\w.]+)'?"
 )
+
+
+class Interpreter(NamedTuple):
+    """The version of a Python, and whether it can import the module in question."""
+
+    version: str
+    has_module: bool
 
 
 def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str], top: Path) -> str | None:
@@ -192,19 +202,24 @@ def _is_module_of_project(module: str, cwd: Path, top: Path) -> bool:
 
 def _ask(
     module: str, first: list[str], env: Mapping[str, str], top: Path
-) -> Iterator[tuple[str, interpreter.Found]]:
-    """Yield the interpreters of `env` and the project, each with its answer about `module`."""
+) -> Iterator[tuple[str, Interpreter]]:
+    """Yield the interpreters of `env` and the project that run, each with its answer about `module`."""
     entries = env.get("PATH", os.defpath).split(os.pathsep)
     on_path = [f"{entry}/{name}" for entry in entries for name in PYTHONS if entry.startswith("/")]
     own = [str(top / name) for name in VIRTUAL_ENVIRONMENTS]
     there = [path for path in dict.fromkeys((*first, *own, *on_path)) if os.access(path, os.X_OK)]
     for path in there[:ASKED]:
-        found = interpreter.module(path, module, env)
-        if found is not None:
-            yield path, found
+        asked = [path, "-c", _ASKS, module.partition(".")[0]]
+        try:
+            answer = child.ask(asked, env=env, cwd=Path("/"), seconds=_SECONDS)
+        except OSError:
+            continue
+        version, _, has_module = answer.output.decode("utf-8", "replace").strip().partition(" ")
+        if answer.code == 0:
+            yield path, Interpreter(version, has_module == "True")
 
 
-def _words(found: Mapping[str, interpreter.Found], module: str) -> Iterator[str]:
+def _words(found: Mapping[str, Interpreter], module: str) -> Iterator[str]:
     """Yield sentences: which interpreter lacks `module`, and which ones have it."""
     without = [f"{path} ({each.version})" for path, each in found.items() if not each.has_module]
     having = [f"{path} ({each.version})" for path, each in found.items() if each.has_module]

@@ -21,7 +21,8 @@ from harness_lib.system.git import calls, locks, worktrees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
-from harness_lib.system.processes import child, interpreter, owner
+from harness_lib.system.processes import child, owner
+from harness_lib.system.processes.environment import find as find_program
 
 LOW_BYTES = 200 * 1024 * 1024
 
@@ -187,16 +188,25 @@ def _how(ctx: Context, path: Path) -> str:
     return "through the repository of this linked worktree"
 
 
+# As hooks are started.
+_TEST = ("-I", "-S", "-c", "import sys; sys.exit(sys.version_info < (3, 10))")
+_TEST_SECONDS = 20.0
+
+
 def python_of_hooks(ctx: Context) -> Diagnoses:
     """Report whether the `python3` that starts the hooks is new enough."""
-    executable = interpreter.python3(ctx.env)
-    if executable is None:
+    python3 = find_program("python3", ctx.env.get("PATH", os.defpath))
+    if python3 is None:
         yield warn("python3 is not on the PATH, so no hook can run", "Install Python 3.10 or newer.")
         return
-    problem = interpreter.problem(executable, ctx.env)
+    try:
+        code = child.ask([python3, *_TEST], env=ctx.env, cwd=Path(), seconds=_TEST_SECONDS).code
+        problem = "is older than 3.10, or does not run" if code else ""
+    except OSError as error:
+        problem = f"does not run ({error})"
     if problem:
         cure = "Put Python 3.10 or newer first on the PATH that the agent is started with."
-        yield bad(f"{executable}, which starts the hooks, {problem}: no agent is held", cure)
+        yield bad(f"{python3}, which starts the hooks, {problem}: no agent is held", cure)
 
 
 def sandbox(ctx: Context) -> Diagnoses:

@@ -40,7 +40,7 @@ from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
 from harness_lib.state.api import Questions
 from harness_lib.system import flock
-from harness_lib.system.git import clones, locks, restore, status, worktrees
+from harness_lib.system.git import advance, clones, locks, status, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
@@ -60,7 +60,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
     if clones.has_clone(git):
         task = task._replace(look_at=(*task.look_at, *rescue_refs.keep_own_files(ctx, task, oid)))
     with locks.hold(git):
-        restore.require_unlocked(git)
+        advance.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction("tasks") as tx:
             mine = as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
@@ -115,7 +115,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         if head is None or (head != oid and head != git.parent(oid)):
             return []
         _detach(git)
-        is_as_committed = restore.move_head_and_index(git, oid, head)
+        is_as_committed = advance.move_head_and_index(git, oid, head)
         git.quit_under_way()
     return [] if is_as_committed else undo_check(ctx, task, oid)
 

@@ -25,7 +25,7 @@ from harness_lib.errors import CheckEditedError, LeaseLostError, RefusedError
 from harness_lib.rules import rechecks, recovery, transitions
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import history, locks, merge, restore, status, trees
+from harness_lib.system.git import advance, history, locks, merge, status, trees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.place import find_root
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
@@ -165,7 +165,7 @@ def held(git: Git, task: Task) -> Iterator[None]:
     Raises HeldError (git is locked), RefusedError (the user's merge or the like is under way).
     """
     with locks.hold(git):
-        restore.require_unlocked(git)
+        advance.require_unlocked(git)
         require_no_operation(git, task)
         yield
 
@@ -256,10 +256,10 @@ def carry_out(ctx: Context, session: Session, task: Task) -> Ended:
     """
     git, oid = ctx.git, commit_of(task)
     try:
-        is_as_committed = restore.move_head_and_index(git, oid, intent_of(task).head)
-    except restore.HeadMovedError as error:
+        is_as_committed = advance.move_head_and_index(git, oid, intent_of(task).head)
+    except advance.HeadMovedError as error:
         drop_intent(ctx, task)
-        raise restore.HeadMovedError(
+        raise advance.HeadMovedError(
             f"{error.message} before the check of {task.id} ran. Nothing was recorded.",
             f"See who committed or switched the branch: git log. If the check does, {task.id} needs another "
             f"one: {typed.give_check(task.id)}. Then type: {typed.harness('finish', task.id)}",
@@ -316,7 +316,7 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
         # The user may have edited these files while the check ran: keep a copy of them first.
         name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
         ref = rescue_refs.keep(git, name, ctx.capture(), commit_oid, what)
-        undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
+        undone = advance.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
 

@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import fast_forward, merge, restore, submodules, trees, worktrees
+from harness_lib.system.git import advance, merge, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -80,14 +80,14 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
 def _obstacles(checkout: Context, target_tip: str, waiting_tip: str) -> Iterator[str]:
     """Yield what is in the way of `waiting_tip` in the user's `checkout`, which is at `target_tip`."""
     git = checkout.git
-    if locks := restore.blocking_locks(git):
+    if locks := advance.blocking_locks(git):
         yield (
             f"git's lock {quoting.one_line(str(locks[0]), PATH_LENGTH)} stands there: let the command that "
             "made it end; if none runs, delete that file"
         )
     if operation := git.under_way():
         yield f"a {operation} of yours is under way there: end it first"
-    paths = fast_forward.obstacles(git, target_tip, waiting_tip, checkout.excluded_paths)
+    paths = advance.obstacles(git, target_tip, waiting_tip, checkout.excluded_paths)
     changed = set(checkout.changes().tracked if paths else ())
     # As long as these have changes, git merges nothing; the others it would carry along.
     refused = changed and changed.intersection(_merged(git, target_tip, waiting_tip))

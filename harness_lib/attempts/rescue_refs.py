@@ -20,11 +20,11 @@ from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, stats
 from harness_lib.rules.stats import Old
 from harness_lib.system import fs
-from harness_lib.system.git import checkout, history, locks, rescue_apply, snapshot, trees
+from harness_lib.system.git import checkout, history, locks, restore, snapshot, trees
 from harness_lib.system.git import submodules as nested
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.rescue_apply import Rescue
+from harness_lib.system.git.restore import Rescue
 from harness_lib.system.mkdir_lock import SeedLock
 from harness_lib.system.place import data_home, session_notes
 from harness_lib.task import Task
@@ -327,7 +327,7 @@ def needed(tasks: Iterable[Task]) -> dict[str, Task]:
 
 def rescues(ctx: Context, now: float, days: float) -> list[Rescue]:
     """Return the rescued work that is older than `days` at `now`, in seconds since the epoch."""
-    rescued = rescue_apply.listed(ctx.git, RESCUE_REFS)
+    rescued = restore.listed(ctx.git, RESCUE_REFS)
     return [each for each in rescued if now - each.at > days * stats.SECONDS_PER_DAY]
 
 

@@ -15,7 +15,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import recovery
-from harness_lib.system.git import fast_forward, history, locks, merge, restore, worktrees
+from harness_lib.system.git import advance, history, locks, merge, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import NOBODY, Git
 
@@ -150,13 +150,13 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
         if not _is_free(checkout, move.tip, new):
             raise MovedError(blocked=True)
         try:
-            restore.require_unlocked(checkout.git)
+            advance.require_unlocked(checkout.git)
         except HeldError as error:
             # An editor, or a git command that waits for the user, perhaps for hours.
             raise MovedError(blocked=True) from error
         try:
-            fast_forward.forward(checkout.git, move.tip, new, only_while=unparted)
-        except restore.HeadMovedError as error:
+            advance.forward(checkout.git, move.tip, new, only_while=unparted)
+        except advance.HeadMovedError as error:
             raise MovedError from error
 
 
@@ -175,10 +175,10 @@ def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> 
 def mend(checkout: Context) -> None:
     """Repair `checkout` after a half-done move, or a branch that was moved without it."""
     git = checkout.git
-    if fast_forward.is_half_done(git):
+    if advance.is_half_done(git):
         # A process that is still moving it finishes first.
         with locks.hold(git):
-            fast_forward.take_back(git)
+            advance.take_back(git)
     stood = history.stood_last(git)
     if stood and stood != git.head():
         with locks.hold(git):
@@ -196,7 +196,7 @@ def _catch_up(checkout: Context, stood: str) -> None:
         return
     if git.under_way() or not git.is_ancestor(stood, head) or not checkout.store.ask().made(head):
         return
-    fast_forward.catch_up(git, stood, head)
+    advance.catch_up(git, stood, head)
 
 
 def deliver(ctx: Context, target: str, checked: str | None = None) -> None:
@@ -247,7 +247,7 @@ def _is_free(checkout: Context, old: str, new: str) -> bool:
         return False
     if checkout.git.head() == new and old != new:
         return True
-    return not fast_forward.obstacles(checkout.git, old, new, checkout.excluded_paths)
+    return not advance.obstacles(checkout.git, old, new, checkout.excluded_paths)
 
 
 class Lost(NamedTuple):

@@ -40,7 +40,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.state.api import Shared
-from harness_lib.system.git import locks, merge, restore, trees
+from harness_lib.system.git import advance, locks, merge, trees
 from harness_lib.system.git.calls import GitError
 from harness_lib.task import Session, Task
 
@@ -338,15 +338,15 @@ def _carry_out(
     said: list[str] = []
     try:
         with locks.hold(git):
-            if not restore.move_head_and_index(git, new, head):
+            if not advance.move_head_and_index(git, new, head):
                 changed = ctx.changes().tracked
                 present = ctx.capture()
                 if checked and not set(changed).intersection(trees.difference(git, present, checked)):
                     # It only lacks what others have merged.
-                    restore.undo_tracked(git, new, ctx.excluded_paths)
+                    advance.undo_tracked(git, new, ctx.excluded_paths)
                 else:
                     said = outcome.undo_check(ctx, task, new)
-    except (restore.HeadMovedError, HeldError):
+    except (advance.HeadMovedError, HeldError):
         said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)

@@ -37,7 +37,6 @@ RUN = frozenset(
         "harness_lib.attempts.requeue",
         "harness_lib.attempts.target_branch",
         "harness_lib.attempts.worker_worktrees",
-        "harness_lib.system.git.fast_forward",
         "harness_lib.system.git.merge",
         "harness_lib.system.git.worktrees",
     }

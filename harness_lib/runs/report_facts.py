@@ -22,7 +22,7 @@ from harness_lib.rules.stats import Counts
 from harness_lib.runs import next_step, report_decisions, run_files
 from harness_lib.runs.report_decisions import Decision, Known
 from harness_lib.state.api import Questions
-from harness_lib.system.git import history, rescue_apply
+from harness_lib.system.git import history, restore
 from harness_lib.system.git.history import Size
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -237,7 +237,7 @@ def _checked(questions: Questions) -> Checked | None:
 def _rescued(ctx: Context, tried: Iterable[Tried], began: float) -> tuple[int, tuple[str, ...]]:
     """Return how much work was rescued since `began`, and which of it somebody has dropped since."""
     try:
-        kept = rescue_apply.listed(ctx.main, rescue_refs.RESCUE_REFS)
+        kept = restore.listed(ctx.main, rescue_refs.RESCUE_REFS)
     except HarnessError:
         return 0, ()
     names = {each.ref for each in kept}

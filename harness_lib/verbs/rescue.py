@@ -12,9 +12,9 @@ from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
-from harness_lib.system.git import locks, rescue_apply, restore
+from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.rescue_apply import Rescue
+from harness_lib.system.git.restore import Rescue
 from harness_lib.terminal.render import Screen
 from harness_lib.text import first, harmless, safe_name
 
@@ -76,7 +76,7 @@ def show_all(ctx: Context, task_id: str | None) -> Reply:
     """List rescued work, of one task or of all, newest first."""
     task_id = _whole_id(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{safe_name(task_id)}/" if task_id else "")
-    rescues = rescue_apply.listed(ctx.git, prefix)
+    rescues = restore.listed(ctx.git, prefix)
     of_task = f" of {task_id}" if task_id else ""
     lines = [
         f"{len(rescues)} rescued{of_task}, newest first:" if rescues else f"Nothing was rescued{of_task}."
@@ -93,12 +93,12 @@ def show_all(ctx: Context, task_id: str | None) -> Reply:
 def show(ctx: Context, name: str) -> Reply:
     """Show what a rescued attempt had changed; `name` is a ref, `ID/N`, or an id for its newest."""
     rescue = _find(ctx, name)
-    base = rescue_apply.origin(ctx.git, rescue.oid)
-    rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, rescue.oid)]
+    base = restore.origin(ctx.git, rescue.oid)
+    rows = [row.removesuffix("\r") for row in restore.diff(ctx.git, base, rescue.oid)]
     lines = [
         f"{rescue.ref} {_when(rescue)} {quoting.one_line(rescue.subject, 100)}",
         f"compared with {base[:12]}:",
-        rescue_apply.stat(ctx.git, base, rescue.oid, FILES) or "no difference",
+        restore.stat(ctx.git, base, rescue.oid, FILES) or "no difference",
         *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
     ]
     if len(rows) > DIFF_LINES:
@@ -127,7 +127,7 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
     rescue = _find(ctx, name)
     ownership.refuse_in_sandbox(ctx, "harness rescue apply", lambda: _by_git(ctx, rescue))
     _refuse_foreign_attempt(ctx)
-    brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.excluded_paths, only)
+    brought = restore.apply(ctx.git, rescue.oid, ctx.excluded_paths, only)
     if brought.unknown:
         raise UsageError(
             f"{rescue.ref} changes nothing that is called {_listed(brought.unknown)}. Nothing was written.",
@@ -166,7 +166,7 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
 
 
 def _by_git(ctx: Context, rescue: Rescue) -> str:
-    difference = typed.git("diff", rescue_apply.origin(ctx.git, rescue.oid), rescue.oid)
+    difference = typed.git("diff", restore.origin(ctx.git, rescue.oid), rescue.oid)
     return f"Apply it by git: {difference} | git apply"
 
 
@@ -184,7 +184,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     git = ctx.git
     outcome.require_no_operation(git, then=typed.harness("rescue", "save", task_id))
     with locks.hold(git):
-        restore.require_unlocked(git)
+        advance.require_unlocked(git)
         head, tree = git.head(), ctx.capture()
         untracked_stays = git.git_dir == git.common_dir and not ctx.changes().tracked
         staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.excluded_paths)
@@ -218,8 +218,8 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
     """Reset the work tree, whose content is kept as `tree`, to `head`; return the paths left alone."""
     if git.git_dir != git.common_dir:
         return restore.go_back(git, head, branch=git.branch(), made=tree, excluded_paths=ctx.excluded_paths)
-    restore.undo_tracked(git, head, ctx.excluded_paths)
-    restore.reset_index(git, head)
+    advance.undo_tracked(git, head, ctx.excluded_paths)
+    advance.reset_index(git, head)
     untracked = ctx.changes().untracked
     return [f"{_listed(untracked)}: not known to git, so saved and left here, too"] if untracked else []
 
@@ -284,7 +284,7 @@ def _find(ctx: Context, name: str) -> Rescue:
     exact = _by_ref(ctx, named)
     if exact:
         return exact
-    of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{safe_name(named)}/")
+    of_task = restore.listed(ctx.git, f"{RESCUE_REFS}{safe_name(named)}/")
     if not of_task:
         raise UsageError(f"Nothing was rescued under {name!r}.", "See what there is: harness rescue list")
     return of_task[0]
@@ -298,7 +298,7 @@ def _whole_id(ctx: Context, task_id: str) -> str:
 
 def _by_ref(ctx: Context, name: str) -> Rescue | None:
     ref = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
-    return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == ref), None)
+    return next((each for each in restore.listed(ctx.git, RESCUE_REFS) if each.ref == ref), None)
 
 
 def _refuse_foreign_attempt(ctx: Context) -> None:

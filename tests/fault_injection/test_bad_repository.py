@@ -103,7 +103,7 @@ def test_where_another_program_has_git_locked_nothing_is_changed(
     project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch, lock: str, passes: bool
 ) -> None:
     """An editor may hold the lock: it is named, never removed, and the same command works afterwards."""
-    monkeypatch.setattr("harness_lib.system.git.restore.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("harness_lib.system.git.advance.PATIENCE_SECONDS", 0.1)
     begin(agent, "test -f done" if passes else "false")
     project.put("done")
     base, before = project.head, project.files

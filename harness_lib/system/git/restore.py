@@ -1,193 +1,34 @@
-"""Move a repository and its work tree to another commit, without losing unsaved work.
+"""Bring a work tree back to where an attempt began, or bring kept work into it, and lose no unsaved work.
 
-Crash model: the process or its git may be killed at any line. Every function here, called again with the same
-arguments inside `locks.hold()`, has the same result.
-The rule: a file is replaced or removed only if its present content is already in a tree that was kept
-(`base`, `made`, `before`); anything else is left where it is, and named.
+Crash model: the process or its git may be killed at any line. `go_back`, called again with the same arguments
+inside `locks.hold()`, has the same result.
+The rule of `go_back`: a file is replaced or removed only if its present content is already in a tree that was
+kept (`base`, `made`, `before`); anything else is left where it is, and named. `apply` writes nothing unless
+all of it applies, and to no file with uncommitted changes, nor to one that git does not track.
 Source: docs/design.md, "Rescue and rollback".
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system import fs
-from harness_lib.system.git import checkout, snapshot, status, trees
-from harness_lib.system.git.calls import GitError, covers, decode, encode
-from harness_lib.system.git.checkout import hashed
-from harness_lib.system.git.locks import leftover_locks
+from harness_lib.system.git import advance, checkout, locks, snapshot, status, trees
+from harness_lib.system.git.calls import covers, decode, encode
+from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
 from harness_lib.system.git.trees import GITLINK, Entry
-
-_Done = TypeVar("_Done")
-
-# An editor that refreshes its view holds index.lock for milliseconds.
-PATIENCE_SECONDS = 3.0
 
 # In the git directory: the untracked files whose directories may have to be removed.
 JOURNAL = "harness-emptied"
 
 # Files that change how git reads other files; they are restored first.
 RULES = (".gitattributes", ".gitignore")
-
-
-class HeadMovedError(RefusedError):
-    """HEAD has moved: another process committed or switched the branch."""
-
-
-def move_head_and_index(git: Git, commit: str, expected_head: str | None) -> bool:
-    """Move HEAD's branch (or a detached HEAD) from `expected_head` to `commit`, and the index with it.
-
-    The work tree is not changed. Return whether each tracked file is known to be as in `commit`.
-    Raises HeadMovedError if HEAD is neither of the two.
-    """
-    move_head(git, commit, expected_head, "harness: commit")
-    return reset_index(git, commit)
-
-
-def move_head(
-    git: Git, commit: str, expected: str | None, why: str, only_while: tuple[str, str] | None = None
-) -> None:
-    """Move HEAD's branch (or a detached HEAD) from `expected` to `commit`; `why` goes into the reflog.
-
-    `only_while` as in `Git.set_ref`. Repeated with the same arguments it does nothing.
-    Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere.
-    """
-    head = git.head()
-    if head == commit:
-        return
-    if head == expected:
-        try:
-            _patiently(lambda: git.set_ref("HEAD", commit, expected or "", why=why, only_while=only_while))
-        except GitError:
-            head = git.head()
-            if head == expected:
-                if only_while is None or (git.ref(only_while[0]) or "") == only_while[1]:
-                    raise
-                raise HeadMovedError(
-                    f"{only_while[0]} has moved meanwhile", "look at `git log --all`: somebody moved it"
-                ) from None
-        else:
-            return
-    raise HeadMovedError(
-        f"HEAD is at {(head or 'no commit')[:12]}, not at {(expected or 'no commit')[:12]} as it was",
-        "look at `git log`: somebody committed or switched the branch here",
-    )
-
-
-def reset_index(git: Git, commit: str) -> bool:
-    """Set the index to `commit`; no file is changed.
-
-    Return whether each tracked file is known to be as in `commit`.
-    """
-    # Git refuses to change the entry of a marked file that exists.
-    marks = status.unmark(git, {})
-    # With a path no ref moves. Conflicts are removed and the stat data is refreshed (by older versions of git
-    # only without --quiet).
-    differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
-    if differing:
-        _refresh(git)
-    if marks:
-        status.put_marks(git, marks)
-    return not marks and not differing
-
-
-def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
-    """Put `edits` (None: absent) into the index and keep its other entries; no file is changed.
-
-    So entries that a user stages or commits meanwhile are kept.
-    """
-    marks = status.unmark(git, {})
-    _patiently(lambda: trees.update(git, {}, edits))
-    git.run("update-index", "-q", "--refresh", check=False)
-    if marks:
-        status.put_marks(git, marks)
-
-
-def _refresh(git: Git) -> None:
-    """Refresh the index, and let git read the files whose size is not the recorded one.
-
-    With converted line ends a file may be restored in another size than it was committed in; git calls such
-    a file changed without reading it, unless its entry in the index is a new one.
-    """
-    git.run("update-index", "-q", "--refresh", check=False)
-    if recorded := trees.unread(git):
-        _patiently(lambda: trees.update(git, {}, recorded))
-        git.run("update-index", "-q", "--refresh", check=False)
-
-
-def unstage(git: Git, paths: Collection[str]) -> None:
-    """Set the entries of `paths` in the index to those of HEAD; no file is changed."""
-    if paths:
-        args = ("--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
-        _patiently(lambda: git.run(*args, stdin=encode(sorted(paths))))
-
-
-def _patiently(step: Callable[[], _Done]) -> _Done:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            return step()
-        except GitError as error:
-            if "File exists" not in error.stderr or time.monotonic() >= end:
-                raise
-            time.sleep(0.05)
-
-
-def blocking_locks(git: Git) -> list[Path]:
-    """Return the lock files that block this checkout: of the index, HEAD and its branch."""
-    return [path for path in leftover_locks(git) if path.name != "packed-refs.lock"]
-
-
-def require_unlocked(git: Git) -> None:
-    """Raise HeldError, naming the file, if another program keeps the index, HEAD or its branch locked.
-
-    Called inside `locks.hold()`, which removes those of harness, and before anything is moved.
-    """
-    end = time.monotonic() + PATIENCE_SECONDS
-    while locks := blocking_locks(git):
-        if time.monotonic() >= end:
-            raise HeldError(
-                f"Another program has git locked: {locks[0]} stands for longer than {PATIENCE_SECONDS:g} s. "
-                "Nothing was changed.",
-                "Let the git command that made it end; if none runs, delete that one file. Then try again.",
-            )
-        time.sleep(0.05)
-
-
-def undo_tracked(git: Git, commit: str, excluded_paths: Sequence[str] = ()) -> tuple[str, ...]:
-    """Restore the files of `commit` that differ on disk; return them.
-
-    Their present content is lost unless the caller kept it; untracked files are not changed.
-    """
-    with status.looked_at(git) as env:
-        listing = git.run(
-            "diff",
-            "--name-only",
-            "-z",
-            "--no-renames",
-            "--no-ext-diff",
-            "--ignore-submodules=all",
-            "--diff-filter=MDTU",
-            commit,
-            env=env,
-        )
-    known = trees.entries(git, commit)
-    differing = {
-        path: known[path]
-        for path in decode(listing.stdout)
-        if path in known and known[path][0] != GITLINK and not covers(excluded_paths, path)
-    }
-    blocked = set(checkout.checkout(git, differing))
-    _refresh(git)
-    return tuple(path for path in differing if path not in blocked)
 
 
 class _Move:
@@ -218,7 +59,7 @@ def go_back(
     nested repositories and `excluded_paths` are not touched, not even files there that `base` tracks.
     """
     git.quit_under_way()
-    _point_head(git, branch, base)
+    advance.point_head(git, branch, base)
     current = snapshot.capture(git, excluded_paths, base=base, before=before)
     move = _plan(git, base, made, current, before, excluded_paths)
     journal = git.git_dir / JOURNAL
@@ -234,20 +75,10 @@ def go_back(
     for path in before.unprotected if before else ():
         if not os.path.lexists(git.top / path):
             problems.append(f"{path} was there before, could not be kept, and is gone")
-    move_head(git, base, git.head(), "harness: go back")
-    reset_index(git, base)
+    advance.move_head(git, base, git.head(), "harness: go back")
+    advance.reset_index(git, base)
     fs.remove(journal)
     return problems
-
-
-def _point_head(git: Git, branch: str | None, base: str) -> None:
-    present = git.branch()
-    if present == branch:
-        return
-    if branch is None:
-        _patiently(lambda: git.run("update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base))
-    else:
-        _patiently(lambda: git.run("symbolic-ref", "-m", "harness: go back", "HEAD", branch))
 
 
 def _plan(
@@ -329,3 +160,114 @@ def _give_back(
         *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
         *(f"{_blocked(git, path)} first" for path in blocked),
     ]
+
+
+_FIELDS = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)"
+_DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index")
+# As `git apply` reads it, whatever the user likes to see (`diff.noprefix`, `diff.context`).
+_PATCH = (*_DIFF, "--binary", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
+_REJECTED = re.compile(r"^error: (.+?): (?:patch does not apply|.*exists.*|.*No such file.*)$", re.MULTILINE)
+
+
+class Rescue(NamedTuple):
+    """A ref, the commit it keeps, when that was made (seconds since 1970), and its subject."""
+
+    ref: str
+    oid: str
+    at: int
+    subject: str
+
+
+class Applied(NamedTuple):
+    """The result of restoring: nothing was written if a path is unknown, in the way or does not apply."""
+
+    written: tuple[str, ...] = ()
+    in_the_way: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def listed(git: Git, prefix: str) -> list[Rescue]:
+    """Return the kept work below `prefix`, newest first."""
+    # The last --sort is the first key.
+    order = ("--sort=-version:refname", "--sort=-committerdate")
+    lines = git.lines("for-each-ref", *order, f"--format={_FIELDS}", prefix)
+    parts = (line.split("\0", 3) for line in lines)
+    return [Rescue(ref, oid, int(at or 0), subject) for ref, oid, at, subject in parts]
+
+
+def origin(git: Git, oid: str) -> str:
+    """Return the base of the kept work: its merge base with HEAD.
+
+    Without a common history, the parent of `oid`, or the empty tree.
+    """
+    result = git.run("merge-base", "HEAD", oid, check=False)
+    if result.returncode == 0:
+        return os.fsdecode(result.stdout).strip()
+    return git.parent(oid) or git.empty_tree()
+
+
+def stat(git: Git, old: str, new: str, files: int) -> str:
+    """Return `git diff --stat` of at most so many files, and its summary."""
+    return "\n".join(git.lines(*_DIFF, f"--stat=100,60,{files}", old, new, "--"))
+
+
+def diff(git: Git, old: str, new: str) -> list[str]:
+    """Return the lines of the difference between two commits or trees, binary files by name only."""
+    return git.lines(*_DIFF, old, new, "--")
+
+
+def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
+    """Apply the changes between `oid` and its origin to the work tree, all or none; HEAD and index stay.
+
+    Both `excluded_paths` and `only` name files, or directories with all below them: the first are never
+    written, and with `only` nothing else is.
+    """
+    base = origin(git, oid)
+    differences = trees.changed(git, base, oid)
+    unknown = tuple(name for name in only if not any(covers((name,), path) for path in differences))
+    if unknown:
+        return Applied(unknown=unknown)
+    with locks.hold(git):
+        present = snapshot.capture(git, excluded_paths)
+        differs = trees.changed(git, present, oid)
+        asked = {path: pair for path, pair in differences.items() if not only or covers(only, path)}
+        excluded = tuple(path for path in asked if covers(excluded_paths, path))
+        changed = {path: pair for path, pair in asked.items() if path not in excluded}
+        foreign = {
+            path for path, pair in changed.items() if any(entry and entry[0] == GITLINK for entry in pair)
+        }
+        paths = [path for path in changed if path in differs and path not in foreign]
+        in_the_way = _in_the_way(git, present, paths)
+        if in_the_way or not paths:
+            return Applied(in_the_way=in_the_way, left_out=tuple(foreign), excluded=excluded)
+        unfit = _apply_patch(git, base, oid, paths)
+        return Applied(() if unfit else tuple(paths), (), unfit, tuple(foreign), excluded)
+
+
+def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ...]:
+    """Return which of `paths` have uncommitted content, ignored files included."""
+    head = git.head() or git.empty_tree()
+    unsaved = trees.changed(git, head, present)
+    known = trees.entries(git, present)
+    return tuple(
+        path
+        for path in paths
+        if path in unsaved
+        or (path not in known and os.path.lexists(git.top / path))
+        or obstructed(git.top, path)
+    )
+
+
+def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> tuple[str, ...]:
+    """Apply the changes of `paths`; return the paths that git rejected."""
+    target = trees.with_from(git, git.tree_of(base), oid, paths)
+    patch = git.run(*_PATCH, base, target, "--").stdout
+    done = git.run("apply", "--whitespace=nowarn", "-", stdin=patch, check=False)
+    if done.returncode == 0:
+        return ()
+    complaint = os.fsdecode(done.stderr)
+    named = tuple(dict.fromkeys(_REJECTED.findall(complaint)))
+    return named or (complaint.strip() or "git apply failed",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.system.git import fast_forward, locks
+from harness_lib.system.git import advance, locks
 from tests.system.git.gitrepo import World
 
 
@@ -19,13 +19,13 @@ def commit_ahead(world: World) -> str:
 
 def forward(world: World, new: str) -> None:
     with locks.hold(world.git):
-        fast_forward.forward(world.git, world.base, new)
+        advance.forward(world.git, world.base, new)
 
 
 def taken_back(world: World) -> None:
     with locks.hold(world.git):
-        fast_forward.take_back(world.git)
-    assert not fast_forward.is_half_done(world.git)
+        advance.take_back(world.git)
+    assert not advance.is_half_done(world.git)
 
 
 def left_behind(world: World) -> str:
@@ -37,4 +37,4 @@ def left_behind(world: World) -> str:
 
 def catch_up(world: World, head: str) -> bool:
     with locks.hold(world.git):
-        return fast_forward.catch_up(world.git, world.base, head)
+        return advance.catch_up(world.git, world.base, head)

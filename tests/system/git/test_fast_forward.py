@@ -1,4 +1,4 @@
-"""What fast_forward.py promises: a branch moves forward, and nothing of the user's is written over."""
+"""What advance.forward promises: a branch moves forward, and nothing of the user's is written over."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness_lib.system import fs
-from harness_lib.system.git import checkout, fast_forward, locks, restore
+from harness_lib.system.git import advance, checkout, locks
+from harness_lib.system.git.advance import HeadMovedError
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.restore import HeadMovedError
 from tests.conftest import for_release
 from tests.system.git.forwards import catch_up, commit_ahead, forward, left_behind, taken_back
 from tests.system.git.gitrepo import World, disk
@@ -21,7 +21,7 @@ def test_files_index_and_branch_go_forward(world: World) -> None:
     ahead = commit_ahead(world)
     world.put("mine", "untracked\n")
 
-    assert fast_forward.obstacles(world.git, world.base, ahead) == []
+    assert advance.obstacles(world.git, world.base, ahead) == []
     forward(world, ahead)
 
     assert world.sh("rev-parse", "main") == ahead
@@ -35,7 +35,7 @@ def test_going_back_over_it_removes_what_it_added(world: World) -> None:
     forward(world, ahead)
 
     with locks.hold(world.git):
-        fast_forward.forward(world.git, ahead, world.base)
+        advance.forward(world.git, ahead, world.base)
 
     assert world.status() == ""
     assert not (world.top / "new").exists()
@@ -71,12 +71,12 @@ def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> 
     world.sh("update-ref", "refs/heads/harness/main", world.base)
 
     with pytest.raises(HeadMovedError), locks.hold(world.git):
-        fast_forward.forward(world.git, world.base, ahead, only_while=("refs/heads/harness/main", ""))
+        advance.forward(world.git, world.base, ahead, only_while=("refs/heads/harness/main", ""))
 
     assert disk(world.top) == before
     assert world.status() == ""
     assert world.git.head() == world.base
-    assert not fast_forward.is_half_done(world.git)
+    assert not advance.is_half_done(world.git)
 
 
 def test_a_users_files_are_named_and_left_alone(world: World) -> None:
@@ -85,7 +85,7 @@ def test_a_users_files_are_named_and_left_alone(world: World) -> None:
     world.put("tracked.txt", "the user's edit\n")
     (world.top / "script").mkdir()
 
-    assert set(fast_forward.obstacles(world.git, world.base, ahead)) == {"new/file", "tracked.txt", "script"}
+    assert set(advance.obstacles(world.git, world.base, ahead)) == {"new/file", "tracked.txt", "script"}
 
     forward(world, ahead)
     assert world.read("new/file") == "the user's own\n"
@@ -116,9 +116,9 @@ def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
     ahead = world.sh("rev-parse", "HEAD")
     world.sh("reset", "-q", "--hard", base)
 
-    assert fast_forward.obstacles(world.git, base, ahead) == []
+    assert advance.obstacles(world.git, base, ahead) == []
     with locks.hold(world.git):
-        fast_forward.forward(world.git, base, ahead)
+        advance.forward(world.git, base, ahead)
 
     assert world.status() == ""
     assert (world.top / "a.crlf").read_bytes() == b"two\r\n"
@@ -140,7 +140,7 @@ def test_what_a_sparse_checkout_leaves_out_stays_out_and_is_no_obstacle(world: W
     world.sh("sparse-checkout", "set", "new")
     assert not (world.top / "dir").exists()
 
-    assert fast_forward.obstacles(world.git, world.base, ahead) == []
+    assert advance.obstacles(world.git, world.base, ahead) == []
     forward(world, ahead)
 
     assert world.status() == ""
@@ -170,8 +170,8 @@ BEFORE_THE_END = [
     (checkout, "remove"),
     (checkout, "prune"),
     (checkout, "checkout"),
-    (restore, "restage"),
-    (restore, "move_head"),
+    (advance, "restage"),
+    (advance, "move_head"),
 ]
 
 
@@ -203,11 +203,11 @@ def test_killed_before_its_end_it_is_taken_back_or_made_again(
 def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, name: str) -> None:
     ahead = commit_ahead(world)
     before = disk(world.top)
-    _killed(world, ahead, restore, "move_head")
+    _killed(world, ahead, advance, "move_head")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "unstage" if module is restore else name, _dies)
+        patch.setattr(module, "unstage" if module is advance else name, _dies)
         with pytest.raises(Death), locks.hold(world.git):
-            fast_forward.take_back(world.git)
+            advance.take_back(world.git)
 
     taken_back(world)
 
@@ -230,7 +230,7 @@ def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
 
 def test_what_the_user_has_changed_in_what_was_killed_is_left(world: World) -> None:
     ahead = commit_ahead(world)
-    _killed(world, ahead, restore, "restage")
+    _killed(world, ahead, advance, "restage")
     world.put("tracked.txt", "the user's edit\n")
     world.put("new/mine", "the user's own\n")
 
@@ -243,7 +243,7 @@ def test_what_the_user_has_changed_in_what_was_killed_is_left(world: World) -> N
 
 def test_what_the_user_has_committed_over_what_was_killed_stays(world: World) -> None:
     ahead = commit_ahead(world)
-    _killed(world, ahead, restore, "restage")
+    _killed(world, ahead, advance, "restage")
     world.sh("commit", "-qam", "the user's, with half of ours")
 
     taken_back(world)
@@ -253,7 +253,7 @@ def test_what_the_user_has_committed_over_what_was_killed_stays(world: World) ->
     assert not (world.top / "new").exists()
 
 
-@pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[:3], (restore, "restage"), (Git, "run")])
+@pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[:3], (advance, "restage"), (Git, "run")])
 def test_killed_in_coming_after_it_is_taken_up_again(world: World, module: object, name: str) -> None:
     ahead = left_behind(world)
     with pytest.MonkeyPatch.context() as patch:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import fast_forward, locks
+from harness_lib.system.git import advance, locks
+from harness_lib.system.git.advance import HeadMovedError
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.restore import HeadMovedError
 from tests.crash.effects import Place, of_event
 from tests.system.git.forwards import commit_ahead
 from tests.system.git.gitrepo import World, put, sh
@@ -102,10 +102,10 @@ def _child(top: Path, base: str, ahead: str, number: int, deed: Deed, dies: int 
             os._exit(DIED)
 
     with locks.hold(git):
-        assert not fast_forward.obstacles(git, base, ahead)
+        assert not advance.obstacles(git, base, ahead)
         sys.addaudithook(before_each)
         with suppress(HeadMovedError):
-            fast_forward.forward(git, base, ahead)
+            advance.forward(git, base, ahead)
         busy = True
     return int(count < number)
 
@@ -149,8 +149,8 @@ def _is_whole(top: Path, base: str, ahead: str) -> None:
     """Let the next one of us come, and find no half of a move."""
     git = Git.open(top)
     with locks.hold(git):
-        fast_forward.take_back(git)
-    assert not fast_forward.is_half_done(git)
+        advance.take_back(git)
+    assert not advance.is_half_done(git)
     moved = git.is_ancestor(ahead, "HEAD")
     assert git.is_ancestor(base, "HEAD")
     assert (top / "new/file").exists() == moved

@@ -1,4 +1,4 @@
-"""restore.publish moves the branch and the index to a commit; no file moves, and nobody is overtaken."""
+"""advance.move_head_and_index moves the branch and the index; no file moves, and nobody is overtaken."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import restore, snapshot, status, trees
+from harness_lib.system.git import advance, snapshot, status, trees
+from harness_lib.system.git.advance import HeadMovedError
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.restore import HeadMovedError
 from tests.system.git.gitrepo import World, conflict, put, sh
 
 
@@ -22,18 +22,18 @@ def _published(world: World) -> str:
 def test_publish_moves_the_branch_and_the_index_and_no_file(world: World) -> None:
     commit = _published(world)
     world.put("tracked.txt", "edited since\n")
-    restore.move_head_and_index(world.git, commit, world.base)
+    advance.move_head_and_index(world.git, commit, world.base)
     assert world.sh("rev-parse", "main") == commit
     assert world.status() == "M tracked.txt"
     assert "harness: commit" in world.sh("reflog", "-1")
-    restore.move_head_and_index(world.git, commit, world.base)
+    advance.move_head_and_index(world.git, commit, world.base)
     assert world.status() == "M tracked.txt"
 
 
 def test_publish_on_a_detached_head_moves_head_alone(world: World) -> None:
     world.sh("checkout", "-q", "--detach")
     commit = _published(world)
-    restore.move_head_and_index(world.git, commit, world.base)
+    advance.move_head_and_index(world.git, commit, world.base)
     assert world.git.head() == commit
     assert world.sh("rev-parse", "main") == world.base
 
@@ -43,7 +43,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
     git = Git.open(tmp_path)
     put(tmp_path / "new", "x")
     commit = git.commit(snapshot.capture(git), [], "first")
-    restore.move_head_and_index(git, commit, None)
+    advance.move_head_and_index(git, commit, None)
     assert git.head() == commit
     assert status.changes(git) == status.changes(git).__class__()
 
@@ -52,7 +52,7 @@ def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:
     commit, base = _published(world), world.base
     world.sh("commit", "-q", "--allow-empty", "-m", "somebody else")
     with pytest.raises(HeadMovedError):
-        restore.move_head_and_index(world.git, commit, base)
+        advance.move_head_and_index(world.git, commit, base)
     assert "somebody else" in world.git.message("HEAD")
 
 
@@ -63,17 +63,17 @@ def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(wor
     world.put("loose", "x")
     tree = trees.without(world.git, snapshot.capture(world.git), ["loose"])
     commit = world.git.commit(tree, [world.base, *world.git.merge_heads()], "merged")
-    restore.move_head_and_index(world.git, commit, world.base)
+    advance.move_head_and_index(world.git, commit, world.base)
     world.git.quit_under_way()
     assert world.status() == "?? loose"
 
 
 def test_a_foreign_lock_is_waited_for_and_then_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(advance, "PATIENCE_SECONDS", 0.1)
     commit = _published(world)
     world.put(".git/index.lock", "")
     with pytest.raises(GitError, match=r"index\.lock"):
-        restore.move_head_and_index(world.git, commit, world.base)
+        advance.move_head_and_index(world.git, commit, world.base)
     (world.top / ".git/index.lock").unlink()
-    restore.move_head_and_index(world.git, commit, world.base)
+    advance.move_head_and_index(world.git, commit, world.base)
     assert world.status() == ""

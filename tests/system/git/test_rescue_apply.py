@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness_lib.system.git import rescue_apply, snapshot
+from harness_lib.system.git import restore, snapshot
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import commit_all, disk, put, sh
 
@@ -26,7 +26,7 @@ def test_the_newest_comes_first_and_of_one_second_the_highest_number(repo: Path)
     oid = _keep(repo)
     for number in (2, 10, 9):
         sh(repo, "update-ref", f"refs/kept/n/{number}", oid)
-    rescues = rescue_apply.listed(Git.open(repo), "refs/kept/n/")
+    rescues = restore.listed(Git.open(repo), "refs/kept/n/")
     assert [each.ref for each in rescues] == ["refs/kept/n/10", "refs/kept/n/9", "refs/kept/n/2"]
     assert {(each.oid, each.subject) for each in rescues} == {(oid, "kept")}
 
@@ -35,7 +35,7 @@ def test_a_subject_may_hold_what_python_breaks_lines_at(repo: Path) -> None:
     git = Git.open(repo)
     subject = "one\x0ctwo\x0bthree\u2028four"
     git.set_ref(REF, git.commit(git.empty_tree(), (), f"{subject}\n"))
-    assert [(each.ref, each.subject) for each in rescue_apply.listed(git, "refs/kept/")] == [(REF, subject)]
+    assert [(each.ref, each.subject) for each in restore.listed(git, "refs/kept/")] == [(REF, subject)]
 
 
 def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
@@ -46,8 +46,8 @@ def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
     sh(repo, "reset", "-q", "--hard", base)
     sh(repo, "commit", "-q", "--allow-empty", "-m", "later")
     git = Git.open(repo)
-    assert rescue_apply.origin(git, oid) == base
-    assert rescue_apply.apply(git, oid).written == ("a.txt", "b.txt")
+    assert restore.origin(git, oid) == base
+    assert restore.apply(git, oid).written == ("a.txt", "b.txt")
 
 
 def test_it_comes_back_however_the_user_likes_differences(repo: Path) -> None:
@@ -60,7 +60,7 @@ def test_it_comes_back_however_the_user_likes_differences(repo: Path) -> None:
     for liking in [*likings, "diff.external /bin/false", "diff.srcPrefix x/", "diff.dstPrefix y/"]:
         sh(repo, "config", *liking.split())
 
-    assert rescue_apply.apply(Git.open(repo), oid).written == ("a.txt",)
+    assert restore.apply(Git.open(repo), oid).written == ("a.txt",)
 
     assert (repo / "a.txt").read_text() == "".join(["first\n", *lines[:10], "new  \n", *lines[10:]])
 
@@ -70,15 +70,15 @@ def test_without_a_common_history_everything_in_it_is_new(repo: Path) -> None:
     put(repo / "a.txt", "a\n")
     oid = git.commit(snapshot.capture(git), (), "an orphan\n")
     (repo / "a.txt").unlink()
-    assert rescue_apply.origin(git, oid) == git.empty_tree()
-    assert rescue_apply.apply(git, oid).written == ("a.txt",)
+    assert restore.origin(git, oid) == git.empty_tree()
+    assert restore.apply(git, oid).written == ("a.txt",)
 
 
 def test_what_may_not_be_written_is_not_and_the_rest_is(repo: Path) -> None:
     put(repo / "mine/list.json", "theirs\n")
     put(repo / "a.txt", "a\n")
     oid = _keep(repo)
-    assert rescue_apply.apply(Git.open(repo), oid, ("mine",)).written == ("a.txt",)
+    assert restore.apply(Git.open(repo), oid, ("mine",)).written == ("a.txt",)
     assert not (repo / "mine").exists()
 
 
@@ -87,7 +87,7 @@ def test_a_file_where_a_directory_would_have_to_be_is_in_the_way(repo: Path) -> 
     oid = _keep(repo)
     put(repo / "dir", "the user's\n")
     before = disk(repo)
-    assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
+    assert restore.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
     assert disk(repo) == before
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_written_through_a_link_that_stands_in_the_way(repo: Path, tm
     outside = tmp_path / "outside"
     outside.mkdir()
     (repo / "dir").symlink_to(outside)
-    assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
+    assert restore.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
     assert list(outside.iterdir()) == []
 
 
@@ -111,5 +111,5 @@ def test_a_repository_inside_is_left_out_and_named(repo: Path, tmp_path: Path) -
     oid = git.commit(snapshot.capture(git), [str(git.head())], "kept\n")
     (repo / "a.txt").unlink()
     (repo / "inner").rename(inner)
-    brought = rescue_apply.apply(git, oid)
+    brought = restore.apply(git, oid)
     assert (brought.written, brought.left_out) == (("a.txt",), ("inner",))

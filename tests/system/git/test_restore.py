@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import checkout, restore
+from harness_lib.system.git import advance, checkout
 from harness_lib.system.git.repository import Git
 from tests.conftest import for_release
 from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, disk, put, sh, stands_at_base
@@ -26,17 +26,17 @@ def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None
     (world.top / "dir/inner.txt").symlink_to("../same")
     world.put("state", "new")
     world.put("untracked", "x")
-    undone = restore.undo_tracked(world.git, world.base, ("state",))
+    undone = advance.undo_tracked(world.git, world.base, ("state",))
     assert set(undone) == {*(f"n/{name}" for name in NASTY), "tracked.txt", "dir/inner.txt"}
     assert set(world.status().splitlines()) == {"M state", "?? untracked"}
     assert (world.top / "same").stat().st_ino == inode
-    assert restore.undo_tracked(world.git, world.base, ("state",)) == ()
+    assert advance.undo_tracked(world.git, world.base, ("state",)) == ()
 
 
 def test_undo_leaves_a_directory_that_stands_in_the_way(world: World) -> None:
     (world.top / "tracked.txt").unlink()
     world.put("tracked.txt/by the user", "x")
-    assert restore.undo_tracked(world.git, world.base) == ()
+    assert advance.undo_tracked(world.git, world.base) == ()
     assert world.read("tracked.txt/by the user") == "x"
 
 
@@ -134,7 +134,7 @@ def test_a_file_that_comes_back_with_other_line_ends_than_it_was_committed_with_
     world.begin()
     world.put("made.txt", "a\nb\n")
     if how == "undo":
-        restore.undo_tracked(world.git, world.base)
+        advance.undo_tracked(world.git, world.base)
     else:
         assert world.go_back() == []
     assert (world.top / "made.txt").read_bytes() == b"a\r\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import locks, restore, snapshot, status, trees
+from harness_lib.system.git import advance, locks, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import LIMIT, World, disk, put
 
@@ -25,7 +25,7 @@ MOVER = """
 import sys
 from pathlib import Path
 from harness_lib.system.git import locks
-from harness_lib.system.git import restore
+from harness_lib.system.git import advance, restore
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
 top, what, first, second, tree = sys.argv[1:]
@@ -33,7 +33,7 @@ git = Git.open(Path(top))
 print("begin", flush=True)
 with locks.hold(git):
     if what == "publish":
-        restore.move_head_and_index(git, first, second)
+        advance.move_head_and_index(git, first, second)
     else:
         before = snapshot.read_untracked(git, tree)
         restore.go_back(git, first, branch="refs/heads/main", made=second, before=before)
@@ -129,7 +129,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World, kills: 
     commit = template.git.commit(tree, [template.base], "work")
     arguments = ("publish", commit, template.base, tree)
     measured = _copy(template, "measured")
-    longest = _seconds(lambda: restore.move_head_and_index(measured.git, commit, template.base))
+    longest = _seconds(lambda: advance.move_head_and_index(measured.git, commit, template.base))
     moments = random.Random(20250702)
     for n in range(kills):
         world = _copy(template, f"killed-{n}")
@@ -138,7 +138,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World, kills: 
         _killed_at(moments.uniform(0, longest), str(world.top), *arguments)
         with locks.hold(world.git):
             locks.remove_dead_locks(world.git, since)
-            restore.move_head_and_index(world.git, commit, world.base)
+            advance.move_head_and_index(world.git, commit, world.base)
         assert world.git.head() == commit
         assert status.changes(world.git).tracked == ()
         assert disk(world.top) == at_first

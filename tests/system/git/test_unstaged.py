@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import restore, status
+from harness_lib.system.git import advance, status
 from tests.system.git.gitrepo import World, put, sh
 
 NAMES = ("with space", "-dash", "new\nline", 'quote"', "ünï", "H h", "C c")
@@ -49,7 +49,7 @@ def test_it_names_what_differs_on_disk_and_who_resets_the_index_is_told_of_it(wo
     assert len(differing) == (way not in {"nothing", "only touched", "untracked", "marked alone"})
     assert status.changes(world.git, differing).tracked == ()
     world.sh("config", "reset.quiet", "true")
-    assert restore.reset_index(world.git, "HEAD") == (way in {"nothing", "only touched", "untracked"})
+    assert advance.reset_index(world.git, "HEAD") == (way in {"nothing", "only touched", "untracked"})
 
 
 def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) -> None:
@@ -58,7 +58,7 @@ def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) ->
     world.put("tracked.txt", "two\n")
     for path in (world.top / "tracked.txt", world.top / ".git/index"):
         os.utime(path, ns=(info.st_mtime_ns, info.st_mtime_ns))
-    assert not restore.reset_index(world.git, "HEAD")
+    assert not advance.reset_index(world.git, "HEAD")
 
 
 def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: World) -> None:
@@ -67,7 +67,7 @@ def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: Wor
     world.sh("add", "-N", "intended")
     os.utime(world.top / "tracked.txt", (1, 1))
     reflog = world.sh("reflog")
-    restore.reset_index(world.git, "HEAD")
+    advance.reset_index(world.git, "HEAD")
     # Plumbing believes the index, and looks into no file.
     assert world.sh("diff-index", "--name-only", "HEAD") == ""
     assert world.status() == "?? intended"
@@ -78,6 +78,6 @@ def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: Wor
 def test_an_index_is_reset_whatever_the_user_has_set(world: World) -> None:
     world.sh("config", "reset.quiet", "true")
     world.sh("rm", "-q", "--cached", "tracked.txt")
-    restore.reset_index(world.git, "HEAD")
+    advance.reset_index(world.git, "HEAD")
     assert world.status() == ""
     assert world.sh("diff-files", "--name-only") == ""

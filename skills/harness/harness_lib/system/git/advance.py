@@ -1,0 +1,1 @@
+../../../../../harness_lib/system/git/advance.py

@@ -1,1 +1,0 @@
-../../../../../harness_lib/system/git/fast_forward.py

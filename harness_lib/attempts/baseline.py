@@ -21,7 +21,7 @@ from harness_lib.errors import RefusedError
 from harness_lib.rules import attempts, input_files, rechecks, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
-from harness_lib.system.git import checkout, clones, locks, snapshot, status, trees
+from harness_lib.system.git import checkout, clones, locks, snapshot, status, trees, worktrees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
@@ -300,7 +300,7 @@ SHOWN = 20
 
 def note(ctx: Context) -> None:
     """Record the settings, hooks, branches and stashes that exist as an attempt begins in this work tree."""
-    if not clones.has_clone(ctx.git):
+    if not worktrees.has_clone(ctx.git):
         fs.write(_file(ctx), json.dumps(_present(ctx.git)).encode(), durable=False, make=True)
 
 

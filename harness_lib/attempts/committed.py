@@ -30,7 +30,7 @@ from harness_lib.rules import arrows, rechecks, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
 from harness_lib.system import flock, fs
-from harness_lib.system.git import clones
+from harness_lib.system.git import worktrees
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, StopReason, Task
 from harness_lib.text import safe_name
@@ -161,10 +161,10 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
     trust.require(ctx, ctx.store.ask())
     with _place(ctx) as place:
         path, made, ready = place.worktree(0), place.path / MADE, place.path / READY
-        git = clones.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
+        git = worktrees.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
         if git is None:
             ready.unlink(missing_ok=True)
-            clones.remove(ctx.git, path)
+            worktrees.remove(ctx.git, path)
             git = worker_worktrees.checkout_clean(ctx, path, commit).git
             fs.write(made, commit.encode(), durable=False)
         view = ctx.at(git)

@@ -28,7 +28,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedErr
 from harness_lib.rules import rechecks, runners
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import clones, history, snapshot
+from harness_lib.system.git import history, snapshot, worktrees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.processes import runner
 from harness_lib.task import Category, DoneAs, Task, Validation
@@ -125,7 +125,7 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     tree, left_out = snapshot.taken(ctx.git, ctx.excluded_paths)
     against = None
     if task.target is not None:
-        clones.hold_on(ctx.git, tree)
+        worktrees.hold_on(ctx.git, tree)
         against = pending_merges.find(ctx, task.target, task, tree, lacks_some=bool(left_out))
     converted = baseline.converted(ctx, task, tree)
     if converted.files:

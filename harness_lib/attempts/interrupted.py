@@ -38,7 +38,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.system.git import checkout, clones, locks, trees
+from harness_lib.system.git import checkout, locks, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.task import Interruption, Session, Task
@@ -203,7 +203,7 @@ def _keep(ctx: Context, task: Task) -> str:
         return f"Its work is kept: {rescue_refs.show_command(ref)}"
     place = Path(task.worktree)
     try:
-        worktree = clones.at(ctx.git, place)
+        worktree = worktrees.at(ctx.git, place)
         view = ctx.at(worktree or Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
             view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)
@@ -398,7 +398,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
         return None
     place = Path(task.worktree)
-    found = clones.at(ctx.git, place) if place.is_dir() else None
+    found = worktrees.at(ctx.git, place) if place.is_dir() else None
     return found or (ctx.git if _has_moved(ctx, task) else None)
 
 

@@ -57,7 +57,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
     the merged tree).
     """
     git = ctx.git
-    if clones.has_clone(git):
+    if worktrees.has_clone(git):
         task = task._replace(look_at=(*task.look_at, *rescue_refs.keep_own_files(ctx, task, oid)))
     with locks.hold(git):
         advance.require_unlocked(git)
@@ -66,7 +66,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
             mine = as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
-        clones.hold_on(git, oid)
+        worktrees.hold_on(git, oid)
     return _hand_over_or_merge(ctx, session, task, oid)
 
 
@@ -304,7 +304,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], object
         checks.setdefault((asked.text, asked.cwd), member.task)
     for number, task in enumerate(checks.values()):
         keep()
-        if number and clones.has_clone(git) and any(ctx.changes()):
+        if number and worktrees.has_clone(git) and any(ctx.changes()):
             _stand_at(ctx, first, oid, batch.tip)
         checked = _check_merged(ctx, task, first)
         if not checked.passed:
@@ -360,7 +360,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
                 name = rescue_refs.attempt_ref(task, "-check")
                 rescue_refs.keep(git, name, left, oid, f"left by the check of {task.id}")
         git.run("checkout", "--quiet", "--force", "--detach", merged)
-        if clones.has_clone(git):
+        if worktrees.has_clone(git):
             # The branch has no new files of an earlier check or of a checkout that was killed. In a chat they
             # may be the user's. A repository in there stays: no ref would have its content.
             git.run("clean", "-d", "--force", "--quiet")

@@ -30,7 +30,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import arrows, rechecks, runners, transitions
 from harness_lib.system import fs
-from harness_lib.system.git import clones, snapshot, status
+from harness_lib.system.git import snapshot, status, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
 from harness_lib.task import Recheck, Task
@@ -105,14 +105,14 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
     Raises RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` fails there).
     """
     trust.require(ctx, ctx.store.ask())
-    clones.remove(ctx.git, path)
+    worktrees.remove(ctx.git, path)
     try:
         view = ctx.at(worker_worktrees.checkout_clean(ctx, path, commit).git)
         worker_worktrees.set_up(view)
         yield view
     finally:
         # Files that checks leave behind are not work.
-        clones.remove(ctx.git, path)
+        worktrees.remove(ctx.git, path)
 
 
 def run(

@@ -18,7 +18,7 @@ from harness_lib import errors, typed
 from harness_lib.attempts import outcome, target_branch, worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RemoteAwayError, UsageError
-from harness_lib.system.git import calls, clones, merge
+from harness_lib.system.git import calls, merge, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import child
@@ -173,7 +173,7 @@ def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
     answer = _ask(ctx, there, *args, hooks=hooks)
     if _HALF_MADE not in answer.why:
         return answer
-    clones.drop_half_made(there.git, worker_worktrees.home(ctx))
+    worktrees.drop_half_made(there.git, worker_worktrees.home(ctx))
     return _ask(ctx, there, *args, hooks=hooks)
 
 

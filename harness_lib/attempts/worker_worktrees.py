@@ -163,9 +163,9 @@ class Clean(NamedTuple):
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
     """Return the work tree at `path`, clean at `commit`."""
-    git = clones.at(ctx.git, path)
+    git = worktrees.at(ctx.git, path)
     try:
-        if git is not None and clones.has_clone(git) and (found := _cleaned(ctx, git, commit)):
+        if git is not None and worktrees.has_clone(git) and (found := _cleaned(ctx, git, commit)):
             settings = _give_repositories(git, commit)
             return Clean(git, is_new=False, settings=settings if found == "clean" else None)
         _make_way(ctx, path, git, commit)
@@ -175,9 +175,9 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
     except GitError:
         # Its index may be broken: everything in it is kept, and it is made again.
         rescue_refs.whole(ctx, path, None)
-    if os.path.lexists(path) or os.path.lexists(clones.link(path)):
-        clones.remove(ctx.git, path)
-    git = clones.add(ctx.git, path, commit)
+    if os.path.lexists(path) or os.path.lexists(worktrees.link(path)):
+        worktrees.remove(ctx.git, path)
+    git = worktrees.add(ctx.git, path, commit)
     _give_repositories(git, commit)
     copy_ignored(ctx, git)
     return Clean(git, is_new=True)
@@ -261,7 +261,7 @@ def _is_whole(git: Git, commit: str) -> bool:
 
 def is_there(git: Git) -> bool:
     """Return whether the work tree still exists, whatever became of its `.git`."""
-    return git.top.is_dir() and clones.at(git, git.top) is not None
+    return git.top.is_dir() and worktrees.at(git, git.top) is not None
 
 
 def keep(ctx: Context, git: Git, commit: str) -> str | None:
@@ -338,7 +338,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         path = place.worktree(number)
         if str(path) in used:
             continue
-        git = clones.at(ctx.git, path)
+        git = worktrees.at(ctx.git, path)
         if git is not None:
             take_in(ctx, git)
             with locks.hold(git):
@@ -346,7 +346,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
             kept += [rescue_refs.show_command(ref)] if ref else []
         aside = _make_way(ctx, path, git, commit)
         kept += [str(aside)] if aside else []
-        clones.remove(ctx.git, path)
+        worktrees.remove(ctx.git, path)
     if not place.numbers():
         fs.remove_tree(place.path)
         # It stays if another run uses it.
@@ -372,7 +372,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
     used = _occupied(ctx)
     # Workers count from 1.
     paths = [place.worktree(number) for number in place.numbers() if number]
-    found = (clones.at(ctx.git, path) for path in paths if str(path) not in used)
+    found = (worktrees.at(ctx.git, path) for path in paths if str(path) not in used)
     return [git for git in found if git is not None and _is_brought_to(git, commit)]
 
 
@@ -395,7 +395,7 @@ def _occupied(ctx: Context) -> set[str]:
 def drop_checks(ctx: Context, place: Place) -> None:
     """Remove the checkout of a final check: files that checks leave behind are not work."""
     for number in place.numbers():
-        clones.remove(ctx.git, place.worktree(number))
+        worktrees.remove(ctx.git, place.worktree(number))
     fs.remove_tree(place.path)
 
 

@@ -38,7 +38,7 @@ RUN = frozenset(
         "harness_lib.attempts.target_branch",
         "harness_lib.attempts.worker_worktrees",
         "harness_lib.system.git.merge",
-        "harness_lib.system.git.worktrees",
+        "harness_lib.system.git.clones",
     }
 )
 PUT_OFF = SELDOM | DRIVER | SHARED | RUN

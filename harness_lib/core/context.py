@@ -19,7 +19,7 @@ from harness_lib.rules import recovery
 from harness_lib.state import answers, api, reading
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.git import clones, repository, snapshot, status
+from harness_lib.system.git import repository, snapshot, status, worktrees
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner
@@ -85,7 +85,7 @@ def _for_commands(env: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
 
 
 def _opened(path: Path, data: str = "") -> Git:
-    around = clones.around(path, data) if data and find_root.worker(data, str(path)) else None
+    around = worktrees.around(path, data) if data and find_root.worker(data, str(path)) else None
     return around or repository.Git.open(path)
 
 

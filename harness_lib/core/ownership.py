@@ -20,7 +20,7 @@ from harness_lib.errors import HeldError, LeaseLostError, RefusedError, UsageErr
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
-from harness_lib.system.git import clones, locks
+from harness_lib.system.git import locks, worktrees
 from harness_lib.system.processes import owner, sandbox
 from harness_lib.task import Session, Task
 
@@ -158,7 +158,7 @@ def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
     if place is None or ctx.store.shared is not None or place == str(ctx.git.top):
         return None
     # Path.is_dir() raises where we may not look. What is there may be the project that this is a copy of.
-    if not os.path.isdir(place) or clones.at(ctx.git, Path(place)) is None:  # noqa: PTH112
+    if not os.path.isdir(place) or worktrees.at(ctx.git, Path(place)) is None:  # noqa: PTH112
         if task.gate is None or task.gate.branch == ctx.git.branch():
             # It can only be this one, under another name: no two work trees have the same branch.
             return None

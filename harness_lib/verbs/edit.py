@@ -22,7 +22,7 @@ from harness_lib.records.given import Given
 from harness_lib.rules import attempts, recovery, selection, transitions
 from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
-from harness_lib.system.git import clones
+from harness_lib.system.git import worktrees
 from harness_lib.system.processes import owner
 from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
@@ -209,7 +209,7 @@ def _at_its_work_tree(ctx: Context, task: Task) -> Context:
     """Return `ctx` for the work tree of the attempt, if that still exists."""
     if task.worktree is None or task.worktree == str(ctx.git.top):
         return ctx
-    worktree = clones.at(ctx.git, Path(task.worktree))
+    worktree = worktrees.at(ctx.git, Path(task.worktree))
     return ctx.at(worktree) if worktree else ctx
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness_lib.attempts import worker_worktrees
 from harness_lib.errors import AwayError
-from harness_lib.system.git import clones
+from harness_lib.system.git import worktrees
 from tests.conftest import for_release
 from tests.full_disk import fill, small_disk
 from tests.runs.workshop import Workshop
@@ -273,7 +273,7 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     shared.cut_power()
     top = Path(shared.task("task-001")["worktree"])
     shutil.rmtree(top / ".git")
-    clones.link(top).rename(top / ".git")
+    worktrees.link(top).rename(top / ".git")
     (Path((top / ".git").read_text().split()[1]) / "locked").unlink()
     sh(top, "switch", "-q", "-c", "an-agents")
     subprocess.run(["sh", "-c", commit], cwd=top, check=True)

@@ -19,7 +19,7 @@ from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker
 from harness_lib.runs.worker_main import Merger
 from harness_lib.runs.worker_pool import Orphans
-from harness_lib.system.git import clones
+from harness_lib.system.git import worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import reaper
 from harness_lib.task import Session, Task
@@ -109,7 +109,7 @@ def crew(workshop: Workshop) -> Iterator[Crew]:
 
 def worktree(crew: Crew, task: Task) -> Git:
     """Return the work tree of the attempt at `task`."""
-    found = clones.at(crew.workshop.git, Path(str(task.worktree)))
+    found = worktrees.at(crew.workshop.git, Path(str(task.worktree)))
     assert found is not None
     return found
 
@@ -173,7 +173,7 @@ def test_a_claim_that_was_lost_is_asked_for_before_its_work_tree_is_moved_aside(
     crew.run().of(f"{RUN}#1")
     theirs = crew.take(2)
     assert theirs.worktree is not None
-    git_file = clones.link(Path(theirs.worktree))
+    git_file = worktrees.link(Path(theirs.worktree))
     link = git_file.read_text()
     git_file.write_text("broken\n")
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness_lib.system.git import clones
+from harness_lib.system.git import worktrees
 from harness_lib.system.processes import process
 from tests.conftest import CHECKOUT
 from tests.runs import forking
@@ -37,7 +37,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     run = workshop.start(until=stands)
 
     place = workshop.task("task-001")["worktree"]
-    worktree = clones.at(workshop.git, Path(place))
+    worktree = worktrees.at(workshop.git, Path(place))
     assert worktree is not None
     lock = put(worktree.git_dir / "index.lock", "")
     # A git of the user's in that work tree: its lock is not ours to remove.

@@ -4,35 +4,32 @@ Two git directories belong to such a work tree. `.git` in it is a clone that bor
 `git clone --shared` makes one: the agent may change its HEAD, refs, index, settings and hooks. The other is
 the part of a linked work tree in the project's git directory; `NAME.git` beside the work tree points there.
 Every git process of harness works with that one, so it never reads a setting, an attribute, a filter or a
-hook of the clone. Its HEAD keeps the commit that the worker began with from `git gc`.
+hook of the clone: the files of a repository that an agent may change are read here as data. Its HEAD keeps
+the commit that the worker began with from `git gc`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import sha256
-from harness_lib.errors import EnvSetupError
-from harness_lib.system import flock, fs
-from harness_lib.system.git import clone_files, worktrees
+from harness_lib.system import fs, nofollow
+from harness_lib.system.git import worktrees
 from harness_lib.system.git.calls import GitError, decode, encode
 from harness_lib.system.git.checkout import mode, quoted
-from harness_lib.system.git.repository import Git
+from harness_lib.system.git.repository import OID, Git
 from harness_lib.system.place import find_root
 
-# In harness's git directory of a work tree: copies of repositories that an agent has in it.
-NESTED = "harness-nested"
-# Git's message if an object of a partial clone is missing.
-PROMISED = "promisor remote"
 LARGE = "lfs/objects"
-CAPTURED = "refs/harness/captured/"
 MODULES = "modules"
-LOCKED = "harness: an agent works here"
 # The refs that every worker can read.
 READABLE = ("refs/harness/rescue", "refs/heads", "refs/notes", "refs/remotes", "refs/replace", "refs/tags")
 # Files of the common git directory, beside settings and refs, that are copied if they exist.
@@ -55,101 +52,12 @@ _ADDRESS = r"(?s)remote\..*\.(push)?url"
 # Scheme and user.
 _LOGIN = r"(?i)^([a-z0-9+.-]+://)([^/@:]*)(?::[^/@]*)?@"
 _PART = 1024 * 1024
+# The most that is read of a file with one ref in it.
+_LIMIT = 4096
+_REF = r"refs/[^\s~^:?*\[\\]+"
 
 # As `Git.settings` returns them.
 Settings = Sequence[tuple[str, str]]
-
-
-def link(path: Path) -> Path:
-    """Return the file beside the work tree `path` that points to harness's git directory of it."""
-    return path.with_name(f"{path.name}.git")
-
-
-def add(main: Git, path: Path, commit: str) -> Git:
-    """Make a work tree at `path` with `commit` checked out; `renew` gives it a clone."""
-    fs.make_directory(path.parent)
-    with flock.alone(main.common_dir / worktrees.LOCK):
-        _unlock_lost(main, path.resolve().parent.parent)
-        main.run("worktree", "prune")
-        try:
-            main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
-        except GitError as error:
-            if PROMISED not in error.stderr:
-                raise
-            raise EnvSetupError(
-                f"This clone is partial, and files that are missing here cannot be fetched: {error.stderr}",
-                "Fetch them once while the remote can be reached (git checkout does), then: harness run",
-            ) from error
-        own = find_root.git_dir(str(path))
-        assert own is not None, "BUG: git has made a work tree without a git directory."
-        # So that git never prunes it, whatever an agent does with `.git`.
-        fs.write(Path(own) / "locked", f"{LOCKED}\n".encode(), durable=False)
-        (path / ".git").rename(link(path))
-    return Git(path.resolve(), Path(own), main.common_dir)
-
-
-def _unlock_lost(main: Git, workers: Path) -> None:
-    """Let git prune work trees below `workers`, or locked by us, whose directories are gone.
-
-    A git that is killed while it makes one leaves a lock of its own, whose reason is in the user's language.
-    """
-    for own, top in main.linked():
-        is_ours = workers in top.parents or clone_files.content(own / "locked").startswith(LOCKED)
-        if is_ours and not top.exists():
-            (own / "locked").unlink(missing_ok=True)
-
-
-def drop_half_made(main: Git, workers: Path) -> None:
-    """Remove work trees below `workers` that a killed git has left without a commit: nobody worked there.
-
-    One that is being made gets its commit first.
-    """
-    with flock.alone(main.common_dir / worktrees.LOCK):
-        for own, top in main.linked():
-            is_without = re.fullmatch("0+\n", clone_files.content(own / "HEAD"))
-            if is_without and workers in top.parents and not os.path.lexists(link(top)):
-                fs.remove_tree(top)
-                fs.remove_tree(own)
-
-
-def at(main: Git, path: Path) -> Git | None:
-    """Return the work tree of a worker at `path`; None if there is none of this repository.
-
-    One of a run of an earlier version has no clone: git knows it.
-    """
-    git = _linked(path) if os.path.lexists(link(path)) else worktrees.at(path)
-    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
-    return git if same else None
-
-
-def around(path: Path, data: str) -> Git | None:
-    """Return the work tree of a worker that `path` is in; `data` is the data directory."""
-    found = find_root.worker(data, str(path))
-    return None if found is None else _linked(Path(found))
-
-
-def _linked(path: Path) -> Git | None:
-    git_dir = find_root.pointed(str(link(path)), "gitdir: ", str(path))
-    common = git_dir and find_root.pointed(f"{git_dir}/commondir", "", git_dir)
-    if git_dir is None or not common or not path.is_dir() or path.is_symlink():
-        return None
-    # Not resolved: the work tree may be a link by now.
-    back = os.path.normpath(Path(git_dir, os.fsdecode((Path(git_dir) / "gitdir").read_bytes()).rstrip("\n")))
-    top = path.resolve()
-    return Git(top, Path(git_dir), Path(common)) if Path(back).parent == top else None
-
-
-def has_clone(git: Git) -> bool:
-    """Return whether the work tree was made by `add`: its `.git` is the agent's."""
-    return os.path.lexists(link(git.top))
-
-
-def is_agents(git: Git) -> bool:
-    """Return whether repositories inside of this work tree are an agent's.
-
-    No git process of harness may run in one: their settings start programs.
-    """
-    return has_clone(git) or git.git_dir.parent.name == NESTED
 
 
 def as_data(git: Git, place: Path) -> Git | None:
@@ -160,41 +68,19 @@ def as_data(git: Git, place: Path) -> Git | None:
     found = find_root.git_dir(str(place))
     if found is None or place.is_symlink() or not Path(found, "HEAD").is_file():
         return None
-    own, clone = Path(found), git.git_dir / NESTED / sha256.digest(os.fsencode(place))[:16]
+    own, clone = Path(found), git.git_dir / worktrees.NESTED / sha256.digest(os.fsencode(place))[:16]
     discard(clone)
     _skeleton(clone, own / "objects")
     for name in ("index", "shallow"):
         _copy(own / name, clone / name)
-    refs = clone_files.refs(own)
     (clone / "packed-refs").write_bytes(
-        b"".join(os.fsencode(f"{oid} {name}\n") for name, oid in sorted(refs.items()))
+        b"".join(os.fsencode(f"{oid} {name}\n") for name, oid in sorted(_refs(own).items()))
     )
     (clone / "config").write_bytes(
         _settings(git, git.settings(), _CONVERTS) + _setting("core.commitGraph", "false")
     )
-    (clone / "HEAD").write_text(f"{clone_files.head_of(own) or UNBORN}\n", "ascii")
+    (clone / "HEAD").write_text(f"{head_of(own) or UNBORN}\n", "ascii")
     return Git(place, clone, clone)
-
-
-def remove(main: Git, path: Path) -> None:
-    """Remove the work tree at `path`, ignored files included; the caller has kept what must be kept."""
-    own = find_root.pointed(str(link(path)), "gitdir: ", str(path))
-    if own is not None and Path(own).parent == main.common_dir / "worktrees":
-        shutil.rmtree(own, ignore_errors=True)
-        if main.ref(kept := f"{CAPTURED}{Path(own).name}"):
-            main.delete_ref(kept)
-    worktrees.remove(main, path)
-    for beside in (link(path), path.with_name(f"{path.name}.seen")):
-        beside.unlink(missing_ok=True)
-
-
-def hold_on(git: Git, oid: str) -> None:
-    """Keep the captured content of a worker's work tree from `git gc`, until the next capture or its end.
-
-    A check may run for long, and no other ref has what is committed if it passes.
-    """
-    if has_clone(git) and oid not in (git.head(), git.tree_of("HEAD")):
-        git.set_ref(f"{CAPTURED}{git.git_dir.name}", oid)
 
 
 def renew(git: Git) -> Settings:
@@ -210,7 +96,7 @@ def renew(git: Git) -> Settings:
         (old / MODULES).rename(clone / MODULES)
     discard(old)
     clone.rename(old)
-    clone_files.note(git, clone_files.present(old))
+    _note(git, _present(old))
     return settings
 
 
@@ -290,11 +176,11 @@ def take_in(git: Git) -> dict[str, str]:
     Raises GitError if git rejects one; then nothing is taken in.
     """
     clone = git.top / ".git"
-    if not has_clone(git) or clone.is_symlink() or not clone.is_dir():
+    if not worktrees.has_clone(git) or clone.is_symlink() or not clone.is_dir():
         return {}
-    before, now = clone_files.noted(git), clone_files.present(clone)
+    before, now = _noted(git), _present(clone)
     head, merging = now.head if now.head != before.head else None, now.merging
-    refs = clone_files.changed_refs(clone, packed=now.packed != before.packed)
+    refs = _changed_refs(clone, packed=now.packed != before.packed)
     new = _missing(git, [*([head] if head else []), *merging, *refs.values()])
     if new:
         _copy_objects(git, clone, new)
@@ -306,7 +192,7 @@ def take_in(git: Git) -> dict[str, str]:
     if now.indexed != before.indexed:
         _take_staged(git, clone)
     if now != before:
-        clone_files.note(git, now)
+        _note(git, now)
     return {name: oid for name, oid in refs.items() if oid in new and oid not in (head, *merging)}
 
 
@@ -375,3 +261,89 @@ def _take_staged(git: Git, clone: Path) -> None:
         gone = [f"0 {'0' * len(sides[0][1])}\t{path}" for path in dict.fromkeys(path for *_, path in sides)]
         now = [f"{kind} {oid} {stage}\t{path}" for kind, oid, stage, path in sides]
         git.run("update-index", "-z", "--index-info", stdin=encode([*gone, *now]))
+
+
+class _Seen(NamedTuple):
+    """The state of a clone: its commits, and when its index and its packed refs were written."""
+
+    head: str | None = None
+    merging: tuple[str, ...] = ()
+    indexed: int | None = None
+    packed: int | None = None
+
+
+def _present(clone: Path) -> _Seen:
+    """Return the state of the clone as it is now."""
+    merging = tuple(oid for oid in _content(clone / "MERGE_HEAD").split() if OID.fullmatch(oid))
+    return _Seen(head_of(clone), merging, _written(clone / "index"), _written(clone / "packed-refs"))
+
+
+def _note(git: Git, state: _Seen) -> None:
+    """Note the known state of the clone, beside the work tree: nothing is taken in twice."""
+    fs.write(git.top.with_name(f"{git.top.name}.seen"), json.dumps(state).encode(), durable=False)
+
+
+def _noted(git: Git) -> _Seen:
+    """Return the state of the clone that was noted last; an empty one if none was."""
+    try:
+        head, merging, indexed, packed = json.loads(git.top.with_name(f"{git.top.name}.seen").read_bytes())
+    except (OSError, ValueError):
+        return _Seen()
+    return _Seen(head, tuple(merging), indexed, packed)
+
+
+def head_of(clone: Path) -> str | None:
+    """Return the commit of HEAD of the clone; None if its files do not tell."""
+    text = _content(clone / "HEAD").rstrip()
+    name = text.removeprefix("ref: ")
+    if name != text:
+        is_branch = name.startswith("refs/heads/") and ".." not in name.split("/")
+        text = (_content(clone / name) or _packed(clone).get(name, "")).rstrip() if is_branch else ""
+    return text if OID.fullmatch(text) else None
+
+
+def _refs(clone: Path) -> dict[str, str]:
+    """Return name → object of the refs of the clone that git would accept."""
+    found = _packed(clone) | _loose(clone)
+    return {
+        name: oid
+        for name, oid in found.items()
+        if OID.fullmatch(oid) and re.fullmatch(_REF, name) and ".." not in name
+    }
+
+
+def _changed_refs(clone: Path, *, packed: bool) -> dict[str, str]:
+    """Return name → object of the loose refs, the stashes and, if `packed` has changed, of all others."""
+    found = _packed(clone) if packed else {}
+    found |= _loose(clone)
+    for number, line in enumerate(reversed(_content(clone / "logs" / "refs" / "stash", -1).splitlines())):
+        found[f"refs/stash-{number}"] = line.split(" ")[1] if " " in line else ""
+    names = {oid: name for name, oid in reversed(found.items()) if OID.fullmatch(oid)}
+    return {name: oid for oid, name in names.items()}
+
+
+def _content(path: Path, limit: int = _LIMIT) -> str:
+    """Return the text of the file at `path`, at most `limit` bytes of it; "" if it cannot be read."""
+    try:
+        return os.fsdecode(nofollow.read(path, limit))
+    except OSError:
+        return ""
+
+
+def _packed(clone: Path) -> dict[str, str]:
+    lines = (line.partition(" ") for line in _content(clone / "packed-refs", -1).splitlines())
+    return {name: oid for oid, _, name in lines}
+
+
+def _loose(clone: Path) -> dict[str, str]:
+    paths = fs.below(clone / "refs", "*")
+    return {str(path.relative_to(clone)): _content(path).strip() for path in paths}
+
+
+def _written(path: Path) -> int | None:
+    """Return when a file was written; None if there is none."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return None
+    return info.st_mtime_ns if stat.S_ISREG(info.st_mode) else None

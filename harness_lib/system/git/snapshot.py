@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness_lib.system.git import clones, status, submodules
+from harness_lib.system.git import status, submodules, worktrees
 from harness_lib.system.git.calls import covers, decode, encode, failure
 from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
@@ -90,7 +90,7 @@ def taken(
     with private_index(git, copy=True) as env:
         status.unmark(git, env, before.left_out if before else None)
         # `add` would start another git in each submodule, which its settings may lead anywhere.
-        inner = submodules.staged(git) if clones.is_agents(git) else ()
+        inner = submodules.staged(git) if worktrees.is_agents(git) else ()
         links = [path for path in inner if os.path.lexists(git.top / path / ".git")]
         spec = [f":(top,exclude,literal){path}" for path in (*excluded_paths, *links)]
         args = (*INDEX, "add", "-A", "--ignore-errors", "--", ":/", *spec)

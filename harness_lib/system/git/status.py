@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.system.git import calls, clones, trees
+from harness_lib.system.git import calls, trees, worktrees
 from harness_lib.system.git.calls import call, covers, decode, encode, failure
 from harness_lib.system.git.repository import Git
 
@@ -41,7 +41,7 @@ class Changes(NamedTuple):
 def changes(git: Git, excluded_paths: Sequence[str] = ()) -> Changes:
     """Return what differs from HEAD, without `excluded_paths` (files, or directories with all below them)."""
     # To find changes in a submodule git starts another git in it, whose settings may run programs.
-    ignored = "dirty" if clones.is_agents(git) else "untracked"
+    ignored = "dirty" if worktrees.is_agents(git) else "untracked"
     with looked_at(git) as env:
         output = git.run(
             "status",

@@ -29,7 +29,7 @@ def at(git: Git, path: str) -> Git | None:
     place = git.top / path
     if not os.path.lexists(place / ".git"):
         return None
-    repository = clones.as_data(git, place) if clones.is_agents(git) else worktrees.at(place)
+    repository = clones.as_data(git, place) if worktrees.is_agents(git) else worktrees.usable(place)
     return repository if repository is not None and repository.top == place.resolve() else None
 
 
@@ -103,7 +103,7 @@ def fill(git: Git, commit: str, common: Path) -> None:
     Each gets a clone of its own in the git directory of the work tree; nothing is fetched. One that the user
     lacks, or lacks at that commit, is not changed. `common` is the user's git directory.
     """
-    clone = git.top / ".git" if clones.has_clone(git) else git.git_dir
+    clone = git.top / ".git" if worktrees.has_clone(git) else git.git_dir
     for path, (name, known) in _named(git, commit).items():
         source, place, own = _users_repository(common, name), git.top / path, clone / clones.MODULES / name
         if source is None or not source.exists(known) or place.resolve() != git.top.resolve() / path:

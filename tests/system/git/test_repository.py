@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import clone_files, status, trees, worktrees
+from harness_lib.system.git import clones, status, trees, worktrees
 from harness_lib.system.git.calls import GitError, clean_env, covers
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, put, sh
@@ -382,11 +382,11 @@ def test_the_tree_of_a_commit_is_the_one_that_git_replaces_it_with(world: World)
 
 def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World) -> None:
     git_dir, head = world.git.git_dir, world.git.head()
-    assert clone_files.head_of(git_dir) == head
+    assert clones.head_of(git_dir) == head
     world.sh("pack-refs", "--all", "--prune")
-    assert clone_files.head_of(git_dir) == head
+    assert clones.head_of(git_dir) == head
     world.sh("checkout", "-q", "--detach")
-    assert clone_files.head_of(git_dir) == head
+    assert clones.head_of(git_dir) == head
     (git_dir / "elsewhere").write_text(f"{head}\n", "ascii")
     (git_dir / "refs/heads/torn").write_text("", "ascii")
     (git_dir / "refs/heads/link").symlink_to(git_dir / "elsewhere")
@@ -399,10 +399,10 @@ def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World
     )
     for text in ("", "0" * 39, "\0" * 40, *(f"ref: {name}" for name in odd)):
         (git_dir / "HEAD").write_text(f"{text}\n", "ascii")
-        assert clone_files.head_of(git_dir) is None, text
+        assert clones.head_of(git_dir) is None, text
     (git_dir / "HEAD").unlink()
     (git_dir / "HEAD").symlink_to("elsewhere")
-    assert clone_files.head_of(git_dir) is None
+    assert clones.head_of(git_dir) is None
 
 
 def test_an_odd_ref_is_what_git_says_it_is(world: World) -> None:

@@ -117,11 +117,8 @@ def require_claim(questions: Questions, task: Task, checked: Validation | None =
     """
     current = questions.task(task.id)
     if current is None or not recovery.is_same(current, task):
-        holder = (
-            f"{current.claimed_by} has it"
-            if current and current.status == "in_progress"
-            else "it was recovered"
-        )
+        how = f"it is {current.status} by now" if current else "it was removed"
+        holder = f"{current.claimed_by} has it" if current and current.status == "in_progress" else how
         raise LeaseLostError(
             f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
             ownership.keep_work(task.id),

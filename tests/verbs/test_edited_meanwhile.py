@@ -1,4 +1,4 @@
-"""A check that is edited while it runs: the new one decides, as `harness edit` says."""
+"""What is typed while a check runs: of an edited check the new one decides, as `harness edit` says."""
 
 from __future__ import annotations
 
@@ -11,18 +11,41 @@ from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
 
+def typing(*words: str, **env: str) -> str:
+    """Return the command by which the user, in another terminal, types a verb."""
+    known = {name: os.environ[name] for name in ("HOME", "PATH", "PYTHONPATH", "GIT_CONFIG_GLOBAL")} | env
+    variables = (f"{name}={value}" for name, value in known.items())
+    return f"{shlex.join(('env', '-i', *variables, sys.executable, '-m', 'harness_lib', *words))} >&2"
+
+
 def edit(*changes: str) -> str:
-    """Return the command by which the user, in another terminal, edits the task."""
-    known = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH", "PYTHONPATH", "GIT_CONFIG_GLOBAL")]
-    command = ("env", "-i", *known, sys.executable, "-m", "harness_lib", "edit", "task-001", *changes)
-    return f"{shlex.join(command)} >&2"
+    return typing("edit", "task-001", *changes)
+
+
+def once(place: Path, check: str, command: str) -> str:
+    """Return a check that runs `command` before `check`, but only once."""
+    script, done = shlex.quote(str(place)), shlex.quote(f"{place}.done")
+    put(place, f"#!/bin/sh\n[ -e {done} ] || {{ : >{done}; {command}; }}\n{check}\n", executable=True)
+    return script
 
 
 def editing(place: Path, check: str, *changes: str) -> str:
     """Return a check that runs `check`, and lets the user edit the task meanwhile, but only once."""
-    script, done = shlex.quote(str(place)), shlex.quote(f"{place}.done")
-    put(place, f"#!/bin/sh\n[ -e {done} ] || {{ : >{done}; {edit(*changes)}; }}\n{check}\n", executable=True)
-    return script
+    return once(place, check, edit(*changes))
+
+
+def test_finish_that_was_typed_twice_says_what_the_other_one_did(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    """The tool of an agent may give up waiting, and the agent types it again."""
+    again = typing("finish", HARNESS_WORKER_ID=agent.name, CLAUDE_PID=str(agent.process.pid))
+    begin(agent, once(tmp_path / "check", "test -f done", again))
+    project.put("done")
+
+    late = agent.fails(6, "finish")
+
+    assert project.task()["status"] == "completed"
+    assert "task-001 was lost: it is completed by now." in late["message"]
 
 
 def test_one_that_passes_completes_nothing(project: Project, agent: Agent, tmp_path: Path) -> None:

@@ -1,23 +1,28 @@
-"""Decide what somebody types next: for the whole list, for one task, and after a run that could not go on."""
+"""Decide what somebody types next: for the whole list, for one task, and after a run."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from harness_lib import typed
-from harness_lib.attempts import complete
+from harness_lib.attempts import complete, target_branch
 from harness_lib.checks import check_of
 from harness_lib.core import here, ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
+from harness_lib.text import counted
 
 RUN = "harness run"
+# What a run does, as the end of a sentence, and what to type for more than that.
+Run = tuple[str, tuple[str, ...]]
 LOG_READ = 50
+NAMED = 5
 _LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?!TEST_FAIL)[A-Z_]+\] the run ended: (.*)")
 
 
@@ -71,6 +76,77 @@ def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | N
     if not questions.in_progress() and questions.rings():
         return "harness check"
     return sessions.watching(ctx) if questions.work_remains() else "harness log"
+
+
+def of_run(ctx: Context, questions: Questions, red: Sequence[Task], *, goes_on: bool, waits: bool) -> Run:
+    """Return what another run would do, as the end of a sentence, and what to type for more than that.
+
+    `red` are the tasks whose checks fail now. `goes_on`: a run is in progress. `waits`: finished work waits
+    for the branch.
+    """
+    if goes_on and questions.work_remains():
+        return "this run goes on", (sessions.watching(ctx),)
+    if not questions.counts().total:
+        return "the list is empty", (rechecked.ADD,)
+    if questions.work_remains() and not trust.is_trusted(ctx, questions):
+        return f"{RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
+    if session := sessions.keeps_runs_out(questions, ctx):
+        how = sessions.how_to_end(session)
+        return f"{RUN} is refused while session {session.number} is open", (how,)
+    if gone := _gone(ctx, questions):
+        return f"{RUN} is refused: {gone.message.rstrip('.')}", (gone.command,)
+    does, then = _begins(ctx, questions, red, waits=waits)
+    return f"{RUN} {does}", then
+
+
+def _begins(ctx: Context, questions: Questions, red: Sequence[Task], *, waits: bool) -> Run:
+    then = retry = _retry(questions, red)
+    match questions.no_work():
+        case None:
+            return _takes(ctx, questions, retry)
+        case "waiting" if {task.halt_kind for task in questions.halted()} == {"MERGE"}:
+            does = "looks whether others have merged what waits"
+        case "waiting" if questions.awaits_user():
+            does = "starts nothing before you have answered"
+        case "waiting":
+            does, then = "takes over what a killed run or another session holds", ()
+        case "recheck_failed":
+            does, then = "runs the checks again", retry if red else (rechecked.COMMAND, *retry)
+        case "blocked":
+            does = "starts nothing (the failed ones are used up)"
+        case _:
+            does, then = "starts nothing: every task is completed", ()
+            if waits:
+                does = "takes over what waits, once nothing is in its way"
+    return does, then
+
+
+def _takes(ctx: Context, questions: Questions, retry: tuple[str, ...]) -> Run:
+    if questions.sessions_spent():
+        return "starts nothing (no session is left)", (typed.harness("edit", rest="--max-sessions N"),)
+    found = here.next_task(ctx, questions)
+    if found.leaves_some and found.untrusted:
+        return "starts nothing before you have trusted the commands", (typed.harness("trust"), *retry)
+    if found.leaves_some:
+        return "leaves the rest to the machine that has its held-out check", retry
+    begins = f", {found.task.id} first" if found.task else ""
+    return f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
+
+
+def _retry(questions: Questions, red: Sequence[Task]) -> tuple[str, ...]:
+    """Return the command that gives the tasks which failed for good, or are red now, another start."""
+    lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
+    again = [task.id for task in (*red, *lost)][:NAMED]
+    return (typed.harness("retry", *again),) if again else ()
+
+
+def _gone(ctx: Context, questions: Questions) -> target_branch.Lost | None:
+    """Return why a branch that unfinished work is for is gone or has another name."""
+    targets = {task.gate.target for task in questions.in_progress() if task.gate and task.gate.target}
+    with suppress(HarnessError):
+        gone = next((each for each in sorted(targets) if ctx.main.ref(each) is None), None)
+        return target_branch.why_lost(ctx.main, gone) if gone else None
+    return None
 
 
 def of_task(ctx: Context, questions: Questions, task: Task) -> str | None:

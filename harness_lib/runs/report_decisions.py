@@ -14,14 +14,13 @@ from harness_lib.attempts import complete, evaluate, rescue_refs
 from harness_lib.attempts.outcome import Waits
 from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
-from harness_lib.core.here import Here
 from harness_lib.rules import attempts, rechecks, selection
 from harness_lib.rules.run_records import Told
 from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import denied
 from harness_lib.task import Task
-from harness_lib.text import counted, some
+from harness_lib.text import some
 
 Kind = Literal[
     "red",
@@ -228,52 +227,3 @@ def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, .
                 stuck.append(name)
             seen.add(name)
     return tuple(waiting)
-
-
-def next_run(
-    questions: Questions, red: Sequence[Task], here: Here, *, waits: bool
-) -> tuple[str, tuple[str, ...]]:
-    """Return what another run would do, as the end of a sentence, and what to type for more than that.
-
-    `red` are the tasks whose checks fail now; `here` says which task it would take first; `waits`: finished
-    work waits for the branch.
-    """
-    retry = _retry(questions, red)
-    then: tuple[str, ...]
-    match questions.no_work():
-        case None if questions.sessions_spent():
-            more = typed.harness("edit", rest="--max-sessions N")
-            does, then = "starts nothing (no session is left)", (more,)
-        case None if here.leaves_some:
-            does, then = _leaves(here, retry)
-        case None:
-            begins = f", {here.task.id} first" if here.task else ""
-            does, then = f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
-        case "waiting" if {task.halt_kind for task in questions.halted()} == {"MERGE"}:
-            does, then = "looks whether others have merged what waits", retry
-        case "waiting" if questions.awaits_user():
-            does, then = "starts nothing before you have answered", retry
-        case "waiting":
-            does, then = "takes over what a killed run or another session holds", ()
-        case "recheck_failed":
-            does, then = "runs the checks again", retry if red else (rechecked.COMMAND, *retry)
-        case "blocked":
-            does, then = "starts nothing (the failed ones are used up)", retry
-        case _ if waits:
-            does, then = "takes over what waits, once nothing is in its way", ()
-        case _:
-            does, then = "starts nothing: every task is completed", ()
-    return does, then
-
-
-def _leaves(here: Here, retry: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    if here.untrusted:
-        return "starts nothing before you have trusted the commands", (typed.harness("trust"), *retry)
-    return "leaves the rest to the machine that has its held-out check", retry
-
-
-def _retry(questions: Questions, red: Sequence[Task]) -> tuple[str, ...]:
-    """Return the command that gives the tasks which failed for good, or are red now, another start."""
-    lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
-    again = [*red, *lost]
-    return (typed.harness("retry", *(task.id for task in again[:NAMED])),) if again else ()

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from harness_lib import timestamps, typed
+from harness_lib import timestamps
 from harness_lib.attempts import dialogue, pending_merges, publish, rescue_refs, target_branch
 from harness_lib.attempts.outcome import Waits
-from harness_lib.core import here, rechecked, sessions, trust
+from harness_lib.core import rechecked, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_records, selection
@@ -113,7 +113,8 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     kept, dropped = _rescued(ctx, tried, began)
     known = _known(ctx, questions, merged, {each.task for each in work}, runs)
     decisions = tuple(report_decisions.decisions(known))
-    again, commands = _again(ctx, known, runs)
+    goes_on = any(ran.alive for ran in runs)
+    again, commands = next_step.of_run(ctx, questions, known.red, goes_on=goes_on, waits=bool(known.merge))
     return Facts(
         began,
         ended,
@@ -335,36 +336,6 @@ def _passes_without(git: Git, task: Task) -> bool:
     if found is None or not found.passed or not git.exists(found.commit):
         return False
     return not git.is_ancestor(task.completed_commit or "", found.commit)
-
-
-def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[str, ...]]:
-    """Return what another run would do, as the end of a sentence, and what to type for more than that."""
-    questions = known.questions
-    if any(ran.alive for ran in runs) and questions.work_remains():
-        return "this run goes on", (sessions.watching(ctx),)
-    if not questions.counts().total:
-        return "the list is empty", (rechecked.ADD,)
-    if questions.work_remains() and not trust.is_trusted(ctx, questions):
-        return f"{next_step.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
-    if session := sessions.keeps_runs_out(questions, ctx):
-        return f"{next_step.RUN} is refused while session {session.number} is open", (
-            sessions.how_to_end(session),
-        )
-    if gone := _gone(ctx, questions):
-        return f"{next_step.RUN} is refused: {gone.message.rstrip('.')}", (gone.command,)
-    does, then = report_decisions.next_run(
-        questions, known.red, here.next_task(ctx, questions), waits=bool(known.merge)
-    )
-    return f"{next_step.RUN} {does}", then
-
-
-def _gone(ctx: Context, questions: Questions) -> target_branch.Lost | None:
-    """Return why a branch that unfinished work is for is gone or has another name."""
-    targets = {task.gate.target for task in questions.in_progress() if task.gate and task.gate.target}
-    with suppress(HarnessError):
-        gone = next((each for each in sorted(targets) if ctx.main.ref(each) is None), None)
-        return target_branch.why_lost(ctx.main, gone) if gone else None
-    return None
 
 
 def document(facts: Facts) -> dict[str, object]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.output import complain, show
 from harness_lib.loop import discovery, disk, plugins
+from harness_lib.loop.discovery import candidates
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages.setup import candidates
 from harness_lib.system import fs, nofollow
 
 USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"

@@ -15,12 +15,12 @@ from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
 from harness_lib.loop import discovery, disk, permissions, processes, trust
+from harness_lib.loop.discovery import CACHE
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.stages import assemble
-from harness_lib.loop.stages.setup import CACHE
 from harness_lib.loop.tools import asking, skills
 
 _OTHERS = 0o077
@@ -119,16 +119,15 @@ def _first_lines(runtime: Runtime) -> Iterator[Finding]:
 
 def _stages(runtime: Runtime) -> Iterator[Finding]:
     """Find hooks of stages that nothing goes to: neither hs, nor a hook or command that names the stage."""
-    known = discovery.stages()
     programs = [plugin for plugin in runtime.table.all if os.path.isabs(plugin.origin)]  # noqa: PTH117
     texts = {plugin.origin: disk.read_text(Path(plugin.origin)) for plugin in programs}
     for plugin in programs:
-        if plugin.kind != "hooks.d" or plugin.stage in known:
+        if plugin.kind != "hooks.d" or plugin.stage in discovery.HOOKS:
             continue
         others = (text for origin, text in texts.items() if Path(origin).parent != Path(plugin.origin).parent)
         if not any(plugin.stage in text for text in others):
             what = f"the hook {plugin.origin} never runs: there is no stage {plugin.stage}"
-            yield Finding("plugins", what, _instead(plugin.stage, known, "stages"))
+            yield Finding("plugins", what, _instead(plugin.stage, discovery.HOOKS, "stages"))
 
 
 def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:

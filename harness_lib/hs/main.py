@@ -28,7 +28,6 @@ from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
-from harness_lib.loop.stages.setup import candidates
 from harness_lib.system.processes import own_process
 
 _USAGE = """\
@@ -86,7 +85,7 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
         for line in plugin.target.environment_help(runtime).splitlines():
             show(f"      {line}")
-    configs = (hosted.find_config(runtime, name) for name in sorted(candidates(runtime)))
+    configs = (hosted.find_config(runtime, name) for name in sorted(discovery.candidates(runtime)))
     for config in filter(None, configs):
         login = f"hs auth login {config.name}" if config.values.get("auth") else ""
         needs = login or config.values.get("auth_env") or "no key"

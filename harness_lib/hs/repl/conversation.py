@@ -1,4 +1,4 @@
-"""Read a line, take a turn, and give the prompt back, until the user leaves."""
+"""Read a line, take a turn or do a command, and give the prompt back, until the user leaves."""
 
 from __future__ import annotations
 
@@ -8,20 +8,41 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import setup, user_input
+from harness_lib.hs import session_store, setup, user_input
 from harness_lib.hs.output import one_line
-from harness_lib.hs.repl import commands, drawing
-from harness_lib.hs.repl.commands import Words
+from harness_lib.hs.repl import drawing
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
-from harness_lib.hs.repl.editor import Editor
-from harness_lib.loop import processes, turn
+from harness_lib.hs.repl.editor import LEAVE, Editor, Words
+from harness_lib.loop import disk, permissions, plugins, processes, trust, turn
+from harness_lib.loop.piped import HookError
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Message, Session, Text
+from harness_lib.loop.stages import send
 from harness_lib.loop.tools import skills
 from harness_lib.loop.tools.asking import Question, Said
 from harness_lib.loop.wires import http
-from harness_lib.text import in_one_line
+from harness_lib.text import counted, in_one_line
+
+_LEAVE = frozenset({LEAVE, "/exit"})
+_HELP = """\
+/model [NAME]   the model, or another one from now on (PROVIDER/NAME of another provider)
+/cost           what this session has cost so far
+/compact        summarise what was said so far
+/new            begin a new session (/clear: and clear the screen); this one can be resumed
+/session [ID]   where this session is, or go on in another one
+/tools          what the model may call
+/permissions    the rules about what runs, is asked about and never runs
+/quit           leave (Ctrl-D, too); /NAME of a skill loads it; Tab completes
+@FILE           attach a file to what you say; Tab completes
+!COMMAND        run a command yourself; the model is told of it with your next message
+Enter sends, Alt-Enter begins another line, Ctrl-C ends what is under way or empties the line.
+While it works: Enter sends what is typed behind the running tools, Alt-Enter when the turn ends."""
+_LOG = "repl.log"
+_HISTORY = "repl_history"
+_MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
+_LONGEST = 300
 
 
 class Line(NamedTuple):
@@ -98,12 +119,6 @@ class Typed:
         return [line.text for line in lines]
 
 
-_LOG = "repl.log"
-_HISTORY = "repl_history"
-_MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
-_LONGEST = 300
-
-
 def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
     """Talk in the run's session until the user leaves it.
 
@@ -130,12 +145,11 @@ class Conversation:
         self._typed = Typed(self._is_ours)
         for text in sent:
             self._typed.put(text, soon=False)
-        self._stopped = False
         self._skills: list[str] = []
         self._models: list[str] = []
         self._provider = ""
         self._status = ""
-        completer = Words(runtime, lambda: self._skills, lambda: self._models)
+        completer = Words(runtime, self._words, lambda: self._models)
         self.editor = Editor(runtime.home / _HISTORY, completer, self, self._above)
         self._under_way = processes.UnderWay(signal.SIGINT, changed=self.editor.draw)
         self._drawing = Drawing(runtime, self.editor.show, self.editor.draw, self.editor.clear)
@@ -157,7 +171,7 @@ class Conversation:
             self._drawing.answered(answered)
         while True:
             text = self._typed.take()
-            if text is None or text in commands.LEAVE:
+            if text is None or text in _LEAVE:
                 if session.files():
                     self._drawing.note(f"To go on with it: hs --resume {session.id}")
                 return None
@@ -190,7 +204,6 @@ class Conversation:
 
     def _guarded(self, work: Callable[[], Session | None]) -> Session | None:
         """Do `work` and show an error or an interruption."""
-        self._stopped = False
         self._typed.begin()
         try:
             with self._under_way:
@@ -213,16 +226,22 @@ class Conversation:
 
     def _is_ours(self, text: str) -> bool:
         """Return whether `text` must never be sent to a turn that is under way."""
-        return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in commands.NAMES
+        return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in _NAMES
 
     def _unknown(self, text: str) -> str:
+        return user_input.unknown(self._runtime.provider, text, self._words())
+
+    def _words(self) -> set[str]:
         # With the names known so far: the thread of the prompt calls this, too.
-        names = {*commands.NAMES, *(f"/{name}" for name in self._skills)}
-        return user_input.unknown(self._runtime.provider, text, names)
+        return {*_NAMES, *(f"/{name}" for name in self._skills)}
 
     def _do(self, text: str) -> Session | None:
-        if text.partition(" ")[0] in commands.NAMES:
-            return commands.run(self._runtime, text, self._drawing)
+        """Do what `text` says; return the session that the user goes to, held. Raises HarnessError."""
+        word, _, rest = text.partition(" ")
+        if word in _NAMES:
+            if rest.strip() and word not in _TAKE_A_NAME:
+                raise UsageError(f"{word} takes no words.", "It was not done; arrow up brings the line back.")
+            return _RUN[word](self._runtime, rest.strip(), self._drawing)
         if problem := self._unknown(text):
             raise UsageError(problem, "/help says what can be typed. It was not sent.")
         if text.startswith("!") and text[1:].strip():
@@ -233,7 +252,6 @@ class Conversation:
         return None
 
     def _wind_up(self) -> None:
-        self._stopped = True
         self.editor.give_up()
         processes.end_all()
         # Nobody reads the rest of this response any more.
@@ -252,9 +270,7 @@ class Conversation:
         return [user_input.with_files(self._runtime, text) for text in texts]
 
     def _ask(self, question: Question) -> Said:
-        """Ask the user; also for subagents, which may ask at the same time."""
-        if self._stopped:
-            return Said(allowed=False, reason="interrupted")
+        """Ask the user; also for subagents, which may ask at the same time, and behind the end of a turn."""
         shown = self._drawing.asked(question)
         answer = self.editor.ask(shown, user_input.choices(question))
         if answer is None:
@@ -297,3 +313,96 @@ def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
     answers = [message for message in messages if message.role == "assistant" and message.seq > asked.seq]
     texts = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
     return in_one_line(asked.said)[:_LONGEST], "\n".join(texts)
+
+
+def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:
+    if not name:
+        drawing.note(str(runtime.session.directory))
+        return None
+    session = session_store.to_go_on(runtime, name)
+    if session.id == runtime.session.id:
+        raise UsageError("This is that session already.")
+    setup.hold(runtime, session)
+    return session
+
+
+def _new(runtime: Runtime, _: str, drawing: Drawing) -> Session:
+    if runtime.session.files():
+        drawing.note(f"To go on with the one before: /session {runtime.session.id}")
+    session = session_store.create(runtime)
+    session.hold(is_new=True)
+    return session
+
+
+def _clear(runtime: Runtime, rest: str, drawing: Drawing) -> Session:
+    drawing.clear()
+    return _new(runtime, rest, drawing)
+
+
+def _cost(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    messages = runtime.messages()
+    by_model: dict[str, list[Message]] = {}
+    for message in messages:
+        if "tokens_in" in message.fields:
+            by_model.setdefault(message.fields.get("model") or "subagents", []).append(message)
+    lines = [f"{model:<24} {_sum(asked)}" for model, asked in by_model.items()]
+    drawing.note("\n".join([*lines, f"{'this session':<24} {_sum(messages)}"]))
+
+
+def _sum(messages: list[Message]) -> str:
+    account = context.total(messages)
+    answers = ("assistant", "summary", "error")
+    requests = sum(each.role in answers and "tokens_in" in each.fields for each in messages)
+    cached = sum(disk.number(message.fields.get("tokens_cached", "")) for message in messages)
+    of_cache = f" ({cached:,} from the cache)" if cached else ""
+    cost = f"cost {account.shown()}" if account.cost is None else f"${account.shown()}"
+    tokens = f"{account.tokens_in:,} tokens in{of_cache}, {account.tokens_out:,} out"
+    return f"{counted(requests, 'request')}, {tokens}, {cost}"
+
+
+def _tools(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    tools = runtime.table.of("tools")
+    drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
+
+
+def _permissions(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    example = 'no rules; one is written {"permissions": {"allow": ["Bash(git status:*)"]}}'
+    rules = "\n".join(map(str, permissions.rules(runtime))) or f"{runtime.home / permissions.FILE}: {example}"
+    modes = "\n".join(f"{name}={trust.setting(runtime, name)}" for name in trust.SETTINGS)
+    drawing.note(f"{modes}\n{rules}")
+
+
+def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
+    if name:
+        setup.choose_model(runtime, name)
+    drawing.note(f"{runtime.model} ({runtime.provider})")
+
+
+def _compact(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    """Summarise the conversation; what comes of it is told as an event or a notice."""
+    runtime.kept.pop("summary failed", None)
+    try:
+        payload = plugins.call(runtime, "assemble", {})
+    except HookError as failure:
+        drawing.note(str(failure), "red")
+        return
+    send.compact(runtime, payload)
+
+
+def _help(_runtime: Runtime, _: str, drawing: Drawing) -> None:
+    drawing.note(_HELP)
+
+
+_RUN: dict[str, Callable[[Runtime, str, Drawing], Session | None]] = {
+    "/clear": _clear,
+    "/compact": _compact,
+    "/cost": _cost,
+    "/help": _help,
+    "/model": _model,
+    "/new": _new,
+    "/permissions": _permissions,
+    "/session": _session,
+    "/tools": _tools,
+}
+_NAMES = frozenset({*_RUN, *_LEAVE})
+_TAKE_A_NAME = ("/model", "/session")

@@ -1,4 +1,4 @@
-"""Keep a line to type in at the bottom of the terminal, also while a turn is under way.
+"""Keep a line to type in at the bottom of the terminal, also while a turn is under way, and complete it.
 
 It runs in a thread of its own, because the main thread does the work. Several pasted lines are one message.
 """
@@ -12,12 +12,12 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import CompleteEvent, Completer, get_common_complete_suffix
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
@@ -27,7 +27,10 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from harness_lib.hs import session_store
 from harness_lib.hs.repl.drawing import Fragments, rows_of
+from harness_lib.loop.runtime import Runtime
+from harness_lib.text import harmless
 
 # What Ctrl-D sends during a turn.
 LEAVE = "/quit"
@@ -83,6 +86,61 @@ class _Question:
         self.choices = choices
         self.typed = Document()
         self.answer: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+
+class Words(Completer):
+    """Completes /NAME with what may follow it, and @FILE."""
+
+    def __init__(
+        self, runtime: Runtime, names: Callable[[], Iterable[str]], models: Callable[[], list[str]]
+    ) -> None:
+        self._runtime = runtime
+        self._names = names
+        self._models = models
+
+    def get_completions(
+        self,
+        document: Document,
+        complete_event: CompleteEvent,  # noqa: ARG002 (as the package calls it)
+    ) -> Iterator[Completion]:
+        """Yield what the word before the cursor can become."""
+        before = document.text_before_cursor
+        words = before.split(" ")
+        if (begun := before.replace("\n", " ").rpartition(" ")[2]).startswith("@"):
+            known = [(f"@{name}", "") for name in _files(self._runtime.work_directory, begun[1:])]
+        elif before.startswith("/") and "\n" not in before:
+            begun, known = words[-1], self._known(words[:-1])
+        else:
+            return
+        for name, meta in known:
+            if name.startswith(begun):
+                yield Completion(name, start_position=-len(begun), display_meta=meta)
+
+    def _known(self, typed: list[str]) -> list[tuple[str, str]]:
+        """Return what may follow the words `typed`, each with its description."""
+        if not typed:
+            return [(word, "") for word in sorted(self._names())]
+        if typed == ["/model"]:
+            return [(name, "") for name in self._models()]
+        if typed == ["/session"]:
+            # The newest first: it is the likeliest.
+            return [(session.id, session.title) for session in session_store.every(self._runtime)]
+        return []
+
+
+def _files(directory: Path, begun: str) -> Iterator[str]:
+    """Yield the paths that `begun` can become; hidden ones only where it begins with a dot."""
+    name = begun.rpartition("/")[2]
+    head = begun[: len(begun) - len(name)]
+    try:
+        entries = sorted(os.scandir(directory / Path(head or ".").expanduser()), key=lambda each: each.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
+            path = f"{head}{entry.name}{'/' if entry.is_dir() else ''}"
+            if harmless(path) == path and " " not in path:
+                yield path
 
 
 class Editor:

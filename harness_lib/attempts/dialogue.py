@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check, outcome, rescue_refs, snapshots
 from harness_lib.checks import check_of, shell_run
-from harness_lib.core import ownership, proposals, quoting
+from harness_lib.core import add_tasks, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
@@ -190,7 +190,7 @@ def _checkpoint(ctx: Context, task_id: str, step: str, text: str) -> None:
 VERBS: Mapping[str, tuple[Callable[..., object], int]] = {
     "note": (_note, 1),
     "checkpoint": (_checkpoint, 2),
-    "add": (proposals.from_letter, 1),
+    "add": (add_tasks.from_letter, 1),
 }
 
 
@@ -200,9 +200,9 @@ def open_all(ctx: Context) -> list[str]:
     What cannot be recorded now (the list is held or half saved, the disk full) stays for the next time: the
     agent whose letter it is works on.
     """
-    place = proposals.directory_of(ctx)
+    place = add_tasks.letters_of(ctx)
     # Letters are removed, and a link may lead to somebody's files.
-    if place is None or proposals.is_linked(place):
+    if place is None or add_tasks.is_linked(place):
         return []
     letters = (path for path in fs.matching(place, "*.json") if path.is_file() and not path.is_symlink())
     problems: list[str] = []

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.core import add_tasks, ownership, sessions, trust
+from harness_lib.core import ownership, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
@@ -93,7 +93,7 @@ def change(ctx: Context, commands_of: Sequence[Task] = ()) -> Iterator[Tx]:
     """
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
-        mine = add_tasks.may_trust(ctx, tx)
+        mine = trust.may_trust(ctx, tx)
         had_work = tx.holds_agents()
         yield tx
         if mine and tx.changed:

@@ -380,3 +380,8 @@ def runs_nothing(ctx: Context, questions: Questions) -> bool:
     """Return whether the list has no commands that a clone could have brought."""
     runs = runs_of(ctx, questions.commands())
     return runs.script is None and not any(task.check or task.cleanup for task in runs.commands)
+
+
+def may_trust(ctx: Context, questions: Questions) -> bool:
+    """Return whether the list may be trusted with new commands of this user: not if it came with a clone."""
+    return is_trusted(ctx, questions) or runs_nothing(ctx, questions)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import proposals, quoting, rechecked, sessions, trust
+from harness_lib.core import add_tasks, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
@@ -90,7 +90,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     told = trust.told(ctx, untrusted)
     # A session that cannot go on may say so already.
     acts += [told] if told and not any(told in act for act in acts) else []
-    acts += [*_waiting(ctx), *proposals.lines(questions)]
+    acts += [*_waiting(ctx), *add_tasks.proposal_lines(questions)]
     at_work = [task for task in shown if task.status == "in_progress"]
     failed = [task for task in shown if task.status == "failed" and task.error_log]
     unproven = [task for task in shown if task.unproven]

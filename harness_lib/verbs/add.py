@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import check
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, held_out, ownership, project, proposals, quoting, trust
+from harness_lib.core import add_tasks, held_out, ownership, project, quoting, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
@@ -43,8 +43,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         if args.title is not None:
             raise UsageError("A title is for a new task.", "See: harness add --help")
         if not args.proposed:
-            return proposals.show(ctx)
-        decide = proposals.dismiss if args.dismiss else proposals.accept
+            return add_tasks.show_proposals(ctx)
+        decide = add_tasks.dismiss if args.dismiss else add_tasks.accept
         return decide(ctx, args.proposed)
     if args.title is None or args.dismiss:
         raise UsageError("A task needs a title.", "See: harness add --help")
@@ -52,7 +52,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     changes = held_out.typed_with(ctx, options.typed_task(args), blank, typed.harness("add", rest="…"))
     draft = given.with_values(blank, changes)
     if ctx.env.get(ownership.SUPERVISED):
-        return proposals.propose(ctx, draft)
+        return add_tasks.propose(ctx, draft)
     return run(ctx, draft, try_once=args.try_once)
 
 

@@ -152,7 +152,7 @@ def run(
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent, again)
         refused = _not_for_caller(ctx, choices, len(plan.tasks)) if brought and plan.tasks else None
-        mine = add_tasks.may_trust(ctx, tx) and refused is None
+        mine = trust.may_trust(ctx, tx) and refused is None
         if plan.tasks:
             if refused:
                 trust.keep_to_present(ctx, tx)

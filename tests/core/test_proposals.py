@@ -7,7 +7,7 @@ import os
 import pytest
 
 from harness_lib.attempts import dialogue
-from harness_lib.core import proposals
+from harness_lib.core import add_tasks
 from harness_lib.core.context import Context
 from tests.attempts.forbidden_list import forbidden
 from tests.verbs.conftest import Make
@@ -81,7 +81,7 @@ def test_no_agent_decides_it(project: Project, held: Agent) -> None:
 
 
 def test_the_same_twice_is_one(project: Project, held: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposals, "MOST", 2)
+    monkeypatch.setattr(add_tasks, "MOST", 2)
     for title in ("Two", "Two", "Three"):
         _propose(held, title)
     assert len(project.state["proposals"]) == 2

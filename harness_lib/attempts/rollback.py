@@ -145,7 +145,8 @@ def _switched(ctx: Context, task: Task, was_on: str | None) -> list[str]:
     if now == was_on or ctx.target is not None:
         return []
     before, after = target_branch.short(was_on), target_branch.short(now)
-    back = f"; to go back: {typed.git('checkout', before)}" if was_on else ""
+    # An orphan branch without a commit is no more.
+    back = f"; to go back: {typed.git('checkout', before)}" if was_on and ctx.git.ref(was_on) else ""
     return [f"HEAD was on {before} and is on {after} again, where {task.id} was claimed{back}."]
 
 

@@ -169,6 +169,17 @@ def test_head_moved_while_the_check_ran_is_refused_and_kept(project: Project, ag
     assert project.in_commit() == ["done", "theirs.txt", "tracked.txt"]
 
 
+def test_an_orphan_branch_that_a_rollback_leaves_is_no_place_to_go_back_to(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true")
+    project.git("checkout", "-q", "--orphan", "empty")
+
+    (warning,) = agent.ok("fail", "task-001", "--category", "TASK_EXEC", "--message", "no")["warnings"]
+
+    assert warning == "HEAD was on empty and is on main again, where task-001 was claimed."
+
+
 def test_an_orphan_branch_at_finish_is_refused_with_the_way_back(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     base = project.head

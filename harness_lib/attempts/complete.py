@@ -51,9 +51,8 @@ def complete(
     Work that the user must see first is held. `known` has the results of earlier checks, by content.
     Raises what `outcome.held`, `begin` and `carry_out`, and `merge_queue.merge` raise.
     """
-    if evaluation.validation is not None:
-        # The caller may know a newer one already.
-        task = task._replace(validation=evaluation.validation)
+    # The caller may know a newer check already.
+    task = task._replace(validation=evaluation.validation)
     if evaluation.against:
         return requeue.because_of_content(ctx, session, task, evaluation.against)
     known = {} if known is None else known

@@ -50,23 +50,24 @@ CANNOT_RUN = "The check of {} cannot run here. "
 
 
 class Evaluation(NamedTuple):
-    """The result of a check, and what was checked: the content `tree` of the work tree on top of `head`.
+    """The result of the check `validation`, which the user may edit at any time, and what was checked.
+
+    That is the content `tree` of the work tree on top of `head`.
 
     `halt`: why nobody may try again before the user has looked.
     `against`: what stands against merging the work of a run, whatever the check says.
     `said`: what else the user should look at, part of a sentence each.
     `done_as`: what is to be recorded with it of how the check passed.
-    `validation`: the check that ran: the user may edit it at any time.
     """
 
     checked: Checked
+    validation: Validation
     tree: str = ""
     head: str = ""
     halt: Halt | None = None
     against: pending_merges.Blockers | None = None
     said: tuple[str, ...] = ()
     done_as: DoneAs | None = None
-    validation: Validation | None = None
 
     def verdict(self) -> outcome.Verdict:
         """Return the verdict on work whose check did not pass."""
@@ -103,11 +104,6 @@ def evaluate(
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
-    evaluation = _evaluate(ctx, questions, task, suffix, known or {})
-    return evaluation._replace(validation=task.validation)
-
-
-def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known: check.Known) -> Evaluation:
     trust.require(ctx, questions)
     # Before the gate: a user may have given it another check, on a machine that has no copy of that.
     trust.require_own(ctx, task)
@@ -133,7 +129,7 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     ctx.busy(f"checking {task.id} …")
     checked = check.run(ctx, task, suffix=suffix)
     if not checked.passed:
-        checked = _explained(ctx, questions, task, tree, checked, known)
+        checked = _explained(ctx, questions, task, tree, checked, known or {})
     elif head is None:
         raise _nothing_to_commit_on(ctx, task)
     elif task.validation.hidden is not None:
@@ -144,7 +140,7 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, suffix: str, known
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
-    return Evaluation(checked, tree, head or "", against=against, said=tuple(said))
+    return Evaluation(checked, task.validation, tree, head or "", against=against, said=tuple(said))
 
 
 def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]:
@@ -239,7 +235,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
         f"{where} no longer has the commit {base[:12]} that the attempt began at "
         "(reset, amended or begun anew). Add commits, and remove none that were there before."
     )
-    return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))
+    return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file), task.validation)
 
 
 def _converted(ctx: Context, task: Task, converted: baseline.Converted) -> Evaluation:
@@ -257,16 +253,15 @@ def _converted(ctx: Context, task: Task, converted: baseline.Converted) -> Evalu
         f"takes back what is not wanted, and types: {typed.harness('retry', task.id)}"
     )
     checked = Checked("TEST_FAIL", message, "", ctx.store.log_file)
-    return Evaluation(checked, halt=Halt("CHECK_CHANGED", words))
+    return Evaluation(checked, task.validation, halt=Halt("CHECK_CHANGED", words))
 
 
 def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Evaluation:
     names = ", ".join(touched)
     checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.store.log_file)
     if not IN_THE_LIST.intersection(touched):
-        return Evaluation(checked)
+        return Evaluation(checked, task.validation)
     # The next attempt would be checked by files that this one wrote.
     cure = f"the user must say what the check is: {typed.give_check(task.id)}"
-    return Evaluation(
-        checked, halt=Halt("CHECK_CHANGED", f"CONFIG: {names} was changed during an attempt; {cure}")
-    )
+    words = f"CONFIG: {names} was changed during an attempt; {cure}"
+    return Evaluation(checked, task.validation, halt=Halt("CHECK_CHANGED", words))

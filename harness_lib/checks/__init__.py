@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def check_of(task: Task) -> Check:
     """Return the check of `task`; for a task without a check, an empty one (`is_given` is false)."""
-    return ShellCheck.of(task)
+    asked = task.validation
+    return ShellCheck(task.id, asked.command, asked.cwd, asked.timeout_seconds)
 
 
 def held_out(task: Task) -> str:

@@ -14,19 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness_lib.checks.protocol import Checked, Worktree
-    from harness_lib.task import Task
 
 
 class ShellCheck(Command):
     """A check that runs a command."""
 
     __slots__ = ()
-
-    @classmethod
-    def of(cls, task: Task) -> ShellCheck:
-        """Return the check of `task`, which may be empty."""
-        asked = task.validation
-        return cls(task.id, asked.command, asked.cwd, asked.timeout_seconds)
 
     @property
     def is_given(self) -> bool:

@@ -46,7 +46,9 @@ def run(check: Command, worktree: Worktree) -> Checked:
         tick=worktree.watch.seconds,
         clock=worktree.clock,
     )
-    checked = _read(finished, check, worktree.log)
+    verdict, message = _verdict(finished, check)
+    gist = "" if verdict == "pass" else runners.in_a_line(runner.ends_of(worktree.log))
+    checked = Checked(verdict, message, finished.tail, worktree.log, gist)
     if checked.verdict == "TEST_FAIL":
         why = reason(finished.returncode, finished.tail, cwd, env, worktree.top)
         why = why or denied.said(finished.tail, env, cwd)
@@ -74,25 +76,19 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
 def directory(check: Command, top: Path) -> Path:
     """Return the directory of `check`. Raises ConfigError if it is not in the work tree at `top`."""
     path = (top / (check.cwd or "")).resolve()
+    is_inside = path == top or top in path.parents
+    if is_inside and path.is_dir():
+        return path
     # A task that is tried before it is added has no id yet.
     of_task = f"Task {check.task}: validation.cwd" if check.task else "--cwd"
     change = typed.harness("edit", check.task, "--cwd", "DIRECTORY") if check.task else "--cwd DIRECTORY"
-    cure = f"Name a directory of the project: {change}"
-    if path != top and top not in path.parents:
-        raise ConfigError(f"{of_task} {check.cwd!r} is outside of {top}.", cure)
-    if not path.is_dir():
-        raise ConfigError(f"{of_task} {check.cwd!r} is not a directory in {top}.", cure)
-    return path
+    wrong = f"not a directory in {top}" if is_inside else f"outside of {top}"
+    raise ConfigError(f"{of_task} {check.cwd!r} is {wrong}.", f"Name a directory of the project: {change}")
 
 
-def _read(finished: runner.Finished, check: Command, log: Path) -> Checked:
-    if finished.ok:
-        return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
-    verdict, message = _blame(finished, check)
-    return Checked(verdict, message, finished.tail, log, runners.in_a_line(runner.ends_of(log)))
-
-
-def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
+def _verdict(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
+    if finished.returncode == 0:
+        return "pass", f"The check passed in {finished.seconds:.1f} s."
     if finished.timed_out:
         return "TIMEOUT", f"{DID_NOT} end within {check.timeout_seconds} s."
     if finished.too_loud:

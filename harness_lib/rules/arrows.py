@@ -94,17 +94,14 @@ def may(arrow: ArrowName, task: Task) -> bool:
         return False
     if arrow == "recheck" and task.unproven:
         return False
-    return task.status in rule.start and _underway(task) in rule.underway
-
-
-def _underway(task: Task) -> Underway:
-    """Return the intent; one left by the legacy protocol in a task that is not in progress does not count."""
-    return task.intent.action if task.intent and task.status == "in_progress" else None
+    # An intent that the legacy protocol has left in a task that is not in progress does not count.
+    underway = task.intent.action if task.intent and task.status == "in_progress" else None
+    return task.status in rule.start and underway in rule.underway
 
 
 def check(arrow: ArrowName, task: Task) -> None:
     """Raise AssertionError unless the table allows this arrow for the task: it is our bug."""
     if not may(arrow, task):
         # Not `assert`: it must hold under `python -O` too.
-        doing = f", {_underway(task)} under way" if _underway(task) else ""
+        doing = f", {task.intent.action} under way" if task.intent else ""
         raise AssertionError(f"BUG: no arrow {arrow} for task {task.id}, which is {task.status}{doing}.")

@@ -53,13 +53,14 @@ FIELD = """
     ] = None
 """
 BRANCH = """    from harness_lib.checks.there import FileCheck
-    file = task.validation.file
-    return FileCheck(file) if file else ShellCheck.of(task)
+    asked = task.validation
+    if asked.file:
+        return FileCheck(asked.file)
 """
 EDITS = {
     "checks/__init__.py": (
-        "    return ShellCheck.of(task)\n",
-        BRANCH,
+        "    asked = task.validation\n    return",
+        f"{BRANCH}    return",
     ),
     "records/task.py": ("\n    protect: Annotated[", f"{FIELD}    protect: Annotated["),
 }

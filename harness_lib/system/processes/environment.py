@@ -146,7 +146,15 @@ def first_word(command: str) -> str | None:
     """
     text = command.strip()
     (words, end), *more = typed.simple_commands(text)
-    return None if _EXPANSIONS & set(text) or end or more else _program(words)
+    if _EXPANSIONS & set(text) or end or more:
+        return None
+    for word in words:
+        assigned = _ASSIGNMENT.match(word)
+        if assigned is None:
+            return None if not word or word in _SHELL_WORDS or _UNCERTAIN & set(word) else word
+        if assigned[1] == "PATH":
+            return None
+    return None
 
 
 def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:
@@ -186,13 +194,3 @@ def _find_from(word: str, cwd: Path, env: Mapping[str, str]) -> str | None:
     # An empty or relative entry of PATH counts from the directory of the command, not from ours.
     entries = (str(cwd / entry) for entry in env.get("PATH", os.defpath).split(os.pathsep))
     return find(word, os.pathsep.join(entries))
-
-
-def _program(words: list[str]) -> str | None:
-    for word in words:
-        assigned = _ASSIGNMENT.match(word)
-        if assigned is None:
-            return None if not word or word in _SHELL_WORDS or _UNCERTAIN & set(word) else word
-        if assigned[1] == "PATH":
-            return None
-    return None

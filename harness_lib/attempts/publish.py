@@ -15,7 +15,7 @@ Source: docs/unattended.md, "Where finished work goes".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from harness_lib import typed
@@ -27,14 +27,11 @@ from harness_lib.rules import arrows, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system import flock
 from harness_lib.system.git import merge, worktrees
-from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
 # The queue of merges, in git's directory: an agent may delete files of harness.
 LINE = "harness-merge.line"
 CHANGE = '"what is to be changed"'
-# How many commits of the remote branch are looked at for work that later ones have changed.
-LOOKED_AT = 200
 _NAMED = re.compile(r" has it \((\S+|the branch \S+)\)\. ")
 
 
@@ -382,52 +379,10 @@ def _merged_as(ctx: Context, commit: str, base: str, ends: Sequence[str]) -> str
         # It has changed nothing that those before it in the pull request have not.
         base = merge.parted(git, commit, tip) or commit
     later = [end for end in ends if end != commit and git.is_ancestor(commit, end)]
-    found = next(filter(None, (_brought_by(git, tip, end, base) for end in (commit, *later))), None)
+    found = next(
+        filter(None, (pull_request.brought_by(git, tip, end, base) for end in (commit, *later))), None
+    )
     return commit if found and git.is_ancestor(commit, tip) else found
-
-
-def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
-    """Return the commit at or before `tip` since which the change to `commit` is there; None if it is not.
-
-    Where the same lines were changed again, nothing can be told; a commit without the change has undone it.
-    """
-    brought = None
-    for at, has in _found_in(git, tip, commit, base):
-        if not has:
-            break
-        brought = at
-    return brought
-
-
-def in_other_commits(git: Git, tip: str, commits: Iterable[str]) -> set[str]:
-    """Return those of `commits` whose changes `tip` has in other commits, as after a rebase or a squash."""
-    present = {commit for commit in commits if git.exists(commit)}
-    arrived: set[str] = set()
-    # All that was squashed into one commit is found in the last of them.
-    for end in git.text("merge-base", "--independent", *present).split() if present else ():
-        base = merge.parted(git, end, tip)
-        if base and _has_change(git, tip, end, base):
-            arrived.update(git.text("rev-list", end, f"^{base}").split())
-    for commit in present - arrived:
-        base = git.parent(commit)
-        if base and _has_change(git, tip, commit, base):
-            arrived.add(commit)
-    return arrived
-
-
-def _has_change(git: Git, tip: str, commit: str, base: str) -> bool:
-    return next((has for _, has in _found_in(git, tip, commit, base)), False)
-
-
-def _found_in(git: Git, tip: str, commit: str, base: str) -> Iterator[tuple[str, bool]]:
-    """Yield whether commits have the change to `commit`, from `tip` backwards, where that can be told."""
-    since = merge.parted(git, base, tip)
-    span = (tip, f"^{since}") if since else (tip,)
-    history = git.text("rev-list", "--first-parent", f"--max-count={LOOKED_AT}", *span, "--").split()
-    for at in (*history, *((since,) if since else ())):
-        found = merge.differing(git, base, git.tree_of(commit), at)
-        if not found.conflicts:
-            yield at, found.tree == git.tree_of(at)
 
 
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:

@@ -1,4 +1,4 @@
-"""Open a pull request by the command of its host, and keep what was pushed for it.
+"""Open a pull request by the command of its host, keep what was pushed for it, and find its work elsewhere.
 
 Source: docs/unattended.md, "Where finished work goes".
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -15,6 +15,7 @@ from harness_lib.attempts import target_branch
 from harness_lib.core import project, quoting
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError
+from harness_lib.system.git import merge
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import environment
@@ -34,6 +35,8 @@ TOOLS = {
     ),
 }
 ADDRESS = re.compile(r"https?://\S+")
+# How many commits of the remote branch are looked at for work that later ones have changed.
+LOOKED_AT = 200
 
 
 class Proposal(NamedTuple):
@@ -124,3 +127,47 @@ def write(git: Git, target: str, known: Proposal) -> None:
     """Keep what is known of the pull request of `target`."""
     blob = git.run("hash-object", "-w", "--stdin", stdin=json.dumps(known._asdict()).encode()).stdout
     git.set_ref(ref_of(target), blob.decode().strip())
+
+
+def brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
+    """Return the commit at or before `tip` since which the change to `commit` is there; None if it is not.
+
+    Where the same lines were changed again, nothing can be told; a commit without the change has undone it.
+    """
+    brought = None
+    for at, has in _found_in(git, tip, commit, base):
+        if not has:
+            break
+        brought = at
+    return brought
+
+
+def in_other_commits(git: Git, tip: str, commits: Iterable[str]) -> set[str]:
+    """Return those of `commits` whose changes `tip` has in other commits, as after a rebase or a squash."""
+    present = {commit for commit in commits if git.exists(commit)}
+    arrived: set[str] = set()
+    # All that was squashed into one commit is found in the last of them.
+    for end in git.text("merge-base", "--independent", *present).split() if present else ():
+        base = merge.parted(git, end, tip)
+        if base and _has_change(git, tip, end, base):
+            arrived.update(git.text("rev-list", end, f"^{base}").split())
+    for commit in present - arrived:
+        base = git.parent(commit)
+        if base and _has_change(git, tip, commit, base):
+            arrived.add(commit)
+    return arrived
+
+
+def _has_change(git: Git, tip: str, commit: str, base: str) -> bool:
+    return next((has for _, has in _found_in(git, tip, commit, base)), False)
+
+
+def _found_in(git: Git, tip: str, commit: str, base: str) -> Iterator[tuple[str, bool]]:
+    """Yield whether commits have the change to `commit`, from `tip` backwards, where that can be told."""
+    since = merge.parted(git, base, tip)
+    span = (tip, f"^{since}") if since else (tip,)
+    history = git.text("rev-list", "--first-parent", f"--max-count={LOOKED_AT}", *span, "--").split()
+    for at in (*history, *((since,) if since else ())):
+        found = merge.differing(git, base, git.tree_of(commit), at)
+        if not found.conflicts:
+            yield at, found.tree == git.tree_of(at)

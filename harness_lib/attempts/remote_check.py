@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import publish, remote, snapshots, target_branch
+from harness_lib.attempts import pull_request, remote, snapshots, target_branch
 from harness_lib.attempts.remote import Answer, Landed, Leaving, There
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError
@@ -171,7 +171,7 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     gone = [task for task in done if task.completed_commit not in known]
     tip = there.git.ref(f"{prefix}/{target_branch.short(there.branch)}")
     arrived = (
-        publish.in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone])
+        pull_request.in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone])
         if tip
         else ()
     )

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.attempts import dialogue, pending_merges, publish, rescue_refs, target_branch
+from harness_lib.attempts import dialogue, pending_merges, publish, pull_request, rescue_refs, target_branch
 from harness_lib.attempts.outcome import Waits
 from harness_lib.core import rechecked, trust
 from harness_lib.core.context import Context
@@ -326,7 +326,7 @@ def _not_there(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> 
         missing = {commit for commit in missing if not git.is_ancestor(commit, tip)}
         # Where it cannot be told, as git is too old, somebody should look.
         with suppress(HarnessError):
-            missing -= publish.in_other_commits(git, tip, missing)
+            missing -= pull_request.in_other_commits(git, tip, missing)
     return [task for task in done if task.completed_commit in missing]
 
 

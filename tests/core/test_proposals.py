@@ -81,7 +81,7 @@ def test_no_agent_decides_it(project: Project, held: Agent) -> None:
 
 
 def test_the_same_twice_is_one(project: Project, held: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(add_tasks, "MOST", 2)
+    monkeypatch.setattr(add_tasks, "MOST_PROPOSALS", 2)
     for title in ("Two", "Two", "Three"):
         _propose(held, title)
     assert len(project.state["proposals"]) == 2

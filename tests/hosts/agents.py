@@ -88,15 +88,6 @@ def stops_after_each_task(work: Work) -> Actor:
     return script
 
 
-def idles(request: Request) -> Script:
-    """Open a session, and then busy oneself with anything but the list."""
-    yield request.shell(f"{launcher(request.everything)} start")
-    while True:
-        request = yield Say(TIRED)
-        # A tool call, so that it is not the client's own patience that ends.
-        request = yield request.shell("git status --short")
-
-
 def obey(
     request: Request, harness: str, command: str | None, work: Work, until: str = ""
 ) -> Generator[Say, Request, Request]:

@@ -75,10 +75,6 @@ class ClaudeRan(Ran):
     """A run of Claude Code."""
 
     @property
-    def session(self) -> str:
-        return str(next(event["session_id"] for event in self.events if event.get("session_id")))
-
-    @property
     def result(self) -> str:
         """Return the last words, which are what the user reads."""
         return str(next(event["result"] for event in self.events if event["type"] == "result"))

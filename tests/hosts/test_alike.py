@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import for_release
-from tests.hosts.agents import DONE, TIRED, idles, launcher, obey, told_name
+from tests.hosts.agents import DONE, TIRED, launcher, obey, told_name
 from tests.hosts.chores import WORK, one_task
 from tests.hosts.claude import Claude
 from tests.hosts.codex import Codex
@@ -79,20 +79,6 @@ def _does_it(request: Request) -> Script:
     """Do the task that one holds, to the end of the list."""
     yield request.shell(WORK["task-001"][0])
     yield from obey(request, launcher(request.everything), "finish", WORK)
-
-
-@pytest.mark.release
-def test_eight_idle_turns_in_a_row_are_enough(client: Client, model: Model, machine: Machine) -> None:
-    """An agent whose commands change no task is let go at the ninth stop, and the log says so."""
-    one_task(machine)
-    model.play(idles)
-
-    client.type(client.run).check()
-
-    assert client.times_held(model) == 8
-    assert "WARN" in machine.log
-    assert machine.statuses == ["pending"]
-    assert machine.enable_flag.exists()
 
 
 @pytest.mark.release

@@ -64,21 +64,16 @@ def _files(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("way", ["marketplace", "--plugin-dir"])
 def test_claude_code_takes_the_plugin(
-    claude: Claude, model: Model, machine: Machine, published: Path, way: str
+    claude: Claude, model: Model, machine: Machine, published: Path
 ) -> None:
     """Installed as a plugin, `/harness run` is known and the hooks fire, each once."""
-    flags = []
-    if way == "marketplace":
-        claude.plugin("marketplace", "add", str(published))
-        claude.plugin("install", "harness@harness")
-    else:
-        flags = [way, str(published)]
+    claude.plugin("marketplace", "add", str(published))
+    claude.plugin("install", "harness@harness")
     one_task(machine)
     model.play(stops_after_each_task(WORK))
 
-    ran = claude("/harness run", *flags)
+    ran = claude("/harness run")
 
     assert (ran.result, len(ran.blocks()), len(ran.hooks("Stop"))) == (TIRED, 1, 2)
     assert machine.statuses == ["completed"]

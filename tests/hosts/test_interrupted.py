@@ -28,17 +28,13 @@ def _dies_at_work(request: Request) -> Script:
 
 @pytest.mark.release
 @pytest.mark.usefixtures("with_skill")
-@pytest.mark.parametrize(
-    "resumed",
-    [True, False],
-    ids=["--resume", "another conversation"],
-)
-def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_counted(
-    claude: Claude, model: Model, machine: Machine, resumed: bool
+def test_killed_at_work_another_conversation_loses_nothing_and_counts_no_attempt(
+    claude: Claude, model: Model, machine: Machine
 ) -> None:
+    """The same one, resumed: test_alike.py."""
     one_task(machine)
     model.play(_dies_at_work)
-    session = claude(RUN).session
+    claude(RUN)
     assert machine.statuses == ["in_progress"]
     seen: list[tuple[object, ...]] = []
 
@@ -57,10 +53,8 @@ def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_cou
 
     model.play(runs_again, when="AGAIN")
 
-    ran = claude(f"{RUN} AGAIN", *(["--resume", session] if resumed else []))
-
-    assert ran.result == DONE
-    assert seen == [("half\n", "in_progress", 0, 0 if resumed else 1)]
+    assert claude(f"{RUN} AGAIN").result == DONE
+    assert seen == [("half\n", "in_progress", 0, 1)]
     assert (machine.statuses, machine.state["tasks"][0]["attempts"]) == (["completed"], 0)
     assert "ROLLBACK" not in machine.log
 

@@ -98,7 +98,7 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
     for plugin in runtime.table.of("tools"):
         if plugin.is_ours or not os.path.isabs(plugin.origin):  # noqa: PTH117 (others are no programs)
             continue
-        schema = assemble.schema_of(runtime, plugin.name, plugin.target)
+        schema = assemble.schema_of(runtime, plugin)
         if schema is None:
             why = getattr(plugin.target, "fault", "") or "it prints no valid schema"
             what = f"the tool {plugin.origin} is left out: {why}"

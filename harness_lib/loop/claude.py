@@ -271,7 +271,7 @@ def _conversation(runtime: Runtime) -> _Conversation:
 
 def _anew(runtime: Runtime) -> _Conversation:
     """Return a new conversation whose prompt holds the whole session."""
-    entries = context.entries(runtime.messages(), {})
+    entries = context.entries(runtime.session.messages(), {})
     place = len(entries)
     while place and isinstance(entries[place - 1], User):
         place -= 1
@@ -282,7 +282,7 @@ def _anew(runtime: Runtime) -> _Conversation:
 
 
 def _messages(runtime: Runtime) -> list[Message]:
-    return [message for message in runtime.messages() if message.role in _ROLES]
+    return [message for message in runtime.session.messages() if message.role in _ROLES]
 
 
 def _hash(messages: list[Message]) -> str:

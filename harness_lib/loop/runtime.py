@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
@@ -19,7 +19,7 @@ import harness_lib
 from harness_lib.loop import disk
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
-from harness_lib.loop.sessions.session import Message, NoSession, Session, Stream
+from harness_lib.loop.sessions.session import NoSession, Session, Stream
 from harness_lib.text import harmless
 
 P = ParamSpec("P")
@@ -88,7 +88,9 @@ class Runtime:
     # HARNESS_HOME and HARNESS_ROOT.
     home: Path
     root: Path
-    session: Session = field(default_factory=NoSession)
+    # The directory of the sessions, which may not exist, and the session that the run goes on in.
+    sessions: Path = Path()
+    session: Session = field(default_factory=partial(NoSession, Path("/")))
     # The file of events; without a session nothing is written.
     stream: Stream = field(default_factory=Stream)
     stage: str = ""
@@ -133,23 +135,14 @@ class Runtime:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
 
-    @property
-    def sessions(self) -> Path:
-        """The directory of the sessions, which may not exist."""
-        return Path(self.env["HARNESS_SESSIONS"])
-
     def place(self, text: str) -> Path:
         """Return the path that `text` names, seen from the session's directory; ~ is a home directory."""
         # Not by pathlib: it raises an error for an unknown user.
         return self.work_directory / os.path.expanduser(text)  # noqa: PTH111
 
-    def messages(self) -> list[Message]:
-        """Return the messages of the session."""
-        return list(self.session.messages())
-
     def spent(self) -> Account:
         """Return what the turn has cost so far."""
-        return context.total(message for message in self.messages() if message.seq >= self.first)
+        return context.total(message for message in self.session.messages() if message.seq >= self.first)
 
     def close(self) -> None:
         """Close the connection to the provider, and what else was opened."""
@@ -256,7 +249,8 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         home_assumed=not environ.get("HARNESS_HOME"),
         account_file=account_file,
     )
-    env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(run))
+    run.sessions = Path(env.get("HARNESS_SESSIONS") or _store(run))
+    env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(run.sessions)
     return run
 
 

@@ -38,7 +38,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     if not at_once:
         runtime.is_fresh = False
         runtime.found = {}
-    messages = runtime.messages()
+    messages = runtime.session.messages()
     runtime.first = messages[-1].seq + 1 if messages else 1
     runtime.requests, runtime.stop, runtime.stream.said = 0, "", []
     if message.strip():

@@ -197,7 +197,7 @@ def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
     assert len(server.requests) == 6
     assert log.read_text().count("not summarised") == 1
     # A summary of no use has cost what it has cost.
-    answers = [message for message in run.messages() if "tokens_out" in message.fields]
+    answers = [message for message in run.session.messages() if "tokens_out" in message.fields]
     assert len(answers) == 6 - (summary.status != 200)
     assert run.spent().tokens_out == 5 * len(answers)
 

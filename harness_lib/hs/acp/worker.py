@@ -192,7 +192,7 @@ class Worker:
     def _done(self, event: Json) -> Json:
         """Return the result of a call that has ended, and the difference that it made."""
         diff = self._edits.pop(str(event["id"]), {})
-        bodies = {f"{message.seq:04d}": message.body for message in self._runtime.messages()}
+        bodies = {f"{message.seq:04d}": message.body for message in self._runtime.session.messages()}
         result = {"result": bodies.get(str(event.get("seq")), "")}
         return {**result, **diff} if event.get("error") != "true" else result
 
@@ -240,7 +240,7 @@ def commands(runtime: Runtime) -> list[Json]:
 
 def usage(runtime: Runtime) -> Json:
     """Return the tokens in the context, its size, and the cost of the session."""
-    messages = runtime.messages()
+    messages = runtime.session.messages()
     answers = [message for message in messages if message.role == "assistant"]
     last = context.total(answers[-1:])
     return {

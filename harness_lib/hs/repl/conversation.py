@@ -165,7 +165,7 @@ class Conversation:
         session = self._runtime.session
         self._drawing.note(f"session: {session.id}   /help says what can be typed")
         # The last exchange of a session that is resumed.
-        asked, answered = last_exchange(list(session.messages()))
+        asked, answered = last_exchange(session.messages())
         if asked:
             self._drawing.typed(asked)
             self._drawing.answered(answered)
@@ -340,7 +340,7 @@ def _clear(runtime: Runtime, rest: str, drawing: Drawing) -> Session:
 
 
 def _cost(runtime: Runtime, _: str, drawing: Drawing) -> None:
-    messages = runtime.messages()
+    messages = runtime.session.messages()
     by_model: dict[str, list[Message]] = {}
     for message in messages:
         if "tokens_in" in message.fields:

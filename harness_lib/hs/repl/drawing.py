@@ -200,7 +200,7 @@ def _about(tool_input: object) -> str:
 
 def status(runtime: Runtime) -> str:
     """Return the status line."""
-    messages = runtime.messages()
+    messages = runtime.session.messages()
     account = context.total(messages)
     limit = hosted.model_of(runtime).context
     used = f"{short(context.tokens(messages))}{f' of {short(limit)}' if limit else ''}"

@@ -128,7 +128,7 @@ class Hosted(NamedTuple):
         most = most or model.output or _UNKNOWN_OUTPUT
         if model.context:
             # Hosts refuse more than fits into the context.
-            room = model.context - model.context // _MARGIN - context.tokens(runtime.messages())
+            room = model.context - model.context // _MARGIN - context.tokens(runtime.session.messages())
             most = min(most, max(room, _LEAST_OUTPUT))
         url, thinking = self._url(runtime), runtime.env.get("HARNESS_THINKING", "")
         return Endpoint(

@@ -238,8 +238,9 @@ class Session:
         """Return the message files, by number and then by name."""
         return [Path(entry.path) for _, _, entry in self._entries()]
 
-    def messages(self) -> Iterator[Message]:
-        """Yield every message; a file is read again only when it has changed."""
+    def messages(self) -> list[Message]:
+        """Return every message; a file is read again only when it has changed."""
+        messages = []
         # There may be thousands, before each request.
         for seq, name, entry in self._entries():
             with suppress(FileNotFoundError):
@@ -252,13 +253,14 @@ class Session:
                     text = Path(entry.path).read_text(encoding="utf-8-sig", errors="replace")
                     known = stamp, parse(seq, name.removesuffix(".md").partition("-")[2], text)
                     self._parsed[name] = known
-                yield known[1]
+                messages.append(known[1])
+        return messages
 
     @property
     def title(self) -> str:
         """The beginning of what was said first, in one line; "" if nothing was."""
-        first = next((message for message in self.messages() if message.role == "user"), None)
-        return in_one_line(first.said)[:_TITLE] if first else ""
+        first = next((path for path in self.files() if path.name.endswith("-user.md")), None)
+        return in_one_line(parse(0, "user", disk.read_text(first)).said)[:_TITLE] if first else ""
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
@@ -317,10 +319,6 @@ class NoSession(Session):
     """What a run without a session has in its place: it is false, and keeps nothing."""
 
     is_full = False
-
-    def __init__(self) -> None:
-        # A directory without a name.
-        super().__init__(Path("/"))
 
     def write(self, name: str, data: bytes) -> None:
         """Write nothing."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import cast
 
 from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.mcp.servers import known, prepare
 from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import hosted
-from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires.answer import adapter
@@ -51,7 +52,7 @@ def tell_typed(runtime: Runtime, payload: Json) -> Json:
 def messages(runtime: Runtime, payload: Json) -> Json:
     """Add `messages`: the session's, on the API of its provider."""
     speaker = hosted.host(runtime).speaker(runtime)
-    conversation = runtime.messages()
+    conversation = runtime.session.messages()
     replayed = context.load_native(runtime.session, conversation, speaker, runtime.kept)
     entries = context.entries(conversation, replayed)
     return {**payload, "messages": adapter(speaker.wire).messages(entries)}
@@ -63,17 +64,13 @@ def tools(runtime: Runtime, payload: Json) -> Json:
         for plugin in known(runtime):
             if plugin[:3] not in runtime.table.entries:
                 runtime.table.add(plugin)
-    schemas = []
-    for plugin in runtime.table.of("tools"):
-        schema = schema_of(runtime, plugin.name, plugin.target)
-        if schema is not None:
-            schemas.append(schema)
-    return {**payload, "tools": schemas}
+    schemas = (schema_of(runtime, plugin) for plugin in runtime.table.of("tools"))
+    return {**payload, "tools": [schema for schema in schemas if schema is not None]}
 
 
-def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
-    """Return the schema of `tool`; None, reported once, if its name is not that of the file."""
-    schema = tool.schema(runtime)
+def schema_of(runtime: Runtime, plugin: Plugin) -> Json | None:
+    """Return the schema of the tool `plugin`; None, reported once, if its name is not that of the file."""
+    name, schema = plugin.name, cast("Tool", plugin.target).schema(runtime)
     if schema is None or (schema.get("name") == name and _NAME.fullmatch(name)):
         return schema
     other = schema.get("name")

@@ -38,7 +38,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
     _check_limits(runtime)
     plugin = hosted.with_own_api(runtime)
     limit = hosted.model_of(runtime).context
-    is_full = limit and context.tokens(runtime.messages()) > limit * _FULL
+    is_full = limit and context.tokens(runtime.session.messages()) > limit * _FULL
     # A provider that keeps the conversation also makes room in it.
     if is_full and plugin is None and compact(runtime, payload):
         return {"next_state": "assemble"}
@@ -88,7 +88,7 @@ def compact(runtime: Runtime, payload: Json) -> bool:
     """Summarise the older messages; return whether that worked. Show the problem if not."""
     if not runtime.session or runtime.kept.get("summary failed") == runtime.first:
         return False
-    problem = _summarise(runtime, runtime.messages(), payload)
+    problem = _summarise(runtime, runtime.session.messages(), payload)
     if problem:
         runtime.kept["summary failed"] = runtime.first
         runtime.notice(f"the conversation is not summarised: {problem}")

@@ -8,10 +8,8 @@ each call before it runs. A model that goes round in circles is ended: each requ
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import TypeVar
 
 from harness_lib.errors import HarnessError
 from harness_lib.loop import confined, plugins, processes
@@ -30,10 +28,9 @@ _PRINTED_LINES = 8
 _SPENT = ("tokens_in", "tokens_out", "cost")
 # The input with which a tool ran, and its result.
 Outcome = tuple[Json, Result]
+Decided = tuple[Json, asking.Verdict]
 _READERS = 8
 SUBAGENTS = 4
-T = TypeVar("T")
-U = TypeVar("U")
 MOST = 5
 
 
@@ -42,7 +39,15 @@ def execute(runtime: Runtime, payload: Json) -> Json:
     given = payload.get("tool_calls")
     if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
-    queue = [_known(each) for each in given]
+    # A hook may have made them.
+    queue: list[Json] = [
+        {
+            "id": str(each.get("id") or ""),
+            "name": str(each.get("name") or ""),
+            "input": each.get("input") or {},
+        }
+        for each in given
+    ]
     call = queue[0]
     try:
         tool_input, result = _outcome(runtime, queue)
@@ -60,12 +65,6 @@ def execute(runtime: Runtime, payload: Json) -> Json:
         "tool_calls": given[1:],
         "next_state": "tool_done",
     }
-
-
-def _known(call: Json) -> Json:
-    """Return what is known of a call that a hook may have made."""
-    texts = {key: str(call.get(key) or "") for key in ("id", "name")}
-    return {**texts, "input": call.get("input") or {}}
 
 
 def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
@@ -89,29 +88,57 @@ def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
         kind, calls = _kind(runtime, queue[0]), queue[:1]
         if kind and all(hook.is_ours for hook in runtime.table.of("hooks.d", "tool_exec")):
             calls = list(takewhile(lambda call: _kind(runtime, call) == kind, queue))
-        ready = list(zip(calls, _run_all(runtime, calls, kind), strict=True))
+        decided = [(call, asking.decide(runtime, call)) for call in calls]
+        most = SUBAGENTS if kind == "agent" else _READERS
+        outcomes = _run_at_once(runtime, decided, most) if calls[1:] else [_run(runtime, decided[0])]
+        ready = list(zip(calls, outcomes, strict=True))
     runtime.kept["ready"] = answer, ready[1:]
     outcome: Outcome = ready[0][1]
     return outcome
 
 
-def _run_all(runtime: Runtime, calls: list[Json], kind: str) -> list[Outcome]:
-    """Ask the permission hooks about `calls` of one `kind`, run what may run, and return their outcomes."""
-    decided = [(call, asking.decide(runtime, call)) for call in calls]
+def _run(runtime: Runtime, decided: Decided) -> Outcome:
+    """Run the call if it may."""
+    call, verdict = decided
+    if verdict.decision != "allow":
+        why = verdict.reason or "no reason was given"
+        return verdict.input, Result(f"error: denied: {why}", error=True)
+    tool = plugins.tool(runtime, call["name"])
+    if tool is None:
+        return verdict.input, Result(f"error: tool '{call['name']}' not found", error=True)
+    builtin.CALL.set(call["id"])
+    with confined.within(agreed=verdict.agreed):
+        return verdict.input, tool.execute(runtime, verdict.input)
 
-    def work(each: tuple[Json, asking.Verdict]) -> Outcome:
-        call, verdict = each
-        if verdict.decision != "allow":
-            why = verdict.reason or "no reason was given"
-            return verdict.input, Result(f"error: denied: {why}", error=True)
-        tool = plugins.tool(runtime, call["name"])
-        if tool is None:
-            return verdict.input, Result(f"error: tool '{call['name']}' not found", error=True)
-        builtin.CALL.set(call["id"])
-        with confined.within(agreed=verdict.agreed):
-            return verdict.input, tool.execute(runtime, verdict.input)
 
-    return run_at_once(runtime, decided, work, SUBAGENTS if kind == "agent" else _READERS)
+def _run_at_once(runtime: Runtime, calls: list[Decided], most: int) -> list[Outcome]:
+    """Return the outcome of each of `calls`, in their order; at most `most` run at once.
+
+    Ctrl-C ends the programs of all of them before it goes on as Interrupted; said twice, at once.
+    """
+    # Imported here: most answers have one call.
+    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # noqa: PLC0415
+
+    stopped = threading.Event()
+
+    def run(decided: Decided) -> Outcome:
+        with processes.ended_by(stopped):
+            return _run(runtime, decided)
+
+    with ThreadPoolExecutor(min(most, len(calls))) as pool:
+        try:
+            futures = [pool.submit(run, each) for each in calls]
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in futures]
+        except BaseException:
+            stopped.set()
+            servers.cancel(runtime)
+            try:
+                pool.shutdown(cancel_futures=True)
+            except Interrupted:
+                processes.kill_all()
+                raise
+            raise
 
 
 def save(runtime: Runtime, done: Json) -> Json:
@@ -164,38 +191,6 @@ def _beginning(lines: list[str]) -> list[str]:
         ),
         *more,
     ]
-
-
-def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:
-    """Return the result of `work` for each item, in order; at most `most` run at once.
-
-    Ctrl-C ends the programs of all of them before it goes on as Interrupted; said twice, at once.
-    """
-    if len(items) == 1:
-        return [work(items[0])]
-    # Imported here: most answers have one call.
-    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # noqa: PLC0415
-
-    stopped = threading.Event()
-
-    def stoppable(each: T) -> U:
-        with processes.ended_by(stopped):
-            return work(each)
-
-    with ThreadPoolExecutor(min(most, len(items))) as pool:
-        try:
-            futures = [pool.submit(stoppable, each) for each in items]
-            wait(futures, return_when=FIRST_EXCEPTION)
-            return [future.result() for future in futures]
-        except BaseException:
-            stopped.set()
-            servers.cancel(runtime)
-            try:
-                pool.shutdown(cancel_futures=True)
-            except Interrupted:
-                processes.kill_all()
-                raise
-            raise
 
 
 def _kind(runtime: Runtime, call: Json) -> str:

@@ -40,8 +40,7 @@ _LARGEST = 10**9
 _BYTES_PER_TOKEN = 4
 # In a clipped result, the name of its file, which is another one every time.
 PLACE = re.compile(r", all of it in .*(?=; this is the beginning and the end \.\.\.\])")
-
-
+_TYPES = {str: "string", int: "integer", bool: "boolean"}
 # The id of the running call, under which the output of a program is reported.
 CALL: ContextVar[str] = ContextVar("CALL", default="")
 
@@ -76,7 +75,11 @@ class Builtin(NamedTuple):
     def schema(self, runtime: Runtime) -> Json | None:
         if self.offered and not self.offered(runtime):
             return None
-        properties = {key.rstrip("?"): _described(told) for key, told in self.inputs.items()}
+        properties: Json = {}
+        for key, told in self.inputs.items():
+            kind, description = told if isinstance(told, tuple) else (str, told)
+            typed = {"type": _TYPES[kind], "description": description}
+            properties[key.rstrip("?")] = told if isinstance(told, dict) else typed
         required = [key for key in self.inputs if not key.endswith("?")]
         schema: Json = {
             "name": self.name,
@@ -97,13 +100,6 @@ class Builtin(NamedTuple):
         except OSError as error:
             name = f" {error.filename}" if error.filename else ""
             return Result(f"error:{name}: {error.strerror or error}", error=True)
-
-
-def _described(told: str | tuple[type, str] | Json) -> Json:
-    if isinstance(told, dict):
-        return told
-    kind, description = told if isinstance(told, tuple) else (str, told)
-    return {"type": {str: "string", int: "integer", bool: "boolean"}[kind], "description": description}
 
 
 # The tools of Claude Code that edit, and the built-in ones that do the same.

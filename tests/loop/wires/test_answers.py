@@ -113,7 +113,7 @@ def test_the_limit_counts_requests(follow: Follow, wire: Wire) -> None:
 
 def test_tokens_of_an_answer_stand_in_its_file(follow: Follow, wire: Wire) -> None:
     run, _, _ = follow(wire, say("Done."))
-    fields = run.messages()[-1].fields
+    fields = run.session.messages()[-1].fields
     cached = {"anthropic": ("20", "7", "3"), "chat": ("10", "4", "0"), "responses": ("10", "4", "0")}[
         wire.name
     ]

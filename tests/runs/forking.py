@@ -17,7 +17,7 @@ from unittest import mock
 from harness_lib.cli.main import entry
 from harness_lib.runs import worker_main
 from harness_lib.system.clock import Clock
-from harness_lib.system.git import advance, restore
+from harness_lib.system.git import advance
 from harness_lib.system.processes import child
 
 # How many times as fast time passes for what waits, if that stands in the environment.
@@ -35,7 +35,7 @@ def _hasten(times: float) -> None:
         monotonic=lambda _: began + (time.monotonic() - began) * times,
         sleep=lambda _, seconds: time.sleep(seconds / times),
     ).start()
-    mock.patch.object(restore, "PATIENCE_SECONDS", advance.PATIENCE_SECONDS / times).start()
+    mock.patch.object(advance, "PATIENCE_SECONDS", advance.PATIENCE_SECONDS / times).start()
 
 
 def _set_wall(ahead: float) -> None:

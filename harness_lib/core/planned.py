@@ -1,12 +1,14 @@
-"""Turn plans of other tools into drafts of tasks: their order, their source, and what is said of them."""
+"""Read plans of other tools, and turn them into drafts of tasks: their order, and what is said of them."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
+from harness_lib import sha256
 from harness_lib.core.context import Context
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
@@ -21,6 +23,7 @@ Order = Literal["parallel", "sequential"]
 TITLE_LENGTH = 200
 WORDS_LENGTH = 1000
 # What is said behind a cut description has room there.
+_DIGEST = 8
 _CUT = (LONG.most or 0) - 500
 _NAMED = 5
 _ELSEWHERE = re.compile(
@@ -36,7 +39,7 @@ class Read(NamedTuple):
     plan: Plan
 
 
-def plan_name(ctx: Context, path: Path) -> str:
+def _plan_name(ctx: Context, path: Path) -> str:
     """Return the name of the plan at `path` as a source of tasks: from the top of the work tree.
 
     A link has the name of its file, unless only the link is in the work tree.
@@ -45,6 +48,58 @@ def plan_name(ctx: Context, path: Path) -> str:
     names = (path.resolve(), path.parent.resolve() / path.name)
     inside = (each.relative_to(top).as_posix() for each in names if each.is_relative_to(top))
     return next(inside, str(names[0]))
+
+
+class Source(NamedTuple):
+    """A file that is imported: its name for messages, its bytes, and its name as the source of tasks."""
+
+    name: str
+    data: bytes
+    plan: str
+
+
+def sources(ctx: Context, word: str) -> list[Source]:
+    """Return the file that `word` names, or the files of that directory which may be plans, in order."""
+    if word == "-":
+        data = sys.stdin.buffer.read()
+        # Another plan that is typed in later is not this one again.
+        return [Source("standard input", data, f"standard input {sha256.digest(data)[:_DIGEST]}")]
+    path = ctx.cwd / Path(word)
+    if not path.is_dir():
+        return [source(ctx, path, word)]
+    found = (each for kind in ("md", "markdown", "json") for each in path.rglob(f"*.{kind}"))
+    inside = sorted((each.relative_to(path) for each in found if each.is_file()), key=_key)
+    kept = [name for name in inside if not _PASSED_OVER.intersection(name.parts)]
+    plain = {(path / name).resolve() for name in kept if not (path / name).is_symlink()}
+    # A link beside its plan is no other plan.
+    return [
+        source(ctx, path / name, str(Path(word) / name))
+        for name in kept
+        if not (path / name).is_symlink() or (path / name).resolve() not in plain
+    ]
+
+
+# Changes of OpenSpec that are done, and what other programs keep.
+_PASSED_OVER = frozenset(("archive", "node_modules", ".git", ".harness", ".venv"))
+
+
+def _key(path: Path) -> list[list[tuple[int, str]]]:
+    """Return the key that sorts paths by name, numbers in them as numbers."""
+    return [
+        [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", part.casefold())]
+        for part in path.parts
+    ]
+
+
+def source(ctx: Context, path: Path, word: str) -> Source:
+    """Return the file at `path`, which `word` names. Raises UsageError if it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{word} cannot be read: {error.strerror}.", "See that it is there, and that you may read it."
+        ) from error
+    return Source(word, data, _plan_name(ctx, path))
 
 
 def recognised(text: str, name: str, form: str | None = None) -> Read | None:

@@ -1,10 +1,14 @@
-"""One unattended run (`harness run`): what it needs, its work, and what the user is told meanwhile."""
+"""One unattended run: what it needs, its work, and what the user is told meanwhile.
+
+Accepted work is completed like a task of a run, without an agent.
+"""
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -12,15 +16,18 @@ from typing import Literal
 from harness_lib import typed
 from harness_lib.agents import command, registry
 from harness_lib.attempts import (
+    claim,
     complete,
     merge_queue,
     open_session,
+    outcome,
     publish,
+    requeue,
     target_branch,
     worker_worktrees,
 )
 from harness_lib.core import quoting, sessions, trust
-from harness_lib.core.context import Context, Reply
+from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError, HeldError, UsageError
 from harness_lib.rules import recovery, selection
 from harness_lib.rules.events import MERGER, Ended, Event, Notice, Stepped, Stuck
@@ -34,6 +41,7 @@ from harness_lib.system.git import calls, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, runner
 from harness_lib.system.processes.child import Child
+from harness_lib.task import Merge, Session
 from harness_lib.text import some
 
 # How many branches are suggested for a mistyped one.
@@ -108,18 +116,74 @@ def _open(ctx: Context) -> tuple[Sequence[str], open_session.Opened]:
 
 
 def _work(ctx: Context, scheduler: Scheduler, *, has_session: bool) -> Reply:
-    """Let the run work in a place of its own, which is locked as long as it or a worker lives."""
+    with _place(ctx) as (place, lock):
+        try:
+            scheduler.work(place, lock, has_session=has_session)
+        finally:
+            ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
+            scheduler.close_record()
+            run_files.clear(ctx)
+    return scheduler.reply()
+
+
+@contextmanager
+def _place(ctx: Context) -> Iterator[tuple[worker_worktrees.Place, int]]:
+    """Yield the place of this process, and its lock, which is held as long as it or a worker of it lives."""
     place = worker_worktrees.directory_of(ctx, ctx.owner.worker)
     lock = flock.hold(place.lock)
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
-        scheduler.work(place, lock, has_session=has_session)
+        yield place, lock
     finally:
-        ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
-        scheduler.close_record()
         os.close(lock)
-        run_files.clear(ctx)
-    return scheduler.reply()
+
+
+def complete_accepted(
+    ctx: Context, task_id: str, merge: Merge | None, into: str | None
+) -> outcome.Ended | None:
+    """Complete accepted work without an agent, on the branch `into` or the current one, and as `merge` says.
+
+    Return None if no session may be opened. After an error the work is kept.
+    """
+    own = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
+    own.__dict__["owner"] = owner.ourselves("accept")
+    own.busy = ctx.busy
+    calls.require_for_runs(own.cwd)
+    own.target = into or target_branch.current(own.git)
+    if own.store.shared is not None:
+        own.merging = publish.of(own, own.target, merge or "local", "")
+        own.target = target_branch.waiting(own.merging.branch)
+        merge_queue.refresh(own)
+    elif merge == "branch":
+        own.target, own.merging = into or target_branch.waiting(own.target), Merging("branch")
+        publish.begin(own)
+    sessions.refuse_other(own.store.ask(), own)
+    opened = open_session.open_session(own, for_user=True)
+    if opened.session is None:
+        return None
+    with _place(own) as (place, _):
+        try:
+            return _completed(own, place, opened.session, task_id)
+        finally:
+            ending.leave(own, place, own.say)
+
+
+def _completed(
+    ctx: Context, place: worker_worktrees.Place, session: Session, task_id: str
+) -> outcome.Ended | None:
+    tip = target_branch.tip(ctx.git, ending.target_of(ctx))
+    view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip).git)
+    worker_worktrees.set_up(view)
+    taken = claim.take(view, session, task_id)
+    if taken.task is None:
+        return None
+    try:
+        return complete.finish(view, session, taken.task)
+    except (HarnessError, OSError, KeyboardInterrupt) as error:
+        current = view.store.ask().task(taken.task.id)
+        if current is not None and current.status == "in_progress" and current.intent is None:
+            requeue.interrupted(view, session, current, str(error))
+        raise
 
 
 # -- what a run needs

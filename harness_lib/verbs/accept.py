@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from harness_lib import typed
 from harness_lib.attempts import (
-    claim,
     complete,
     evaluate,
-    merge_queue,
-    open_session,
     outcome,
-    publish,
-    requeue,
     target_branch,
-    worker_worktrees,
 )
 from harness_lib.core import ownership, quoting, rights, sessions, trust
-from harness_lib.core.context import Context, Merging, Reply
-from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
+from harness_lib.core.context import Context, Reply
+from harness_lib.errors import Exit, RefusedError, UsageError
 from harness_lib.rules import arrows, attempts, transitions
-from harness_lib.runs import ending
+from harness_lib.runs import unattended
 from harness_lib.state.api import Tx
-from harness_lib.system import flock
-from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import owner
-from harness_lib.task import Merge, Session, Task
+from harness_lib.task import Merge, Task
 from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
@@ -109,7 +99,7 @@ def _require_kept(ctx: Context, task: Task) -> None:
 
 def _merged(ctx: Context, task: Task, merge: Merge | None, into: str | None) -> Reply:
     """Complete the accepted `task` on the branch `into`, or here, and say where its work is if not here."""
-    reply = _ended(task, _complete(ctx, task.id, merge, into))
+    reply = _ended(task, unattended.complete_accepted(ctx, task.id, merge, into))
     if into is None or reply.exit is not Exit.DONE:
         return reply
     where = f"It is on {target_branch.short(into)}, the branch of its run."
@@ -220,51 +210,3 @@ def _ended(task: Task, ended: outcome.Ended | None) -> Reply:
 
 def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -> Reply:
     return Reply(message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
-
-
-def _complete(ctx: Context, task_id: str, merge: Merge | None, into: str | None) -> outcome.Ended | None:
-    """Complete the task on the branch `into`, or the current one; None if no session may be opened.
-
-    With `merge`, where that says. After an error the work is kept.
-    """
-    own = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
-    own.__dict__["owner"] = owner.ourselves("accept")
-    own.busy = ctx.busy
-    trust.require(own, own.store.ask())
-    calls.require_for_runs(own.cwd)
-    own.target = into or target_branch.current(own.git)
-    if own.store.shared is not None:
-        own.merging = publish.of(own, own.target, merge or "local", "")
-        own.target = target_branch.waiting(own.merging.branch)
-        merge_queue.refresh(own)
-    elif merge == "branch":
-        own.target, own.merging = into or target_branch.waiting(own.target), Merging("branch")
-        publish.begin(own)
-    sessions.refuse_other(own.store.ask(), own)
-    opened = open_session.open_session(own, for_user=True)
-    if opened.session is None:
-        return None
-    place = worker_worktrees.directory_of(own, own.owner.worker)
-    lock = flock.hold(place.lock)
-    assert lock is not None, f"BUG: somebody holds {place.lock}"
-    try:
-        return _in(own, place, opened.session, task_id)
-    finally:
-        ending.leave(own, place, own.say)
-        os.close(lock)
-
-
-def _in(ctx: Context, place: worker_worktrees.Place, session: Session, task_id: str) -> outcome.Ended | None:
-    tip = target_branch.tip(ctx.git, ending.target_of(ctx))
-    view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip).git)
-    worker_worktrees.set_up(view)
-    taken = claim.take(view, session, task_id)
-    if taken.task is None:
-        return None
-    try:
-        return complete.finish(view, session, taken.task)
-    except (HarnessError, OSError, KeyboardInterrupt) as error:
-        current = view.store.ask().task(taken.task.id)
-        if current is not None and current.status == "in_progress" and current.intent is None:
-            requeue.interrupted(view, session, current, str(error))
-        raise

@@ -37,13 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Tick the boxes of the tasks of a plan that are completed in the list."""
     path = ctx.cwd / Path(args.tick)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{args.tick} cannot be read: {error.strerror}.", "Name the file of a plan."
-        ) from error
-    name = planned.plan_name(ctx, path)
+    _, data, name = planned.source(ctx, path, args.tick)
     text = import_parse.text_of(data)
     read = planned.recognised(text, name)
     planned_tasks = list(read.plan.tasks) if read else _items(text)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import sha256, typed
+from harness_lib import typed
 from harness_lib.checks import check_of
 from harness_lib.core import (
     add_tasks,
@@ -27,7 +26,7 @@ from harness_lib.core import (
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.import_parse import Draft, Drafts
 from harness_lib.core.import_plan import Plan
-from harness_lib.core.planned import Order, Read
+from harness_lib.core.planned import Order, Read, Source
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
 from harness_lib.state.api import Questions
@@ -52,7 +51,6 @@ MARKDOWN = """a Markdown check list:
 SHOWN = 20
 # So many tasks of a plan are shown with their commands.
 ROWS = 200
-DIGEST = 8
 NAMED = 5
 TITLE_WIDTH = 50
 KEY_WIDTH = 12
@@ -92,9 +90,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness import`; a list is made first where there is none, once the tasks can be read."""
     choices = Choices(args.format, args.order, args.check, dry_run=args.dry_run, yes=args.yes)
     if roots.find(ctx.env, ctx.cwd) is not None or roots.elsewhere(ctx.cwd):
-        return run(ctx, sources(ctx, args.file), choices, args.file)
+        return run(ctx, planned.sources(ctx, args.file), choices, args.file)
     place = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(ctx.cwd)}, cwd=ctx.cwd, clock=ctx.clock)
-    found = sources(place, args.file)
+    found = planned.sources(place, args.file)
     looked = run(place, found, choices._replace(dry_run=True), args.file, place.no_list())
     if choices.dry_run:
         return looked
@@ -119,14 +117,6 @@ class Choices(NamedTuple):
         form = ("--format", self.form) if self.form else ()
         check = ("--check", self.check) if self.check else ()
         return (*form, *((f"--{self.order}",) if self.order else ()), *check)
-
-
-class Source(NamedTuple):
-    """A file that is imported: its name for messages, its bytes, and its name as the source of tasks."""
-
-    name: str
-    data: bytes
-    plan: str
 
 
 def run(
@@ -191,49 +181,6 @@ def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tu
 
 
 # -- what is imported -------------------------------------------------------------------------------------
-
-
-def sources(ctx: Context, word: str) -> list[Source]:
-    """Return the file that `word` names, or the files of that directory which may be plans, in order."""
-    if word == "-":
-        data = sys.stdin.buffer.read()
-        # Another plan that is typed in later is not this one again.
-        return [Source("standard input", data, f"standard input {sha256.digest(data)[:DIGEST]}")]
-    path = ctx.cwd / Path(word)
-    if not path.is_dir():
-        return [_file(ctx, path, word)]
-    found = (each for kind in ("md", "markdown", "json") for each in path.rglob(f"*.{kind}"))
-    inside = sorted((each.relative_to(path) for each in found if each.is_file()), key=_key)
-    kept = [name for name in inside if not _PASSED_OVER.intersection(name.parts)]
-    plain = {(path / name).resolve() for name in kept if not (path / name).is_symlink()}
-    # A link beside its plan is no other plan.
-    return [
-        _file(ctx, path / name, str(Path(word) / name))
-        for name in kept
-        if not (path / name).is_symlink() or (path / name).resolve() not in plain
-    ]
-
-
-# Changes of OpenSpec that are done, and what other programs keep.
-_PASSED_OVER = frozenset(("archive", "node_modules", ".git", ".harness", ".venv"))
-
-
-def _key(path: Path) -> list[list[tuple[int, str]]]:
-    """Return the key that sorts paths by name, numbers in them as numbers."""
-    return [
-        [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", part.casefold())]
-        for part in path.parts
-    ]
-
-
-def _file(ctx: Context, path: Path, word: str) -> Source:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{word} cannot be read: {error.strerror}.", "Name a file, a directory, or - for standard input."
-        ) from error
-    return Source(word, data, planned.plan_name(ctx, path))
 
 
 def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, list[Read]]:

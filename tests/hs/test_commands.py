@@ -75,22 +75,15 @@ def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
     )
 
 
-def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path) -> None:
-    done = hs("auth", "set", "groq", session=True)
-
-    assert done.code == 7
-    assert "no terminal" in done.err
-    assert not (home / ".harness/.auth.json").exists()
-
-
-@pytest.mark.parametrize("verb", ["set", "login"])
-def test_a_credential_may_be_of_another_provider_than_the_one_in_use(hs: Hs, verb: str) -> None:
-    """The packs of the others are left out of a run."""
-    done = hs("auth", verb, "groq", env={"HARNESS_PROVIDER": "anthropic"}, session=True)
+@pytest.mark.parametrize(("verb", "used"), [("set", ""), ("set", "anthropic"), ("login", "anthropic")])
+def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path, verb: str, used: str) -> None:
+    """Also of a provider that is not in use; the packs of the others are left out of a run."""
+    done = hs("auth", verb, "groq", env={"HARNESS_PROVIDER": used}, session=True)
 
     assert done.code == 7
     assert "There is no provider" not in done.err
     assert "no terminal" in done.err
+    assert not (home / ".harness/.auth.json").exists()
 
 
 def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
@@ -109,15 +102,16 @@ def test_a_misspelt_provider_gets_no_key_and_another_name_is_told_as_unknown(
     hs: Hs, home: Path, project: Path
 ) -> None:
     """Plugins may look for a key of their own; that of a misspelt provider would never be found."""
-    misspelt = hs("auth", "set", "antropic")
+    misspelt, login = hs("auth", "set", "antropic"), hs("auth", "login", "chatgtp")
     with person("auth", "set", "search", cwd=project, env={}) as someone:
         someone.sees("There is no provider search; the key is kept for plugins that look for that name.")
         someone.sees("Key for")
         someone.types(f"{KEY}\n")
         assert someone.leaves() == 0
 
-    assert misspelt.code == 2
+    assert (misspelt.code, login.code) == (2, 2)
     assert "There is no provider antropic. Did you mean anthropic?" in misspelt.err
+    assert login.err == "hs: There is no provider chatgtp. Did you mean chatgpt? hs help lists them.\n"
     assert list(json.loads((home / ".harness/.auth.json").read_text())) == ["search"]
 
 
@@ -147,35 +141,27 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
     assert hs("session", "fork", first.name, "9").code == 2
 
 
-@pytest.mark.parametrize("word", ["show", "fork", "export", "rm"])
-def test_what_a_command_about_sessions_lacks_is_said(hs: Hs, word: str) -> None:
-    answer = hs("session", word)
-
-    assert (answer.code, f"hs session {word} wants the ID of a session." in answer.err) == (2, True)
-
-
-def test_a_session_without_a_name_is_told_from_one_that_is_not_there(hs: Hs) -> None:
-    assert "The name of the session is empty." in hs("session", "show", "").err
-
-
 @pytest.mark.parametrize(
-    "words", [("hook", "done/99-none"), ("tool", "none", "--schema"), ("provider", "none", "--ready")]
+    ("words", "said"),
+    [
+        *(
+            ((("session", word)), f"hs session {word} wants the ID")
+            for word in ("show", "fork", "export", "rm")
+        ),
+        (("session", "show", ""), "The name of the session is empty."),
+        (("hook", "done/99-none"), "There is no hook done/99-none. hs "),
+        (("tool", "none", "--schema"), "There is no tool none. hs "),
+        (("provider", "none", "--ready"), "There is no provider none. hs "),
+        # With a word too many it is not said that there is no such plugin.
+        (("hook", "done/10-save", "more"), "hs hook wants "),
+        (("tool", "bash", "more", "--schema"), "hs tool wants "),
+    ],
 )
-def test_a_plugin_that_does_not_exist_is_named(hs: Hs, words: tuple[str, ...]) -> None:
+def test_what_is_wrong_with_the_words_of_a_command_is_said(hs: Hs, words: tuple[str, ...], said: str) -> None:
     answer = hs(*words)
 
     assert answer.code == 2
-    assert answer.err.startswith(f"hs: There is no {words[0]} {words[1]}. hs ")
-
-
-@pytest.mark.parametrize("words", [("hook", "done/10-save", "more"), ("tool", "bash", "more", "--schema")])
-def test_of_a_plugin_with_a_word_too_many_it_is_not_said_that_it_does_not_exist(
-    hs: Hs, words: tuple[str, ...]
-) -> None:
-    answer = hs(*words)
-
-    assert answer.code == 2
-    assert answer.err.startswith(f"hs: hs {words[0]} wants ")
+    assert answer.err.startswith(f"hs: {said}")
 
 
 def test_a_session_whose_directory_is_gone_goes_on_in_a_copy_only(

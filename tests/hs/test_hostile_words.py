@@ -43,9 +43,15 @@ def is_harmless(text: str) -> bool:
 
 def test_answers_results_and_arguments(serve: Serve, project: Path) -> None:
     command = r"printf '\033[2J\033]0;owned\007hello'"
-    server = serve(CHAT, use("bash", command=command), use("bash", command=f"echo '{EVIL}'"), say(EVIL))
+    server = serve(
+        CHAT, use("bash", command=command), use("bash", command=f"echo '{EVIL}'"), say(f"All{EVIL}.")
+    )
 
-    assert is_harmless(shown(project, CHAT.environment(server), "go"))
+    seen = shown(project, CHAT.environment(server), "go")
+
+    assert is_harmless(seen)
+    # It has streamed, and is not shown again at its end.
+    assert seen.count("hello.") == 1
 
 
 def test_the_name_of_a_tool_that_there_is_not(serve: Serve, project: Path) -> None:

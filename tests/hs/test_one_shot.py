@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import stat
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,25 +154,6 @@ def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, projec
 
     assert out == "Because.\n"
     assert "a late log" in str(server.requests[0])
-
-
-def test_on_a_terminal_the_answer_streams_and_moves_no_cursor(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("bash", command=r"printf '\033]0;owned\a'"), say("All \x1b[2Jdone."))
-    leader, follower = pty.openpty()
-    env = environment(CHAT.environment(server))
-    done = forked.run_hs(["RUN it"], stdout=follower, stderr=follower, cwd=project, env=env)
-    os.close(follower)
-    parts = []
-    # On Linux, the end of what a terminal has is an error; one read need not be all of it.
-    with suppress(OSError):
-        while part := os.read(leader, 100_000):
-            parts.append(part)
-    os.close(leader)
-    shown = b"".join(parts).decode()
-
-    assert done.returncode == 0, shown
-    assert shown.count("done.") == 1
-    assert "\x1b" not in shown
 
 
 def test_without_a_provider_one_line_says_what_to_do(hs: Hs) -> None:

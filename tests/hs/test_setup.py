@@ -60,9 +60,11 @@ def test_of_an_empty_session_name_it_is_said_that_it_is_empty(hs: Hs) -> None:
     assert "--resume wants the name of a session, not an empty text." in hs("--resume", "", "x").err
 
 
-def test_a_dash_inside_of_a_task_is_a_word(go: Go) -> None:
-    server, _ = go(say("Extract."), words=("what", "does", "-x", "mean"))
-    assert server.told(0) == "what does -x mean"
+@pytest.mark.parametrize("words", ["what does -x mean", "-- --json what is it?"])
+def test_a_dash_inside_of_a_task_or_behind_two_dashes_is_a_word(go: Go, words: str) -> None:
+    server, answer = go(say("It is an option."), words=words.split())
+    assert (answer.code, answer.out) == (0, "It is an option.\n"), answer.err
+    assert server.told(0) == words.removeprefix("-- ")
 
 
 def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Path) -> None:
@@ -97,12 +99,6 @@ def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, home: Path, con
     _, answer = go(say("never"), words=("--provider", "mine", "x"))
     assert answer.code == 7
     assert why in answer.err
-
-
-def test_behind_two_dashes_all_are_words(go: Go) -> None:
-    server, answer = go(say("It is an option."), words=("--", "--json", "what is it?"))
-    assert (answer.code, answer.out) == (0, "It is an option.\n"), answer.err
-    assert server.told(0) == "--json what is it?"
 
 
 def test_continue_passes_by_a_session_in_which_nothing_was_said(

@@ -160,22 +160,26 @@ def test_an_overflow_is_answered_by_one_summary(follow: Follow, wire: Wire) -> N
     assert run.requests == 3
 
 
-def test_an_overflow_behind_a_summary_is_the_error(follow: Follow) -> None:
-    over = Step(status=400, said=WORDS["chat"])
-    _, server, ending = follow(CHAT, LONG, LONG, over, say("They echoed."), over, cached=True)
-    assert ending.failed
-    assert WORDS["chat"] in ending.output
-    assert len(server.requests) == 5
+OVER = Step(status=400, said=WORDS["chat"])
 
 
-@pytest.mark.parametrize("history", [(), (LONG, LONG)], ids=["at first", "later"])
-def test_an_overflow_at_every_request_ends_the_turn(follow: Follow, history: tuple[Step, ...]) -> None:
-    run, server, ending = follow(CHAT, *history, Step(status=400, said=WORDS["chat"]), cached=True)
+@pytest.mark.parametrize(
+    ("steps", "requests", "summed"),
+    [
+        # Of one message there is nothing to summarise; of more, the summary was refused, too.
+        ((OVER,), 1, 0),
+        ((LONG, LONG, OVER), 4, 0),
+        ((LONG, LONG, OVER, say("They echoed."), OVER), 5, 1),
+    ],
+    ids=["at first", "later", "behind a summary"],
+)
+def test_an_overflow_that_no_summary_helps_ends_the_turn(
+    follow: Follow, steps: tuple[Step, ...], requests: int, summed: int
+) -> None:
+    run, server, ending = follow(CHAT, *steps, cached=True)
     assert ending.failed
     assert WORDS["chat"] in ending.output
-    # Of one message there is nothing to summarise; of more, the summary was refused, too.
-    assert len(server.requests) == (4 if history else 1)
-    assert summaries(run) == []
+    assert (len(server.requests), len(summaries(run))) == (requests, summed)
 
 
 @pytest.mark.parametrize(

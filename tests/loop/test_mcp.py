@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -38,31 +38,18 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
     assert have_ended(project)
 
 
-def test_an_answer_that_is_none_of_the_protocol_is_told_in_a_line(
-    done: Done, home: Path, project: Path
-) -> None:
-    text = (SERVERS / "old_mcp_server.py").read_text()
-    server = write(project / "server.py", text.replace('{"type": "text", "text"', '{"type": "odd", "text"'))
-    write_servers(home / ".harness", odd={"command": sys.executable, "args": [str(server)]})
-    _, answer = done(use("mcp__odd__spoken"), say("Done."))
-    (result,) = results_in(home)
-    assert result.startswith(
-        "error: the MCP server odd failed: its answer does not follow the protocol (content.0"
-    )
-    assert len(result.splitlines()) == 1
-    assert "http" not in result
-    assert answer.code == 0
-
-
 @pytest.mark.parametrize(
     ("written", "replaced", "result"),
     [
         # Python's json writes it, and no host reads the request that offers the tool.
-        ('{"type": "object"}', '{"type": "object", "default": float("nan")}', "2025-06-18 None"),
+        ('{"type": "object"}', '{"type": "object", "default": float("nan")}', "2025-06-18 None\n"),
         ('{"content": [{"type": "text", "text": f"{PROTOCOL} {authorization}"}]}',
-         '{"content": [], "structuredContent": {"a": 1}}', '{"a":1}'),
+         '{"content": [], "structuredContent": {"a": 1}}', '{"a":1}\n'),
+        # Told in a line.
+        ('{"type": "text", "text"', '{"type": "odd", "text"',
+         "error: the MCP server own failed: its answer does not follow the protocol (content.0.*: "),
     ],
-    ids=["NaN in a schema", "nothing but structured content"],
+    ids=["NaN in a schema", "nothing but structured content", "none of the protocol"],
 )  # fmt: skip
 def test_what_a_server_says_in_its_own_way_is_understood(
     done: Done, home: Path, project: Path, written: str, replaced: str, result: str
@@ -72,7 +59,11 @@ def test_what_a_server_says_in_its_own_way_is_understood(
     server = write(project / "server.py", text.replace(written, replaced))
     write_servers(home / ".harness", own={"command": sys.executable, "args": [str(server)]})
     done(use("mcp__own__spoken"), say("Done."))
-    assert results_in(home) == [f"{result}\n"]
+    (told,) = results_in(home)
+    beginning, _, rest = result.partition("*")
+    assert told.startswith(beginning) if rest else told == result
+    assert len(told.splitlines()) == 1
+    assert "http" not in told
 
 
 def test_all_servers_that_are_not_known_are_started_together(go: Go, home: Path, project: Path) -> None:
@@ -132,43 +123,31 @@ def test_a_file_that_names_no_servers_is_named_and_left_out(done: Done, home: Pa
     assert "left out" in answer.err
 
 
-def test_why_a_server_over_http_refuses_is_named(go: Go, serve: Serve, home: Path) -> None:
+def test_why_a_server_over_http_cannot_be_used_is_named(go: Go, serve: Serve, home: Path) -> None:
     """Its status tells a wrong key from a wrong address; the package says only that there was an error."""
     refusing = serve(CHAT, say("never"))
-    write_servers(
-        home / ".harness",
-        refused={"url": f"{refusing.address}/v1/chat/completions"},
-        old={"type": "sse", "url": "http://127.0.0.1:9/sse"},
-        nowhere={"url": "nonsense://x"},
-    )
+    with socket.socket() as free, HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        free.bind(("127.0.0.1", 0))
+        threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        write_servers(
+            home / ".harness",
+            refused={"url": f"{refusing.address}/v1/chat/completions"},
+            old={"type": "sse", "url": "http://127.0.0.1:9/sse"},
+            nowhere={"url": "nonsense://x"},
+            nobody={"url": f"http://127.0.0.1:{free.getsockname()[1]}/mcp"},
+            other={"url": f"http://127.0.0.1:{other.server_address[1]}/mcp"},
+        )
+        _, answer = go(say("Done."))
+        other.shutdown()
 
-    _, answer = go(say("Done."))
-
+    assert answer.out == "Done.\n", answer.err
     assert "the MCP server refused is left out: Server returned an error response (HTTP 400).\n" in answer.err
     assert "the MCP server old in " in answer.err
     assert "is left out: the transport sse is not supported" in answer.err
     assert "protocol 'nonsense://'.\n" in answer.err
-    refusing.refusals.clear()
-
-
-def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, home: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    serve(CHAT, say("Done."))
-    urls = {"none": f"http://127.0.0.1:{port}/mcp", "bad": "nowhere"}
-    urls["other"] = f"http://127.0.0.1:{other.server_address[1]}/mcp"
-    write_servers(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
-
-    answer = hs("go")
-    other.shutdown()
-    other.server_close()
-
-    assert answer.out == "Done.\n", answer.err
-    for name in urls:
+    for name in ("nowhere", "nobody", "other"):
         assert f"the MCP server {name} is left out" in answer.err
+    refusing.refusals.clear()
 
 
 def test_what_a_server_has_is_known_without_starting_it_again(
@@ -239,6 +218,7 @@ def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path
         "mcp__a_server__a_environment",
         "mcp__a_server__die",
         "mcp__a_server__fail",
+        "mcp__a_server__hang",
         "mcp__a_server__spoken",
         "mcp__a_server__z_echo",
     ]
@@ -302,7 +282,7 @@ def test_a_status_from_before_a_call_is_no_part_of_its_failure(go: Go, home: Pat
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path, project: Path) -> None:
     write_servers(
         home / ".harness",
-        slow=entry(program="hanging_mcp_server.py"),
+        slow=entry(),
         one=entry(),
     )
     done(

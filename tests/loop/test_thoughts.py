@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,24 +48,13 @@ def _wants_thoughts(_path: str, body: Json) -> None:
         refuse_unless(whole, "The `reasoning_content` in the thinking mode must be passed back to the API.")
 
 
-def test_a_host_that_demands_its_thoughts_back_gets_them(hs: Hs, serve: Serve, home: Path) -> None:
-    server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."))
-    server.peculiar = _wants_thoughts
-    env = variant(home, server, "reasoning_field=reasoning_content")
-
-    answer = hs("RUN it", env=env)
-
-    assert (answer.out, server.refusals) == ("Done.\n", []), answer.err
-    assert server.requests[1]["messages"][2]["reasoning_content"] == "hm"
-
-
 def _wants_the_field(_path: str, body: Json) -> None:
     """As DeepSeek, of every answer."""
     for message in body["messages"]:
         refuse_unless(message["role"] != "assistant" or "reasoning_content" in message, "Missing field")
 
 
-def test_answers_without_thoughts_have_the_field_where_others_have_some(
+def test_a_host_that_demands_its_thoughts_gets_them_back_and_the_field_with_every_answer(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
     server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."), say("Fine."))
@@ -75,6 +65,7 @@ def test_answers_without_thoughts_have_the_field_where_others_have_some(
     answer = hs("--continue", "and now?", env=env)
 
     assert (answer.out, server.refusals) == ("Fine.\n", []), answer.err
+    assert server.requests[1]["messages"][2]["reasoning_content"] == "hm"
 
 
 def test_the_bundled_deepseek_gets_its_thoughts_back(home: Path, project: Path) -> None:
@@ -142,51 +133,36 @@ def test_arguments_that_no_host_reads_do_not_go_back_with_thoughts(follow: Follo
     assert sent["function"]["arguments"] == "{}"
 
 
-def _takes_no_max_tokens(_path: str, body: Json) -> None:
-    said = (
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
-    )
-    refuse_unless("max_tokens" not in body, said)
+# What a host refuses, the line that helps, and the host's words.
+PECULIAR: list[tuple[Callable[[str, Json], bool], str, str]] = [
+    (
+        lambda _, body: "max_tokens" in body, "max_tokens_field=max_completion_tokens",
+        "'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
+    ),
+    (lambda _, body: "max" in " ".join(body), "max_tokens_field=none", "this host takes no limit"),
+    # As Mistral.
+    (lambda _, body: "stream_options" in body, "stream_options=none", "stream_options: Extra inputs"),
+    (
+        lambda path, body: path != "/v1/responses" and bool(body.get("tools")), "wire=responses",
+        "Function tools are not supported in /v1/chat/completions. Use /v1/responses.",
+    ),
+]  # fmt: skip
 
 
-def _takes_no_limit(_path: str, body: Json) -> None:
-    refuse_unless("max" not in " ".join(body), "this host takes no limit")
-
-
-def _takes_no_stream_options(_path: str, body: Json) -> None:
-    """As Mistral."""
-    refuse_unless("stream_options" not in body, "stream_options: Extra inputs are not permitted")
-
-
-def _takes_no_tools_on_chat(path: str, body: Json) -> None:
-    said = (
-        "Function tools with reasoning_effort are not supported in /v1/chat/completions. Use /v1/responses."
-    )
-    refuse_unless(path == "/v1/responses" or not body.get("tools"), said)
-
-
-@pytest.mark.parametrize(
-    ("peculiar", "line", "said"),
-    [
-        (_takes_no_max_tokens, "max_tokens_field=max_completion_tokens", "'max_completion_tokens'"),
-        (_takes_no_limit, "max_tokens_field=none", "takes no limit"),
-        (_takes_no_stream_options, "stream_options=none", "stream_options: Extra inputs"),
-        (_takes_no_tools_on_chat, "wire=responses", "Use /v1/responses"),
-    ],
-)
+@pytest.mark.parametrize(("refused", "line", "said"), PECULIAR, ids=[line for _, line, _ in PECULIAR])
 def test_a_host_that_refuses_a_field_is_quoted_and_a_line_of_its_conf_gives_it_another(
-    hs: Hs, serve: Serve, home: Path, peculiar: object, line: str, said: str
+    hs: Hs, serve: Serve, home: Path, refused: Callable[[str, Json], bool], line: str, said: str
 ) -> None:
     server = serve(CHAT, use("bash", command="echo hello"), say("Done."))
-    server.peculiar = peculiar  # type: ignore[assignment]
+    server.peculiar = lambda path, body: refuse_unless(not refused(path, body), said)
     path = "/v1/responses" if line.startswith("wire") else CHAT.path
 
-    refused = hs("RUN it", env=variant(home, server))
+    plain = hs("RUN it", env=variant(home, server))
     asked = len(server.requests)
     described = hs("RUN it", env=variant(home, server, line, path=path))
 
-    assert (refused.code, asked) == (1, 1), refused.err
-    assert said in refused.err
+    assert (plain.code, asked) == (1, 1), plain.err
+    assert said in plain.err
     assert described.code == 0, described.err
     assert len(server.refusals) == 1
     server.refusals.clear()

@@ -13,7 +13,7 @@ from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write, write_servers
+from tests.loop.source_files import write
 
 
 def test_what_was_said_is_told_again_when_a_session_is_loaded(
@@ -251,14 +251,3 @@ def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project:
         named = acp.schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
         prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
     assert editor.updates_of("tool_call_update")[-1].content[0].content.text == "2025-06-18 Bearer of mine"
-
-
-def test_a_client_is_told_what_is_left_out(serve: Serve, home: Path, project: Path) -> None:
-    write_servers(home / ".harness", absent={"command": "/no/such/program"})
-    server = serve(CHAT, say("Done."))
-    editor = Editor()
-
-    prompt(editor, CHAT.environment(server), project)
-
-    (thought,) = editor.updates_of("agent_thought_chunk")
-    assert "the MCP server absent is left out" in thought.content.text

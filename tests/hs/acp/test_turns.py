@@ -16,7 +16,7 @@ from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
-from tests.loop.source_files import write, write_models, write_program
+from tests.loop.source_files import write, write_models, write_program, write_servers
 
 
 def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:
@@ -146,15 +146,19 @@ def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
     assert "an editor" in done.stderr
 
 
-def test_a_client_is_told_why_an_answer_takes_its_time(serve: Serve, project: Path) -> None:
+def test_a_client_is_told_what_is_left_out_and_why_an_answer_takes_its_time(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    write_servers(home / ".harness", absent={"command": "/no/such/program"})
     server = serve(CHAT, Step(status=503, said="overloaded"), say("At last."))
     editor = Editor()
 
     prompt(editor, CHAT.environment(server), project)
 
-    (thought,) = editor.updates_of("agent_thought_chunk")
-    assert "overloaded" in thought.content.text
-    assert "Asking again in" in thought.content.text
+    left_out, again = [update.content.text for update in editor.updates_of("agent_thought_chunk")]
+    assert "the MCP server absent is left out" in left_out
+    assert "overloaded" in again
+    assert "Asking again in" in again
     assert editor.said() == "At last."
 
 
@@ -181,29 +185,11 @@ def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) ->
         assert process.find(pid) is None
 
 
-def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"))
-    editor = Editor("allow_once")
-
-    async def work() -> None:
-        async with opened(editor, CHAT.environment(server), project) as session:
-            prompt = asyncio.create_task(session.says("go"))
-            await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
-            (agent,) = editor.processes
-            agent.terminate()
-            assert await asyncio.to_thread(agent.wait, 60) != 0
-            with pytest.raises(ConnectionError):
-                await prompt
-        pid = int((project / "pid").read_text())
-        await editor.until(lambda: not Path(f"/proc/{pid}").exists())
-
-    play(work)
-
-
-def test_a_client_that_goes_in_the_middle_of_a_tool_leaves_nothing_behind(
-    serve: Serve, home: Path, project: Path
+@pytest.mark.parametrize("how", ["the server is told to end", "the client goes"])
+def test_whoever_ends_in_the_middle_of_a_tool_leaves_nothing_running(
+    serve: Serve, home: Path, project: Path, how: str
 ) -> None:
-    """Both its pipes are closed at once, as where it is killed: nothing runs on, and nothing is a bug."""
+    """A client that is killed closes both its pipes at once, which is no bug."""
     server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"))
     editor = Editor("allow_once")
 
@@ -211,10 +197,13 @@ def test_a_client_that_goes_in_the_middle_of_a_tool_leaves_nothing_behind(
         async with opened(editor, CHAT.environment(server), project) as session:
             prompt = asyncio.create_task(session.says("go"))
             await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
-            for pipe in editor.pipes:
-                pipe.transport.abort()
             (agent,) = editor.processes
-            assert await asyncio.to_thread(agent.wait, 60) == 0
+            if how == "the client goes":
+                for pipe in editor.pipes:
+                    pipe.transport.abort()
+            else:
+                agent.terminate()
+            assert (await asyncio.to_thread(agent.wait, 60) == 0) is (how == "the client goes")
             with pytest.raises(ConnectionError):
                 await prompt
         pid = int((project / "pid").read_text())

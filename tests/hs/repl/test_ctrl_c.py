@@ -94,7 +94,7 @@ def test_twice_it_waits_for_no_tool_that_ignores_the_first(conversation: Convers
 def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
     conversation: Conversation, home: Path, project: Path
 ) -> None:
-    write_servers(home / ".harness", slow=entry(program="hanging_mcp_server.py"))
+    write_servers(home / ".harness", slow=entry())
     with conversation(use("mcp__slow__hang"), say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("wait\r")
         someone.until((project / "hanging").exists)

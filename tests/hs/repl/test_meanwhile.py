@@ -69,21 +69,6 @@ def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conver
     assert someone.model.told(1) == "second\nthird"
 
 
-def test_what_waits_for_an_answer_that_fails_is_typed_again(
-    conversation: Conversation, project: Path
-) -> None:
-    with conversation(WAITS, Step(status=401, said="no such key"), args=("--approve", "auto")) as someone:
-        someone.types("first\r")
-        someone.types(f"later{LATER}", when="bash: while", shows="waits: later")
-        (project / "go").touch()
-        someone.has_on_screen("no such key")
-        someone.rests("later")
-        someone.types("\x03")
-        someone.rests()
-
-    assert len(someone.model.requests) == 2
-
-
 def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_again(
     conversation: Conversation,
 ) -> None:
@@ -149,7 +134,8 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(
     with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("/session\r", when="bash: while")
-        someone.types("/quit\r", when="waits: /session")
+        # Ctrl-D is the wish to leave, and waits, too.
+        someone.types("\x04", when="waits: /session", shows="waits: /quit")
         (project / "go").touch()
         code = someone.leaves()
 
@@ -172,16 +158,6 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, 
         someone.has_on_screen("Told.")
 
     assert "Tell all of it." in someone.model.told(1)
-
-
-def test_the_wish_to_leave_waits_for_the_end_of_the_turn(conversation: Conversation, project: Path) -> None:
-    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as someone:
-        someone.types("first\r")
-        someone.types("\x04", when="bash: while", shows="waits: /quit")
-        (project / "go").touch()
-        assert someone.leaves() == 0
-
-    assert "Done with it." in someone.plain
 
 
 def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project: Path) -> None:

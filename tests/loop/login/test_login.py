@@ -237,13 +237,6 @@ def test_a_wrong_description_says_what_is_wrong(
     assert auth.forms == []
 
 
-def test_a_misspelt_provider_is_not_asked_a_key_for(hs: Hs) -> None:
-    said = hs("auth", "login", "chatgtp")
-
-    words = "hs: There is no provider chatgtp. Did you mean chatgpt? hs help lists them.\n"
-    assert (said.code, said.err) == (2, words)
-
-
 def test_the_bundled_chatgpt_says_what_it_needs(hs: Hs) -> None:
     assert hs("provider", "chatgpt", "--ready").code == 1
     assert hs("provider", "chatgpt", "--describe").out.startswith("ChatGPT subscription")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -39,6 +40,14 @@ def fail() -> str:
 def die() -> str:
     """End at once, without an answer."""
     os._exit(1)
+
+
+@server.tool()
+def hang() -> str:
+    """Say nothing, ever."""
+    Path("hanging").touch()
+    signal.pause()
+    return ""
 
 
 @server.tool()

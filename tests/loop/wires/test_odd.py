@@ -344,13 +344,6 @@ def test_a_time_that_is_too_large_to_calculate_with_is_a_long_one(follow: Follow
     assert (ending, results_of(run)) == (DONE, ["x"])
 
 
-def test_a_time_without_end_is_refused(follow: Follow, wire: Wire) -> None:
-    endless = Use("bash", raw='{"command": "echo x", "timeout": 1e999}')
-    run, _, ending = follow(wire, Step(uses=(endless,)), say("Done."))
-    assert ending == DONE
-    assert "are not a JSON object" in results_of(run)[0]
-
-
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 def test_a_number_that_no_json_has_reaches_no_host(follow: Follow, wire: Wire, number: str) -> None:
     """A host cannot read the request that repeats it, so the session could never go on."""

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from harness_lib.loop.piped import dumps
 from tests import forked
 from tests.hs.person import person
 from tests.loop.environment import environment
-from tests.loop.protocol.conftest import TOOL, Caller, Ran
+from tests.loop.protocol.conftest import TOOL, Caller, Ran, events, fields
 from tests.loop.source_files import write
 
 PROTOCOL = Path(__file__).parents[3] / "docs/hs-protocol.md"
@@ -122,8 +123,9 @@ def assemble_tools(caller: Caller) -> None:
 
 
 def error_display(caller: Caller) -> None:
-    assert caller.hook("error/10-display", {"error": "something broke"})["output"] == "error: something broke"
-    assert caller.hook("error/10-display", {})["output"].startswith("error: ")
+    for payload, said in (({"error": "broke"}, "broke"), ({}, "hook pipeline failed (check /dev/null)")):
+        assert caller.hook("error/10-display", payload) == {"output": f"error: {said}"}
+        assert events(caller.session)[-1] == dumps({"type": "error", "message": said})
 
 
 def hashline_read(caller: Caller) -> None:
@@ -152,6 +154,10 @@ def hashline_edit_basic(caller: Caller) -> None:
     assert edited("a\nb\nc\n", type="prepend_at", pos=2, content=["new"]) == "a\nnew\nb\nc\n"
     assert edited("a\n", type="append_file", content=["x", "y"]) == "a\nx\ny\n"
     assert edited("a\n", type="prepend_file", content=["x", "y"]) == "x\ny\na\n"
+    # What a model has read is no part of the text, and a short file is shown anew.
+    assert edited("alpha\n", type="append_at", pos=1, content=["1#MX:beta"]) == "alpha\nbeta\n"
+    again = caller.edit(caller.place / "a.txt", type="append_file", content=["c"]).out.splitlines()
+    assert again[1].startswith("1#MX:alpha")
 
 
 def hashline_edit_special_chars(caller: Caller) -> None:
@@ -228,11 +234,18 @@ def resolve_defaults(caller: Caller) -> None:
 
 
 def resolve_settings(caller: Caller) -> None:
-    write(caller.source() / "settings.conf", "provider=test-provider\nmodel=test-model\n")
-    empty = {"provider": "", "model": ""}
-    assert caller.hook("resolve/10-settings", empty) == {"provider": "test-provider", "model": "test-model"}
-    existing = {"provider": "existing", "model": ""}
-    assert caller.hook("resolve/10-settings", existing) == existing
+    """Read the most local file only; a model belongs to its provider."""
+    write(caller.source("far") / "settings.conf", "provider=far\nmodel=away\n")
+    far = caller.env["HARNESS_SOURCES"]
+    write(caller.source() / "settings.conf", "provider=near\nmodel=small\n")
+    caller.env["HARNESS_SOURCES"] = f"{far}:{caller.env['HARNESS_SOURCES']}"
+    for asked, filled in (
+        (("", ""), ("near", "small")),
+        (("", "mine"), ("near", "mine")),
+        (("zai", ""),) * 2,
+    ):
+        payload, expected = (dict(zip(("provider", "model"), each, strict=True)) for each in (asked, filled))
+        assert caller.hook("resolve/10-settings", payload) == expected
 
 
 def skill_by_frontmatter_name(caller: Caller) -> None:
@@ -268,8 +281,13 @@ def tool_done_last(caller: Caller) -> None:
 def tool_done_more(caller: Caller) -> None:
     left = {"id": "c2", "name": "bash", "input": {"command": "pwd"}}
     assert _tool_done(caller, left) == {"next_state": "tool_exec", "tool_calls": [left]}
-    assert "call_id: c1\ntool: bash\n" in caller.saved("tool_result")
     assert "file.txt" in caller.saved("tool_result")
+    keys = fields(caller.session / "messages/0001-tool_result.md")
+    assert list(keys) == ["role", "seq", "timestamp", "call_id", "tool", "error"]
+    assert (keys["call_id"], keys["tool"]) == ("c1", "bash")
+    assert '{"type":"tool_done","id":"c1","name":"bash","seq":"0001","error":"false"}' in events(
+        caller.session
+    )
 
 
 def _tool_exec(caller: Caller, *names: str) -> Any:
@@ -279,9 +297,10 @@ def _tool_exec(caller: Caller, *names: str) -> Any:
 
 def tool_exec(caller: Caller) -> None:
     caller.with_tool()
-    done = _tool_exec(caller, "mock_tool")
-    assert (done["call_id"], done["name"], done["result"]) == ("c1", "mock_tool", "mock result")
-    assert (done["error"], done["next_state"], done["tool_calls"]) == (False, "tool_done", [])
+    assert dumps(_tool_exec(caller, "mock_tool")) == dumps({
+        "call_id": "c1", "name": "mock_tool", "input": {}, "result": "mock result", "error": False,
+        "tool_calls": [], "next_state": "tool_done",
+    })  # fmt: skip
 
 
 def tool_exec_not_found(caller: Caller) -> None:
@@ -357,7 +376,7 @@ def agent_loop_exit_trap(caller: Caller) -> None:
 def bash_timeout(caller: Caller) -> None:
     ran = caller.tool("bash", command="echo begun; sleep 60", timeout=1)
     assert (ran.code, ran.out.splitlines()[0]) == (1, "begun")
-    assert "timeout" in ran.out or "timed out" in ran.out
+    assert "timed out after 1 seconds" in ran.out
     assert caller.tool("bash", command="echo hello", timeout=5) == Ran(0, "hello")
 
 

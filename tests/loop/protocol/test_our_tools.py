@@ -34,36 +34,19 @@ def test_bash_gives_output_and_errors_together_and_says_how_it_ended(ours: Ours,
     assert ours.tool("bash", "--exec", {"command": "kill -9 $$"}) == Ran(1, "[ended by signal 9]")
 
 
-@pytest.mark.parametrize(("arguments", "seconds"), [({"timeout": 1}, 1), ({}, 2)])
-def test_the_time_of_a_command_is_its_own_or_that_of_the_environment(
-    ours: Ours, arguments: dict[str, int], seconds: int
-) -> None:
-    ours.env["HARNESS_TOOL_TIMEOUT"] = "2"
+def test_the_time_of_a_command_is_that_of_the_environment(ours: Ours) -> None:
+    ours.env["HARNESS_TOOL_TIMEOUT"] = "1"
 
-    ran = ours.tool("bash", "--exec", {"command": "sleep 300", **arguments})
+    ran = ours.tool("bash", "--exec", {"command": "sleep 300"})
 
     assert ran.code == 1
-    assert f"timed out after {seconds} seconds" in ran.out
+    assert "timed out after 1 seconds" in ran.out
 
 
 def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:
     ran = ours.tool("bash", "--exec", {"command": r"printf 'a\0b\377c\n\n'"})
 
     assert ran == Ran(0, "ab\ufffdc")
-
-
-def test_edit_file_changes_lines_at_their_anchors_and_shows_the_file_anew(ours: Ours, project: Path) -> None:
-    write(project / "f", "alpha\n\n}\n")
-    edits = [
-        {"type": "append_at", "pos": "1#MX", "content": ["1#MX:beta"]},
-        {"type": "replace_range", "pos": "3#QR", "end": "3#QR", "content": None},
-    ]
-
-    ran = ours.tool("edit_file", "--exec", {"path": "f", "edits": edits})
-
-    assert ran.code == 0
-    assert ran.out.splitlines()[1].startswith("1#MX:alpha")
-    assert (project / "f").read_text() == "alpha\nbeta\n\n"
 
 
 def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:

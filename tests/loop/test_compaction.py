@@ -10,8 +10,8 @@ from harness_lib.loop import runtime, trust, turn
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.context import Assistant, User, entries
-from harness_lib.loop.sessions.session import Call, Message, Text, render_blocks
+from harness_lib.loop.sessions.context import User, entries
+from harness_lib.loop.sessions.session import Call, Message, render_blocks
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Go, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache
@@ -32,34 +32,34 @@ def test_what_a_host_has_counted_goes_before_a_guess() -> None:
 
     assert context.tokens([said(1, 9000), answer, said(3, 400)]) == 700 + 50 + 100
     assert context.tokens([said(1, 400), said(2, 40)]) == 110
-
-
-def test_a_count_from_before_a_summary_is_the_size_of_what_it_replaced() -> None:
+    # One from before a summary is the size of what that has replaced.
     before = said(2, 80, "assistant", tokens_in="9000", tokens_out="50")
     messages = [said(1), before, said(3, 40, "summary", keep="0002"), said(4, 40)]
 
     assert context.tokens(messages) == (40 + 80 + 40) // 4
 
 
-@pytest.mark.parametrize("keep", ["", "two", "-1"])
-def test_a_summary_without_a_place_says_nothing(keep: str) -> None:
-    messages = [said(1), said(2, 40, "summary", keep=keep), said(3)]
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        # A summary without a place says nothing, and a place behind it hides nothing that came after it.
+        *(([Message(2, "summary", "x", {"keep": keep})], ["one", "x5"]) for keep in ("", "two", "-1")),
+        ([Message(2, "summary", "short", {"keep": "9999"})], ["short", "x5"]),
+        # The newest one counts.
+        (
+            [
+                Message(2, "summary", "old", {"keep": "1"}),
+                said(3, 3),
+                Message(4, "summary", "new", {"keep": "0003"}),
+            ],
+            ["new", "xxx", "x5"],
+        ),
+    ],
+)
+def test_a_summary_and_what_is_behind_its_place_are_told(messages: list[Message], told: list[str]) -> None:
+    everything = [Message(1, "user", "one"), *messages, Message(5, "user", "x5")]
 
-    assert entries(messages, {}) == [User("x" * 40), User("x" * 40)]
-
-
-def test_a_place_behind_the_summary_hides_nothing_that_came_after_it() -> None:
-    messages = [said(1), Message(2, "summary", "short", {"keep": "9999"}), said(3, 4)]
-
-    assert entries(messages, {}) == [User("short"), User("xxxx")]
-
-
-def test_the_newest_summary_and_what_is_behind_its_place_are_told() -> None:
-    answer = Message(3, "assistant", "answer")
-    messages = [said(1), Message(2, "summary", "old", {"keep": "1"}), answer, said(4, 4)]
-    messages += [Message(5, "summary", "new", {"keep": "0003"}), said(6, 3)]
-
-    assert entries(messages, {}) == [User("new"), Assistant([Text("answer")]), User("xxxx"), User("xxx")]
+    assert entries(everything, {}) == [User(text) for text in told]
 
 
 def test_a_cut_never_parts_a_call_from_its_result() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -83,11 +84,8 @@ def test_a_result_keeps_its_line_breaks() -> None:
     assert parse(3, "tool_result", render(message)).body == message.body
 
 
-def test_a_last_line_without_a_line_break_is_not_lost() -> None:
+def test_a_file_without_frontmatter_is_all_text_and_a_last_line_needs_no_line_break() -> None:
     assert parse(1, "user", "---\nrole: user\n---\nhello").body == "hello"
-
-
-def test_a_file_without_frontmatter_is_all_text() -> None:
     assert parse(1, "user", "hello\nyou\n") == Message(1, "user", "hello\nyou")
 
 
@@ -127,34 +125,27 @@ def user(seq: int, text: str = "hello") -> Message:
     return Message(seq, "user", text)
 
 
-def test_a_call_without_a_result_was_interrupted() -> None:
-    history = entries([user(1), assistant(2, ONE, TWO), result(3, "c1"), user(4, "go on")], {})
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        # Interrupted.
+        ([assistant(2, ONE, TWO), result(3, "c1")], ["done", INTERRUPTED]),
+        # In the order of the calls.
+        ([assistant(2, ONE, TWO), result(3, "c2", "b"), result(4, "c1", "a")], ["a", "b"]),
+        # One of no call, and a second one.
+        ([assistant(2, ONE), result(3, "c1"), result(4, "c1", "again"), result(5, "c9")], ["done"]),
+        # Behind a later answer it is none of the earlier call.
+        ([assistant(2, ONE), assistant(3, ONE), result(4, "c1")], [INTERRUPTED, "done"]),
+    ],
+)
+def test_each_call_has_one_result_its_own_or_that_it_was_interrupted(
+    messages: list[Message], told: list[str]
+) -> None:
+    history = entries([user(1), *messages, user(9, "go on")], {})
 
-    assert history[2:] == [
-        Answered(ONE, "done", error=False),
-        Answered(TWO, INTERRUPTED, error=True),
-        User("go on"),
-    ]
-
-
-def test_results_stand_in_the_order_of_their_calls() -> None:
-    history = entries([user(1), assistant(2, ONE, TWO), result(3, "c2", "b"), result(4, "c1", "a")], {})
-
-    assert [entry.text for entry in history if isinstance(entry, Answered)] == ["a", "b"]
-
-
-def test_a_result_of_no_call_and_a_second_one_are_left_out() -> None:
-    history = entries(
-        [user(1), assistant(2, ONE), result(3, "c1"), result(4, "c1", "again"), result(5, "c9")], {}
-    )
-
-    assert [entry.text for entry in history if isinstance(entry, Answered)] == ["done"]
-
-
-def test_a_result_behind_a_later_answer_is_not_taken_for_the_calls() -> None:
-    history = entries([user(1), assistant(2, ONE), assistant(3, ONE), result(4, "c1")], {})
-
-    assert [entry.text for entry in history if isinstance(entry, Answered)] == [INTERRUPTED, "done"]
+    results = [(entry.text, entry.error) for entry in history if isinstance(entry, Answered)]
+    assert results == [(text, text == INTERRUPTED) for text in told]
+    assert history[-1] == User("go on")
 
 
 def test_empty_messages_and_what_no_model_said_are_left_out() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
+from tests.hs.acp.client import Editor, Opened, acp, connected, opened, play, prompt
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
@@ -26,10 +26,10 @@ def test_what_was_said_is_told_again_when_a_session_is_loaded(
     async def work() -> None:
         async with connected(editor, CHAT.environment(server)) as conn:
             name = (await conn.new_session(cwd=str(project))).session_id
-            await conn.prompt(session_id=name, prompt=[acp.text_block("read a.txt")])
+            await Opened(conn, name).says("read a.txt")
             await conn.close_session(session_id=name)
             with pytest.raises(acp.RequestError, match="not open"):
-                await conn.prompt(session_id=name, prompt=[acp.text_block("hello")])
+                await Opened(conn, name).says("hello")
         async with connected(other, CHAT.environment(server)) as conn:
             listed = await conn.list_sessions(cwd=str(project))
             assert [(each.session_id, each.title) for each in listed.sessions] == [(name, "read a.txt")]
@@ -41,7 +41,7 @@ def test_what_was_said_is_told_again_when_a_session_is_loaded(
             ]  # fmt: skip
             other.updates.clear()
             await conn.resume_session(cwd=str(project), session_id=name)
-            await conn.prompt(session_id=name, prompt=[acp.text_block("again")])
+            await Opened(conn, name).says("again")
             assert other.updates_of("user_message_chunk") == []
 
     play(work)
@@ -61,8 +61,7 @@ def test_two_sessions_of_one_client_work_side_by_side(serve: Serve, project: Pat
     async def work() -> None:
         async with connected(editor, CHAT.environment(server)) as conn:
             opened = [(await conn.new_session(cwd=str(path))).session_id for path in (project, other)]
-            prompts = [conn.prompt(session_id=each, prompt=[acp.text_block("go")]) for each in opened]
-            await asyncio.gather(*prompts)
+            await asyncio.gather(*(Opened(conn, each).says("go") for each in opened))
 
     play(work)
     assert sorted(update.status for update in editor.updates_of("tool_call_update")) == [
@@ -85,11 +84,11 @@ def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
             name = session.session_id
             changed = await conn.set_config_option(config_id="model", session_id=name, value="ours/big-one")
             assert changed.config_options[0].current_value == "ours/big-one"
-            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
+            await Opened(conn, name).says("go")
             await conn.close_session(session_id=name)
             loaded = await conn.load_session(cwd=str(project), session_id=name)
             assert loaded.config_options[0].current_value == "ours/big-one"
-            await conn.prompt(session_id=name, prompt=[acp.text_block("go on")])
+            await Opened(conn, name).says("go on")
 
     play(work)
     assert [request["model"] for request in server.requests] == ["big-one"] * 2
@@ -104,9 +103,9 @@ def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, 
     async def work() -> None:
         async with connected(editor, CHAT.environment(server)) as conn:
             name = (await conn.new_session(cwd=str(project))).session_id
-            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
+            await Opened(conn, name).says("go")
             await conn.resume_session(cwd=str(other), session_id=name)
-            await conn.prompt(session_id=name, prompt=[acp.text_block("where?")])
+            await Opened(conn, name).says("where?")
 
     play(work)
     assert editor.updates_of("tool_call_update")[-1].content[0].content.text == str(other)
@@ -214,10 +213,10 @@ def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> No
             assert options["model"].current_value.startswith("openai/")
             name = session.session_id
             await conn.set_config_option(config_id="approval", session_id=name, value="auto")
-            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
+            await Opened(conn, name).says("go")
             changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
             assert changed.config_options[1].current_value == "read-only"
-            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
+            await Opened(conn, name).says("go")
             with pytest.raises(acp.RequestError, match="cannot be"):
                 await conn.set_config_option(config_id="model", session_id=name, value="no/such")
 
@@ -227,27 +226,19 @@ def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> No
 
 
 def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("mcp__zed__spoken"), say("Done."))
+    """Both: one over pipes and one over HTTP; each says of itself that it only reads."""
+    server = serve(CHAT, use("mcp__zed__spoken"), use("mcp__far__spoken"), say("Done."))
     editor = Editor()
     # It has ten seconds to start: on a busy machine that is too little for one that imports the package.
     program = str(SERVERS / "old_mcp_server.py")
-    named = acp.schema.McpServerStdio(name="zed", command=sys.executable, args=[program], env=[])
-
-    prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
-
-    assert editor.updates_of("tool_call_update")[-1].content[0].content.text == "2025-06-18 None"
-    # It says of itself that it only reads.
-    assert editor.questions == []
-
-
-@pytest.mark.release
-def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("mcp__far__spoken"), say("Done."))
-    editor = Editor()
-
+    zed = acp.schema.McpServerStdio(name="zed", command=sys.executable, args=[program], env=[])
     header = acp.schema.HttpHeader(name="Authorization", value="Bearer of mine")
 
     with listening("old_mcp_server.py", project) as address:
-        named = acp.schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
-        prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
-    assert editor.updates_of("tool_call_update")[-1].content[0].content.text == "2025-06-18 Bearer of mine"
+        far = acp.schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
+        prompt(editor, CHAT.environment(server), project, mcp_servers=[zed, far])
+
+    ended = [update for update in editor.updates_of("tool_call_update") if update.status == "completed"]
+    said = [update.content[0].content.text for update in ended]
+    assert said == ["2025-06-18 None", "2025-06-18 Bearer of mine"]
+    assert editor.questions == []

@@ -9,12 +9,13 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.hs.person import person
+from tests.hs.person import Person, person
 from tests.loop.conftest import Hs
 from tests.loop.login.conftest import browser, describe, expire, logged_in, stored
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
@@ -87,9 +88,7 @@ def test_a_login_makes_its_provider_ready_until_the_user_logs_out(
 def test_without_a_browser_the_code_or_the_address_is_pasted(
     form: str, auth: AuthServer, project: Path, home: Path
 ) -> None:
-    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
-        typed.sees("paste the address that it ends up at:")
-        address = redirect(opened(typed.plain))
+    with asked_to_paste(project) as (typed, address):
         parts = dict(pair.split("=") for pair in address.partition("?")[2].split("&"))
         typed.types(f"nonsense?code={parts['code']}&state=another\n")
         typed.sees("This belongs to another login. Paste it again")
@@ -101,11 +100,14 @@ def test_without_a_browser_the_code_or_the_address_is_pasted(
     assert auth.refusals == []
 
 
-def opened(shown: str) -> str:
-    """Return the address that hs shows."""
-    address = re.search(r"  (http://\S+/authorize\?\S+)", shown)
-    assert address, shown
-    return address[1]
+@contextmanager
+def asked_to_paste(project: Path) -> Iterator[tuple[Person, str]]:
+    """Let the user log in, and yield them and where the authorization server sends their browser."""
+    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
+        typed.sees("paste the address that it ends up at:")
+        address = re.search(r"  (http://\S+/authorize\?\S+)", typed.plain)
+        assert address, typed.plain
+        yield typed, redirect(address[1])
 
 
 def redirect(address: str) -> str:
@@ -132,10 +134,8 @@ def test_where_the_port_is_taken_pasting_is_left(
         refused = hs("auth", "login", "hosted", session=True)
         assert refused.code == 7
         assert f"Another program listens at port {port}" in refused.err
-        with person("auth", "login", "hosted", cwd=project, env={}) as typed:
-            typed.sees(f"Another program listens at port {port}")
-            typed.sees("paste the address that it ends up at:")
-            address = redirect(opened(typed.plain))
+        with asked_to_paste(project) as (typed, address):
+            assert f"Another program listens at port {port}" in typed.plain
             assert f"127.0.0.1:{port}/callback" in address
             typed.types(f"{address}\n")
             assert typed.leaves() == 0
@@ -145,9 +145,7 @@ def test_where_the_port_is_taken_pasting_is_left(
 def test_an_answer_with_another_state_is_not_taken_and_the_login_goes_on(
     auth: AuthServer, project: Path, home: Path
 ) -> None:
-    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
-        typed.sees("paste the address that it ends up at:")
-        address = redirect(opened(typed.plain))
+    with asked_to_paste(project) as (typed, address):
         # A browser may open a connection in advance and say nothing on it.
         silent = socket.create_connection(("127.0.0.1", urllib.parse.urlsplit(address).port or 0))
         for wrong, status in (
@@ -183,8 +181,7 @@ def test_the_user_who_says_no_is_not_logged_in(hs: Hs, auth: AuthServer, home: P
 
 
 def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
-    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
-        typed.sees("paste the address that it ends up at:")
+    with asked_to_paste(project) as (typed, _):
         typed.types("\x03")
         assert typed.leaves() == 130
     assert not (home / ".harness/.auth.json").exists()

@@ -39,20 +39,16 @@ def check(state: State, old: State) -> None:
     problems = codec.shell_problems(shell)
     for index, session in enumerate(shell.get("sessions") or ()):
         problems += codec.record_problems(Session, session, f"sessions[{index}]")
+    links_are_same = len(state.tasks) == len(old.tasks)
     for index in state.changed_since(old):
-        problems += codec.record_problems(Task, reading.written(state.tasks[index]), f"tasks[{index}]")
-    if not _same_links(state.tasks, old.tasks):
+        task = state.tasks[index]
+        problems += codec.record_problems(Task, reading.written(task), f"tasks[{index}]")
+        was = old.tasks[index] if links_are_same else task
+        links_are_same &= (task.id, task.depends_on) == (was.id, was.depends_on)
+    if not links_are_same:
         problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:
         raise ContractError(problems, "the change would break harness-tasks.json")
-
-
-def _same_links(tasks: tuple[Task, ...], old: tuple[Task, ...]) -> bool:
-    """Return whether both have the same ids in the same order, with the same dependencies."""
-    if len(tasks) != len(old):
-        return False
-    changed = ((new, was) for new, was in zip(tasks, old, strict=True) if new is not was)
-    return all(new.id == was.id and new.depends_on == was.depends_on for new, was in changed)
 
 
 def publish(

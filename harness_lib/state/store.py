@@ -95,7 +95,7 @@ class Store(upkeep.Upkeep):
             if load.stamp_now(self.root) != loaded.stamp:
                 loaded = self._find()
             loaded = self._settled(loaded, outer.warnings)
-            outer.owner = lock_owner(loaded.state)
+            outer.state = loaded.state
             tx = Tx(loaded.state, self._clock.now(), outer.warnings, name=self.root.state.name, kind=kind)
             # Only their warnings: a run makes thousands of transactions, each with a whole list of tasks.
             self._warnings = [*filter(None, self._warnings), tx.warnings]
@@ -104,7 +104,7 @@ class Store(upkeep.Upkeep):
             finally:
                 tx.close()
             self._publish(tx, loaded)
-            outer.owner = lock_owner(tx.state)
+            outer.state = tx.state
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         now = self._clock.now()
@@ -235,16 +235,15 @@ def _tell_unproven(tx: Tx, state: State) -> None:
 class OuterLock:
     """The lock directory of one state root, which locks agents of the legacy protocol out; with warnings.
 
-    `owner` is the pid that it is handed to by `leave`, if any. `caller` returns the process that a session of
-    the caller would stand for. Making one waits until the monotonic `deadline`, and raises HeldError then.
+    `state` is the list as it is by now. `caller` returns the process that a session of the caller would stand
+    for. Making one waits until the monotonic `deadline`, and raises HeldError then.
     """
 
     def __init__(
         self, root: Root, clock: Clock, state: State, caller: Callable[[], int | None], deadline: float
     ) -> None:
-        self.owner = lock_owner(state)
         self.warnings: list[str] = []
-        self._state, self._caller = state, caller
+        self.state, self._caller = state, caller
         self._lock = SeedLock(root.path, clock)
         ours = _local_pids(state)
         self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=ours, over=self._is_over)
@@ -257,35 +256,31 @@ class OuterLock:
 
         It is the caller itself, or was handed the directory for a session that is closed by now.
         """
-        return holder.pid == self._caller() or (holder.handed and not self._state.is_legacy)
+        return holder.pid == self._caller() or (holder.handed and not self.state.is_legacy)
 
     def leave(self) -> None:
-        """Hand the directory to `owner`, or free it if there is none."""
+        """Hand the directory to the owner of the exclusive session that is open here, or free it without one.
+
+        After every transaction, not only when the session begins: the directory may have been removed since,
+        by a crash or by a cleanup of /tmp.
+        """
         if self._grip == "foreign":
             return
+        is_exclusive = self.state.session_config.concurrency_mode == "exclusive"
+        pids = sorted(_local_pids(self.state)) if is_exclusive else ()
+        owner = next(filter(process.alive, pids), None)
         seen = holder_of(self._lock.path) if self._grip == "shared" else None
         holder = os.getpid() if self._grip == "taken" else seen and seen.pid
         try:
-            if holder is None or holder == self.owner:
+            if holder is None or holder == owner:
                 return
-            if self.owner is not None:
-                self._lock.hand_over(holder, self.owner)
+            if owner is not None:
+                self._lock.hand_over(holder, owner)
             else:
                 self._lock.release(holder)
         except OSError as error:
             # The change is made; a directory that still names this process is taken over once it has ended.
             self.warnings.append(f"{self._lock.path} could not be released: {error.strerror or error}")
-
-
-def lock_owner(state: State) -> int | None:
-    """Return the owner of the exclusive session that is open on this machine.
-
-    Called after every transaction, not only when the session begins: the directory may have been removed
-    since, by a crash or by a cleanup of /tmp.
-    """
-    if state.session_config.concurrency_mode == "concurrent":
-        return None
-    return next((pid for pid in sorted(_local_pids(state)) if process.alive(pid)), None)
 
 
 def _local_pids(state: State) -> frozenset[int]:

@@ -28,7 +28,7 @@ NAMING = {"core/context.py": 1}
 OF_THEIR_OWN = {
     ("core/planned.py", "plan"),
     ("core/planned.py", "read.plan"),
-    ("runs/report_decisions.py", "questions.ahead()"),
+    ("runs/next_step.py", "questions.ahead()"),
     ("verbs/export.py", "read.plan"),
     ("verbs/graph.py", "drawing"),
     ("verbs/import_.py", "plan"),

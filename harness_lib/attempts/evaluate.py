@@ -136,7 +136,7 @@ def evaluate(
         oid = outcome.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
-    said = [*check.changed_programs(ctx, task), *_without(ctx, task, left_out)]
+    said = [*check.changed_programs(ctx, task), *(_without(ctx, task, left_out) if left_out else ())]
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
@@ -145,7 +145,7 @@ def evaluate(
 
 def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]:
     """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
-    before = rescue_refs.before(ctx.git, task) if left_out else None
+    before = rescue_refs.before(ctx.git, task)
     new = [path for path in left_out if not (before and covers(before.unprotected, path))]
     if new:
         yield f"was committed without what git cannot read: {some_quoted(new, NAMED)}"

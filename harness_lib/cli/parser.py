@@ -9,6 +9,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
@@ -86,16 +87,6 @@ class _FirstSteps:
         )
         missing = render.advice(ctx.env.get("PATH", ""))
         return Reply("\n".join([FIRST_STEPS, *([missing] if missing else []), *elsewhere]))
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """A help formatter that is as wide as the terminal.
-
-    argparse makes one of these for every argument, and would import shutil to ask for the terminal's width.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
 
 
 def _columns() -> int:
@@ -223,11 +214,13 @@ def _closest(word: str, names: Iterable[str]) -> str | None:
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
     """Return the parser of the program with the verb `chosen` only, as no other is needed."""
+    # argparse makes one for every argument, and would import shutil to ask for the terminal's width.
+    as_wide = partial(argparse.RawDescriptionHelpFormatter, width=_columns() - 2)
     parser = _Program(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",
         epilog=EPILOG,
-        formatter_class=_Help,
+        formatter_class=as_wide,
     )
     parser.add_argument("--version", action="version", version=f"harness {harness_lib.__version__}")
     parser.add_argument(
@@ -240,7 +233,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
             chosen,
             description=command.SUMMARY,
             epilog=f"example: {command.EXAMPLE}",
-            formatter_class=_Help,
+            formatter_class=as_wide,
         )
         sub.add_argument("--json", action="store_true", help="print one JSON object")
         if add := getattr(command, "arguments", None):

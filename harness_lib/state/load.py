@@ -215,7 +215,7 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
 
 def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Loaded:
     for copy in _copies(root):
-        inside = copy.path.is_relative_to(root.path) and copy.path != _backup_copy(root)
+        inside = copy.path.is_relative_to(root.path) and copy.path != backup_copy(root)
         source = os.fspath(copy.path.relative_to(root.path) if inside else copy.path)
         state = codec.examined(copy.state)
         return Loaded(state, copy.document, data, stamp, ours=False, source=source, why=why)
@@ -231,7 +231,7 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -
 def _copies(root: Root) -> list[Copy]:
     """Return the good earlier states, the newest first."""
     found: list[Copy] = []
-    for copy in (newest(root), *map(_good, filter(None, (root.backup, _backup_copy(root))))):
+    for copy in (newest(root), *map(_good, filter(None, (root.backup, backup_copy(root))))):
         # The copy in the git directory is made last: of two equal ones the first is named.
         if copy is not None and all(copy.document != other.document for other in found):
             found.append(copy)
@@ -239,12 +239,17 @@ def _copies(root: Root) -> list[Copy]:
     return sorted(found, key=lambda copy: copy.written, reverse=True)
 
 
-def keep_backup_copy(root: Root, data: bytes) -> Path | None:
-    """Keep `data` in the git directory, which `git clean` does not touch, and return the file.
+def backup_copy(root: Root) -> Path | None:
+    """Return the file for a copy of the list in the git directory; None outside of a repository."""
+    copy = find_root.backup_copy(os.path.realpath(root.path))
+    return None if copy is None else Path(copy)
+
+
+def keep_backup_copy(copy: Path | None, data: bytes) -> Path | None:
+    """Write `data` into `copy` in the git directory, which `git clean` does not touch, and return it.
 
     None if that directory cannot be written. Raises OSError.
     """
-    copy = _backup_copy(root)
     if copy is None:
         return None
     try:
@@ -254,11 +259,6 @@ def keep_backup_copy(root: Root, data: bytes) -> Path | None:
             raise
         return None
     return copy
-
-
-def _backup_copy(root: Root) -> Path | None:
-    copy = find_root.backup_copy(os.path.realpath(root.path))
-    return None if copy is None else Path(copy)
 
 
 def save(root: Root, data: bytes, twin: Path | None = None) -> None:
@@ -293,13 +293,12 @@ def _linked(file: Path, second: Path) -> bool:
     return True
 
 
-def keep_log(root: Root) -> None:
-    """Give the log a second name in the git directory: it only grows, so nothing is written twice.
+def keep_log(root: Root, copy: Path | None) -> None:
+    """Give the log a second name beside `copy` of the list: it only grows, so nothing is written twice.
 
     To remove the first name then loses nothing. A file system without such names has none, nor has a log
     that is a symbolic link.
     """
-    copy = _backup_copy(root)
     if copy is None:
         return
     second = copy.with_suffix(".log")
@@ -317,7 +316,7 @@ def keep_log(root: Root) -> None:
 
 def give_back_log(root: Root) -> bool:
     """Restore a lost log; return whether there was one to restore."""
-    copy = _backup_copy(root)
+    copy = backup_copy(root)
     if copy is None:
         return False
     second = copy.with_suffix(".log")

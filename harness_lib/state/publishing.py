@@ -83,13 +83,14 @@ def publish(
             fs.write(root.state, data, durable=False)
         else:
             warnings += _replace(root, data, last_look)
+    copy = load.backup_copy(root)
     if not is_mirror:
-        copy = None
+        twin = None
         with attempt("the copy in the git directory", warnings):
-            copy = load.keep_backup_copy(root, data)
+            twin = load.keep_backup_copy(copy, data)
         with attempt("the generation for a later repair", warnings):
-            load.save(root, data, copy)
-    load.keep_log(root)
+            load.save(root, data, twin)
+    load.keep_log(root, copy)
     with attempt("the summary for hooks", warnings):
         info = root.state.stat()
         # Another size: the list was edited externally since, and a stamp of that file would hide it.

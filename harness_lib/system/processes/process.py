@@ -86,20 +86,13 @@ def ancestors() -> Iterator[Process]:
 
 def children(pid: int) -> list[int]:
     """Return the pids of the children of `pid`, zombies included."""
-    if pid == os.getpid() and not _has_children():
-        return []
+    if pid == os.getpid() and hasattr(os, "waitid"):
+        # Usually there is none, and to look at all processes takes long.
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return []
     return [child for child, fields in _all() if int(fields[1]) == pid]
-
-
-def _has_children() -> bool:
-    # Usually there is none, and to look at all processes takes long.
-    if not hasattr(os, "waitid"):
-        return True
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def everybody() -> Iterator[Process]:

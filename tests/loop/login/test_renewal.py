@@ -67,25 +67,6 @@ def test_a_host_that_takes_no_token_at_all_is_not_asked_for_ever(
     assert (len(auth.renewals), len(model.requests)) == (1, 2)
 
 
-def test_many_at_once_renew_once(
-    hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path
-) -> None:
-    logged_in(hs, tmp_path)
-    expire(home)
-    auth.gate.clear()
-
-    with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(4)]
-        # The first renewal waits at the server until the others wait for the lock, or have sent theirs.
-        until("those that wait", lambda: waiting(home) == 3 or len(auth.forms) > 2)
-        auth.gate.set()
-        assert [run.result().out for run in runs] == ["Hello.\n"] * 4
-
-    assert len(auth.renewals) == 1
-    assert auth.refusals == []
-    assert len({sent["authorization"] for sent in model.headers}) == 1
-
-
 def test_ctrl_c_during_a_renewal_loses_no_login(
     hs: Hs, auth: AuthServer, home: Path, project: Path, tmp_path: Path
 ) -> None:
@@ -106,9 +87,8 @@ def test_ctrl_c_during_a_renewal_loses_no_login(
     assert auth.refusals == []
 
 
-def test_many_whose_token_is_refused_renew_it_once(
-    hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("how", ["it has expired", "the host refuses it"])
+def test_many_at_once_renew_once(hs: Hs, auth: AuthServer, home: Path, tmp_path: Path, how: str) -> None:
     class Guarded(OpenAI):
         def do_POST(self) -> None:
             if auth.is_good(self.headers.get("authorization") or ""):
@@ -120,20 +100,25 @@ def test_many_whose_token_is_refused_renew_it_once(
     guarded = ModelServer(Guarded, [say("Hello.")])
     describe(home, auth, guarded)
     logged_in(hs, tmp_path)
-    # Taken back before its time: only the host knows.
-    auth.access_tokens.append("the one that counts")
+    if how == "it has expired":
+        expire(home)
+    else:
+        # Taken back before its time: only the host knows.
+        auth.access_tokens.append("the one that counts")
     auth.gate.clear()
 
-    with ThreadPoolExecutor(3) as pool:
-        runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(3)]
-        until("those that wait", lambda: waiting(home) == 2 or len(auth.forms) > 2)
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(4)]
+        # The first renewal waits at the server until the others wait for the lock, or have sent theirs.
+        until("those that wait", lambda: waiting(home) == 3 or len(auth.forms) > 2)
         auth.gate.set()
-        assert [run.result().out for run in runs] == ["Hello.\n"] * 3
+        assert [run.result().out for run in runs] == ["Hello.\n"] * 4
 
     guarded.shutdown()
     guarded.server_close()
     assert len(auth.renewals) == 1
     assert auth.refusals == guarded.refusals == []
+    assert len({sent["authorization"] for sent in guarded.headers}) == 1
 
 
 def waiting(home: Path) -> int:

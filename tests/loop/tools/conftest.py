@@ -20,7 +20,7 @@ Do = Callable[..., Result]
 @pytest.fixture
 def run(home: Path, project: Path) -> Runtime:
     """Return a run in a session of `project`."""
-    run = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
+    run = runtime.start({**os.environ, "HOME": str(home)}, project)
     discovery.refresh(run)
     run.enter(session_store.create(run))
     return run

@@ -142,21 +142,16 @@ def times_out(do: Do, project: Path, command: str) -> int:
     pytest.fail("the command does not begin")
 
 
-def test_a_command_that_takes_too_long_is_ended_with_what_it_started(do: Do, project: Path) -> None:
-    pid = times_out(do, project, "sleep 300 & echo $! > pid; wait")
-
-    assert process.find(pid) is None
-
-
 @pytest.mark.parametrize(
     "command",
     [
+        "sleep 300 & echo $! > pid; wait",
         "setsid sleep 300 & echo $! > pid; wait",
         "setsid sh -c 'echo $$ > pid; sleep 300 & wait' & wait",
         "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done",
         "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 0.1; done' & wait",
     ],
-    ids=["in a session of its own", "with a child", "deaf to TERM", "both"],
+    ids=["beside it", "in a session of its own", "with a child", "deaf to TERM", "both"],
 )
 def test_all_that_a_command_has_started_ends_with_its_time(
     do: Do, project: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -178,16 +173,6 @@ def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runt
     (kept,) = (run.session.directory / "output").iterdir()
     assert str(kept) in result.text
     assert kept.read_text().splitlines() == [str(number) for number in range(1, 20001)]
-
-
-def test_no_credential_of_a_provider_is_in_a_commands_environment(do: Do, run: Runtime) -> None:
-    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY")
-    run.env.update(dict.fromkeys(names, "top-secret"))
-
-    result = do("bash", command="env")
-
-    assert "top-secret" not in result.text
-    assert "SOME_KEY=secret" in result.text
 
 
 def test_a_command_may_be_longer_than_an_argument_of_the_system(do: Do, project: Path) -> None:

@@ -214,8 +214,9 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
         case "--defaults":
             print(disk.render_conf(found.defaults(runtime)), end="")
         case "" | "--stream":
+            plugin, payload = hosted.with_own_api(runtime), as_object(sys.stdin.read()) or {}
             try:
-                print(dumps(hosted.asked(runtime).ask(runtime, as_object(sys.stdin.read()) or {})))
+                print(dumps((plugin.target if plugin else hosted.host(runtime)).ask(runtime, payload)))
             except ProviderError as error:
                 print(error, file=sys.stderr)
                 return 1

@@ -215,12 +215,6 @@ def with_own_api(runtime: Runtime) -> Plugin | None:
     return None if plugin and plugin.is_ours and plugin.name in _HOSTED else plugin
 
 
-def asked(runtime: Runtime) -> Provider:
-    """Return what answers the requests of this run. Raises ProviderError where there is nothing."""
-    plugin = with_own_api(runtime)
-    return cast("Provider", plugin.target) if plugin else host(runtime)
-
-
 def host(runtime: Runtime) -> Hosted:
     """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
     config = find_config(runtime, runtime.provider)

@@ -47,7 +47,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
     runtime.requests += 1
     runtime.stream.empty()
     try:
-        answer = hosted.asked(runtime).ask(runtime, payload)
+        answer = (plugin.target if plugin else hosted.host(runtime)).ask(runtime, payload)
     except ContextError:
         # Only once: if the request is too long even after a summary, a second one does not help.
         if runtime.kept.get("overflowed") or not compact(runtime, payload):

@@ -1,7 +1,8 @@
-"""Do a task and print the answer: `hs agent`, and `hs` with words that are no command."""
+"""Do a task and show the turn: as its answer, as it streams in, or as events for a program."""
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import stat
@@ -9,9 +10,11 @@ import sys
 from itertools import takewhile
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import output, session_store, setup
+from harness_lib.hs import session_store, setup, terminal
 from harness_lib.hs.setup import Options
+from harness_lib.hs.terminal import complain, harmless_lines, tell
 from harness_lib.loop import discovery, turn
+from harness_lib.loop.piped import Json
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, start
@@ -30,7 +33,7 @@ def agent(runtime: Runtime, args: list[str]) -> int:
     try:
         asked = setup.parse_options(args)
         streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
-        kind = output.Events if "json" in asked.flags else output.Streamed if streamed else output.Answer
+        kind = _Events if "json" in asked.flags else _Streamed if streamed else _Answer
         shown = kind()
         done = _do(runtime, asked, shown)
     except BaseException as error:
@@ -41,7 +44,7 @@ def agent(runtime: Runtime, args: list[str]) -> int:
     return int(done is not None and bool(done.error))
 
 
-def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
+def _do(runtime: Runtime, asked: Options, shown: _Answer) -> Turn | None:
     session, words = setup.session(runtime, asked)
     if not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal():
         _talk(runtime, session, asked)
@@ -56,10 +59,8 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
         _check_word(runtime, typed)
     shown.begin(runtime, is_new=session is None)
     if "@" in typed or sys.stderr.isatty():
-        from harness_lib.hs import user_input  # noqa: PLC0415 (most tasks need none of it)
-
-        runtime.asker = user_input.asker()
-        typed = user_input.with_files(runtime, typed)
+        runtime.asker = terminal.asker()
+        typed = terminal.with_files(runtime, typed)
     message = "\n\n".join(part for part in (typed, piped) if part.strip())
     done = turn.take(runtime, message, at_once=True)
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
@@ -69,9 +70,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
 
 def _check_word(runtime: Runtime, typed: str) -> None:
     """Raise UsageError if `typed` begins with a slash and a word that names no skill."""
-    from harness_lib.hs import user_input  # noqa: PLC0415 (as above)
-
-    problem = user_input.unknown(runtime.provider, typed, user_input.skill_names(runtime))
+    problem = terminal.unknown(runtime.provider, typed, terminal.skill_names(runtime))
     if problem:
         session_store.remove_unused(runtime.session)
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
@@ -110,18 +109,107 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
         asked = asked._replace(values=kept)
 
 
+class _Answer:
+    """A way to show a turn: the answer alone, when it is complete, as pipes and files want it."""
+
+    def begin(self, runtime: Runtime, *, is_new: bool) -> None:
+        """Say on standard error which session begins, before its turn does."""
+        if is_new:
+            directory, home = str(runtime.session.directory), runtime.env.get("HOME", "")
+            if home and directory.startswith(f"{home}/"):
+                directory = f"~{directory.removeprefix(home)}"
+            complain(f"session: {directory}\nprovider: {runtime.provider}\nmodel: {runtime.model}")
+
+    def end(self, done: Turn) -> None:
+        """Show how it ended."""
+        if done.output:
+            print(done.output)
+        if done.error:
+            complain(f"error: {done.error}")
+
+
+class _Streamed(_Answer):
+    """The answer as it comes: for the user at a terminal."""
+
+    # What was printed last.
+    _last = "\n"
+
+    def begin(self, runtime: Runtime, *, is_new: bool) -> None:
+        super().begin(runtime, is_new=is_new)
+        runtime.stream.listeners.append(self._hear)
+
+    def end(self, done: Turn) -> None:
+        self._break()
+        super().end(done._replace(output=""))
+
+    def _hear(self, event: Json) -> None:
+        if event["type"] == "text":
+            # The text of a model must not move the cursor.
+            text = harmless_lines(event.get("text", ""))
+            self._last = text or self._last
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        elif event["type"] in {"tool_start", "stop", "retry"}:
+            self._break()
+
+    def _break(self) -> None:
+        if not self._last.endswith("\n"):
+            print(flush=True)
+        self._last = "\n"
+
+
+class _Events(_Answer):
+    """One JSON object per line: the session, its events, the usage so far, and the result."""
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # JSON for a program is UTF-8, whatever the locale of the user is.
+            sys.stdout.reconfigure(encoding="utf-8")
+
+    def begin(self, runtime: Runtime, *, is_new: bool) -> None:  # noqa: ARG002 (its first event says it)
+        self._runtime = runtime
+        tell({
+            "type": "session",
+            "session": runtime.session.id,
+            "directory": str(runtime.session.directory),
+            "provider": runtime.provider,
+            "model": runtime.model,
+        })  # fmt: skip
+        runtime.stream.listeners.append(self._hear)
+
+    def end(self, done: Turn) -> None:
+        tell({
+            "type": "result",
+            "output": done.output,
+            "session": done.session,
+            "stop": done.stop,
+            **_sums(done.account),
+            "error": done.error or None,
+        })  # fmt: skip
+
+    def _hear(self, event: Json) -> None:
+        tell(event)
+        if event["type"] == "stop" and self._runtime is not None:
+            tell({"type": "usage", **_sums(self._runtime.spent())})
+
+
+def _sums(account: Account) -> Json:
+    return {"tokens_in": account.tokens_in, "tokens_out": account.tokens_out, "cost": account.cost}
+
+
 def tell_end(runtime: Runtime | None, args: list[str], error: BaseException) -> None:
     """Print the last event of a task that ended by `error`, if `args` ask for events."""
     if "--json" not in takewhile(lambda arg: arg != "--", args):
         return
     session = runtime.session.id if runtime else ""
-    stop, words = "error", output.bug_line(error)
+    stop, words = "error", terminal.bug_line(error)
     if isinstance(error, Interrupted):
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):
         words = str(error)
     account = runtime.spent() if runtime else Account()
-    output.Events().end(Turn(stop=stop, error=words, session=session, account=account))
+    _Events().end(Turn(stop=stop, error=words, session=session, account=account))
 
 
 def resume(runtime: Runtime, args: list[str]) -> int:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.hs.output import complain, show
+from harness_lib.hs.terminal import complain, show
 from harness_lib.loop import discovery, disk, plugins
 from harness_lib.loop.discovery import candidates
 from harness_lib.loop.disk import is_name

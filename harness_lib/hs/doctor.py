@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
-from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
+from harness_lib.hs.terminal import show
 from harness_lib.loop import discovery, disk, permissions, processes, trust
 from harness_lib.loop.discovery import CACHE
 from harness_lib.loop.mcp import servers

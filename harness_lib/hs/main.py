@@ -19,9 +19,9 @@ from typing import NamedTuple, NoReturn
 import harness_lib
 from harness_lib import errors
 from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
-from harness_lib.hs import agent, auth, output, session_store
-from harness_lib.hs.output import complain, one_line, show
+from harness_lib.hs import agent, auth, session_store, terminal
 from harness_lib.hs.setup import resolve
+from harness_lib.hs.terminal import complain, one_line, show
 from harness_lib.loop import discovery, disk, plugins, processes, runtime, trust
 from harness_lib.loop.piped import HookError, ProviderError, as_object, as_text, dumps
 from harness_lib.loop.processes import Interrupted
@@ -317,7 +317,7 @@ def _unforeseen(error: Exception) -> tuple[str, int]:
     """Return the message and the exit code for an unforeseen error."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
         return f"the package {error.name} is missing. Install harness-skill[hs].", int(Exit.ENV_SETUP)
-    return f"{output.bug_line(error)} {output.keep_bug(error, os.environ)}", int(Exit.BUG)
+    return f"{terminal.bug_line(error)} {terminal.keep_bug(error, os.environ)}", int(Exit.BUG)
 
 
 def _started(args: list[str]) -> Runtime:

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.hs.output import show
+from harness_lib.hs.terminal import show
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import Json, dumps

@@ -15,9 +15,8 @@ from html import unescape
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
-from harness_lib.hs.output import one_line, tell
 from harness_lib.hs.setup import Options
-from harness_lib.hs.user_input import skill_names, unknown
+from harness_lib.hs.terminal import one_line, skill_names, tell, unknown
 from harness_lib.loop import processes, trust, turn
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, as_object

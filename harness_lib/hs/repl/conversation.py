@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import session_store, setup, user_input
-from harness_lib.hs.output import one_line
+from harness_lib.hs import session_store, setup, terminal
 from harness_lib.hs.repl import drawing
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import LEAVE, Editor, Words
+from harness_lib.hs.terminal import one_line
 from harness_lib.loop import disk, permissions, plugins, processes, trust, turn
 from harness_lib.loop.piped import HookError
 from harness_lib.loop.processes import Interrupted
@@ -229,7 +229,7 @@ class Conversation:
         return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in _NAMES
 
     def _unknown(self, text: str) -> str:
-        return user_input.unknown(self._runtime.provider, text, self._words())
+        return terminal.unknown(self._runtime.provider, text, self._words())
 
     def _words(self) -> set[str]:
         # With the names known so far: the thread of the prompt calls this, too.
@@ -245,8 +245,8 @@ class Conversation:
         if problem := self._unknown(text):
             raise UsageError(problem, "/help says what can be typed. It was not sent.")
         if text.startswith("!") and text[1:].strip():
-            user_input.run_command(self._runtime, text[1:].strip())
-        elif turn.take(self._runtime, user_input.with_files(self._runtime, text)).error:
+            terminal.run_command(self._runtime, text[1:].strip())
+        elif turn.take(self._runtime, terminal.with_files(self._runtime, text)).error:
             # Messages that were to follow an answer may make no sense without it.
             self._put_back()
         return None
@@ -267,15 +267,15 @@ class Conversation:
         texts = self._typed.soon()
         for text in texts:
             self._drawing.typed(text)
-        return [user_input.with_files(self._runtime, text) for text in texts]
+        return [terminal.with_files(self._runtime, text) for text in texts]
 
     def _ask(self, question: Question) -> Said:
         """Ask the user; also for subagents, which may ask at the same time, and behind the end of a turn."""
         shown = self._drawing.asked(question)
-        answer = self.editor.ask(shown, user_input.choices(question))
+        answer = self.editor.ask(shown, terminal.choices(question))
         if answer is None:
             return Said(allowed=False, reason="interrupted")
-        return user_input.understood(answer, question)
+        return terminal.understood(answer, question)
 
     def _hear(self, event: dict[str, object]) -> None:
         if event["type"] == "error":

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
 
-from harness_lib.hs import user_input
+from harness_lib.hs import terminal
+from harness_lib.hs.terminal import harmless_lines
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
@@ -21,7 +22,6 @@ from harness_lib.loop.tools.builtin import Change
 from harness_lib.text import harmless, in_one_line
 
 Fragments = StyleAndTextTuples
-_KEPT = "\n\t"
 _SHOWN_LINES = 12
 _EDIT_LINES = 60
 # Of what a running tool prints: characters kept, and rows shown.
@@ -83,7 +83,7 @@ class Drawing:
         """Draw one event."""
         kind = event["type"]
         if kind in {"text", "thinking"}:
-            text = harmless(str(event.get("text", "")), keep=_KEPT)
+            text = harmless_lines(event.get("text", ""))
             self._said += text if kind == "text" else ""
             self._thought += text if kind == "thinking" else ""
             self._draw()
@@ -105,22 +105,22 @@ class Drawing:
 
     def note(self, text: str, style: str = "dim") -> None:
         """Show a note of hs."""
-        self._print(Text(harmless(text, keep=_KEPT), style=style))
+        self._print(Text(harmless_lines(text), style=style))
 
     def asked(self, question: Question) -> str:
         """Return a question as it is shown."""
         self._asked.add(question.id)
-        return self._drawn(_lines(user_input.shown(question)))
+        return self._drawn(_lines(terminal.question_lines(question)))
 
     def typed(self, text: str) -> None:
         """Show what the user has sent."""
-        self._print(Text.assemble(("You: ", "bold cyan"), harmless(text, keep=_KEPT)))
+        self._print(Text.assemble(("You: ", "bold cyan"), harmless_lines(text)))
 
     def answered(self, text: str) -> None:
         """Show an answer that is complete."""
         if text.strip():
             # The address behind a link is shown: its text may say another one.
-            self._print(Markdown(harmless(text, keep=_KEPT), hyperlinks=False))
+            self._print(Markdown(harmless_lines(text), hyperlinks=False))
 
     def finish(self, *, drop: bool = False) -> None:
         """Show what has streamed as complete; `drop` it if it does not count."""
@@ -143,7 +143,7 @@ class Drawing:
             return shown
         # Show only the last state of a line that is redrawn.
         lines = [line.rstrip("\r").rpartition("\r")[2] for line in self._printed.split("\n")]
-        printed = last_rows(harmless("\n".join(lines), keep=_KEPT), width, min(room, _PRINTED_ROWS))
+        printed = last_rows(harmless_lines("\n".join(lines)), width, min(room, _PRINTED_ROWS))
         return [
             *shown,
             *(("ansibrightblack", f"{line}\n") for line in [cut_row(self._runs, width), *printed]),
@@ -162,7 +162,7 @@ class Drawing:
         )
         if self._edit and event.get("id") not in self._asked:
             shown = files.unified(self._edit, _EDIT_LINES)
-            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *user_input.difference(shown)]))
+            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *terminal.difference(shown)]))
         self._draw()
 
     def _tool(self, event: Json) -> None:
@@ -184,7 +184,7 @@ class Drawing:
         return shown.get()
 
 
-def _lines(lines: list[user_input.Line]) -> Text:
+def _lines(lines: list[terminal.Line]) -> Text:
     return Text("\n").join(Text(text, style=style) for style, text in lines)
 
 

@@ -1,4 +1,8 @@
-"""Understand what the user types (/NAME, @FILE, !COMMAND), and ask them whether a call may run."""
+"""The user of `hs`: what they are shown, what they type (/NAME, @FILE, !COMMAND), and what they are asked.
+
+Names, answers and errors come from models, hosts and repositories; none of them may move a cursor. A bug of
+ours is one line for the user, and a traceback in a file that can be sent to us.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,13 @@ import re
 import sys
 import termios
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from harness_lib.errors import HarnessError
 from harness_lib.loop import disk, permissions, processes, trust
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
@@ -19,7 +25,7 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.loop.tools.asking import Asker, Question, Said, always_about, rule_for
-from harness_lib.text import harmless
+from harness_lib.text import harmless, sentence
 
 _WORD = r"/[A-Za-z][\w.:-]*"
 _MENTION = r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))"""
@@ -28,6 +34,64 @@ _MOST_FILES = 20
 _MOST_LINES = 2000
 # The user waits for their own command as long as they like.
 _SECONDS = 7 * 24 * 3600
+_SHOWN = 2000
+_COLOURS = {"+": "green", "-": "red", "@": "cyan", " ": ""}
+_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "cyan": 36}
+# A line and the name of its colour.
+Line = tuple[str, str]
+_TERMINAL = Path("/dev/tty")
+
+
+# Subagents may ask at the same time.
+_one_user = threading.Lock()
+
+
+def harmless_lines(text: object) -> str:
+    """Return `text` with its line breaks and tabs, and nothing else that moves a cursor."""
+    return harmless(str(text), keep="\n\t")
+
+
+def tell(event: Json) -> None:
+    """Print `event` for another program, as a line of JSON."""
+    sys.stdout.write(f"{dumps(event)}\n")
+    sys.stdout.flush()
+
+
+def show(text: object = "", end: str = "\n") -> None:
+    """Print `text` on standard output."""
+    output = f"{text}{end}"
+    sys.stdout.write(harmless_lines(output) if sys.stdout.isatty() else output)
+
+
+def complain(text: object) -> None:
+    """Print `text` on standard error; continue if it cannot be written."""
+    with suppress(OSError):
+        sys.stderr.write(f"{harmless_lines(text)}\n")
+
+
+def one_line(error: HarnessError) -> str:
+    """Return the message and the hint of `error` in one line."""
+    return f"{sentence(error.message)} {error.hint}" if error.hint else error.message
+
+
+def bug_line(error: BaseException) -> str:
+    """Return the one line that says what went wrong."""
+    words = " ".join(str(error).split())
+    return f"This is a bug in hs: {type(error).__name__}{f': {words}' if words else ''}."
+
+
+def keep_bug(error: BaseException, environ: Mapping[str, str]) -> str:
+    """Write the traceback of `error` into the home of hs; say where it is."""
+    import traceback  # noqa: PLC0415 (rarely needed)
+
+    report = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    home = Path(environ.get("HARNESS_HOME") or Path(environ.get("HOME") or "~", ".harness").expanduser())
+    path = home / f"bug-{os.getpid()}.txt"
+    try:
+        disk.write(path, report.encode("utf-8", "backslashreplace"))
+    except OSError:
+        return f"Please report it with these lines:\n{report.rstrip()}"
+    return f"Please report it with {path}."
 
 
 def unknown(provider: str, text: str, names: Collection[str]) -> str:
@@ -99,18 +163,6 @@ def run_command(runtime: Runtime, command: str) -> None:
         raise interrupted
 
 
-_SHOWN = 2000
-_COLOURS = {"+": "green", "-": "red", "@": "cyan", " ": ""}
-_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "cyan": 36}
-# A line and the name of its colour.
-Line = tuple[str, str]
-_TERMINAL = Path("/dev/tty")
-
-
-# Subagents may ask at the same time.
-_one_user = threading.Lock()
-
-
 def _ask(question: Question) -> Said:
     """Ask at the terminal and return the answer; the end of the input means no."""
     with _one_user:
@@ -118,7 +170,7 @@ def _ask(question: Question) -> Said:
             with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
                 # Keys typed before the question was shown are no answer.
                 termios.tcflush(terminal, termios.TCIFLUSH)
-                sys.stderr.write(f"{coloured(shown(question))}\n{choices(question)}")
+                sys.stderr.write(f"{_coloured(question_lines(question))}\n{choices(question)}")
                 sys.stderr.flush()
                 answer = terminal.readline()
         except (OSError, termios.error):
@@ -132,7 +184,7 @@ def asker() -> Asker | None:
     return _ask if is_interactive else None
 
 
-def shown(question: Question) -> list[Line]:
+def question_lines(question: Question) -> list[Line]:
     """Return the call for the user to look at, an edit as its difference."""
     who = f" (subagent {harmless(question.who)})" if question.who else ""
     head = f"hs: may {harmless(question.name)} run{who}? {harmless(question.reason)}".rstrip()
@@ -153,7 +205,7 @@ def difference(text: str) -> list[Line]:
     return [(_COLOURS.get(line[:1], "dim"), f"  {line}") for line in lines]
 
 
-def coloured(lines: list[Line]) -> str:
+def _coloured(lines: list[Line]) -> str:
     """Return `lines` for a terminal; without colours where NO_COLOR says so."""
     if os.environ.get("NO_COLOR"):
         return "\n".join(text for _, text in lines)

@@ -1,0 +1,1 @@
+../../../../harness_lib/hs/terminal.py

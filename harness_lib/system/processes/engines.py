@@ -146,22 +146,20 @@ def _all_but(hidden: Sequence[str], top: Path = Path("/")) -> Iterator[str]:
 
     Landlock allows trees, and cannot forbid a part of one.
     """
-    above = {str(parent) for path in hidden for parent in Path(path).parents}
-    return _entries(frozenset(hidden), above, top)
-
-
-def _entries(hidden: frozenset[str], above: set[str], top: Path) -> Iterator[str]:
-    try:
-        entries = sorted(os.scandir(top), key=lambda entry: entry.path)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.is_symlink() or entry.path in hidden:
+    closed, above = frozenset(hidden), {str(parent) for path in hidden for parent in Path(path).parents}
+    left = [str(top)]
+    while left:
+        try:
+            entries = sorted(os.scandir(left.pop()), key=lambda entry: entry.path)
+        except OSError:
             continue
-        if entry.path in above:
-            yield from _entries(hidden, above, Path(entry.path))
-        elif not _BYTES.search(entry.name):
-            yield entry.path
+        for entry in entries:
+            if entry.is_symlink() or entry.path in closed:
+                continue
+            if entry.path in above:
+                left.append(entry.path)
+            elif not _BYTES.search(entry.name):
+                yield entry.path
 
 
 # The lines of `/proc/self/status` that are others where a process is confined.

@@ -115,7 +115,8 @@ def caches_of(env: Mapping[str, str]) -> list[str]:
 
     Those of installed programs are made: only an existing one can be given.
     """
-    below = {home_of(env) / name: program for name, program in CACHES.items()}
+    home = home_of(env)
+    below = {home / name: program for name, program in CACHES.items()}
     for cache, program in below.items():
         # What cannot be made or looked at cannot be filled either.
         with suppress(OSError):

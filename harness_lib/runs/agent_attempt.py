@@ -334,7 +334,8 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     if tries.crashes <= CRASHES:
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
-    if agent_exit.seconds < AT_ONCE_SECONDS and not _has_lived(ctx, task, tries):
+    has_lived = tries.spent.tokens or tries.spent.cost or _has_changed(ctx, task)
+    if agent_exit.seconds < AT_ONCE_SECONDS and not has_lived:
         hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
         raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
     return False
@@ -363,11 +364,6 @@ def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
     if resets is None:
         return 0.0
     return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
-
-
-def _has_lived(ctx: Context, task: Task, tries: Tries) -> bool:
-    """Return whether an agent of this attempt has used tokens or money, or changed a file."""
-    return bool(tries.spent.tokens or tries.spent.cost) or _has_changed(ctx, task)
 
 
 def _has_changed(ctx: Context, task: Task) -> bool:

@@ -284,18 +284,16 @@ def run(
     ended = listener.ending
     refused = denied.said("\n".join(runner.ends_of(log)), ctx.env, ctx.git.top)
     lines = 1 if refused else LAST_LINES
-    how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report, lines)
+    over = run_state.task_over(rules.budget, listener.spent())
+    how, why = ended or _how(finished, listener.report, lines, over)
     why = f"{sentence(why)} {refused}" if why and refused else why
     return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode, refused)
 
 
-def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:
-    """Return the end of an agent that stopped by itself at the limit of its task."""
-    over = run_state.task_over(rules.budget, listener.spent())
-    return ("over", f"{LIMIT_REACHED} ({over})") if over and finished.returncode else None
-
-
-def _how(finished: runner.Finished, report: Report, most: int) -> tuple[How, str]:
+def _how(finished: runner.Finished, report: Report, most: int, over: str | None) -> tuple[How, str]:
+    if over and finished.returncode:
+        # It has stopped by itself at the limit of its task.
+        return "over", f"{LIMIT_REACHED} ({over})"
     if finished.timed_out:
         return "long", f"the agent did not end within {finished.seconds:.0f} s"
     if finished.too_loud:

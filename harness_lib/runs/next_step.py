@@ -33,9 +33,10 @@ def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | 
     command = _onward(ctx, questions, runs=runs)
     if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
         return "harness log"
-    if command == sessions.START and _run_goes_on(ctx, questions):
-        return RUN
-    return command
+    if command != sessions.START:
+        return command
+    killed = any(sessions.was_killed_run(each, questions, ctx) for each in questions.sessions())
+    return RUN if killed or lacked(questions, log_lines(ctx)) else command
 
 
 def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
@@ -243,9 +244,3 @@ def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
     if not matches or int(matches[-1][1]) != questions.session_count or not questions.work_remains():
         return []
     return [f"the last run ended: {matches[-1][2].removesuffix('.')}; then: {RUN}"]
-
-
-def _run_goes_on(ctx: Context, questions: Questions) -> bool:
-    """Return whether another run would continue what the last one has left."""
-    killed = any(sessions.was_killed_run(each, questions, ctx) for each in questions.sessions())
-    return killed or bool(lacked(questions, log_lines(ctx)))

@@ -41,6 +41,7 @@ IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for t
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
+# The fields of a task that are worth a line when they change, and the line.
 Progress = tuple[tuple[object, ...], str]
 
 
@@ -91,6 +92,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     # A session that cannot go on may say so already.
     acts += [told] if told and not any(told in act for act in acts) else []
     acts += [*_waiting(ctx), *add_tasks.proposal_lines(questions)]
+    following = trust.known(ctx, questions.claimable())[:NEXT] if runs else ()
     at_work = [task for task in shown if task.status == "in_progress"]
     failed = [task for task in shown if task.status == "failed" and task.error_log]
     unproven = [task for task in shown if task.unproven]
@@ -118,10 +120,16 @@ def gather(ctx: Context, limit: int | None) -> View:
         last_session=questions.last_session,
         unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
         untrusted=untrusted,
-        progress={task.id: _progress(task) for task in questions.search()},
+        progress={
+            task.id: (
+                (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by),
+                one_line(task),
+            )
+            for task in questions.search()
+        },
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
-        up_next=tuple(map(_named, trust.known(ctx, questions.claimable())[:NEXT])) if runs else (),
+        up_next=tuple(quoting.one_line(f"{each.id} {each.title}", NEXT_LENGTH) for each in following),
     )
 
 
@@ -131,15 +139,6 @@ def _untrusted(ctx: Context, questions: Questions) -> tuple[str, ...]:
         return trust.waiting(ctx, questions)
     except EnvSetupError:
         return ()
-
-
-def _progress(task: Task) -> Progress:
-    """Return the fields of `task` that are worth a line when they change, and the line."""
-    return (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by), one_line(task)
-
-
-def _named(task: Task) -> str:
-    return quoting.one_line(f"{task.id} {task.title}", NEXT_LENGTH)
 
 
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:

@@ -87,7 +87,9 @@ def decisions(known: Known) -> Iterator[Decision]:
     for task in questions.halted():
         if task.status in ("pending", "in_progress"):
             yield Decision("halted", task.id, task.title, *_halted(task))
-    yield from _untrusted(known.untrusted)
+    for task in known.untrusted:
+        what, trust = "its commands are not trusted here", typed.harness("trust")
+        yield Decision("untrusted", task.id, task.title, what, (trust,))
     for waits in filter(None, (known.merge, known.unpushed)):
         yield Decision("merge", "", "", waits.what, (waits.command,))
     for text in known.lacking:
@@ -103,13 +105,6 @@ def decisions(known: Known) -> Iterator[Decision]:
         yield Decision("proposals", "", "", what, (typed.harness("add", "--proposed"),))
     yield from (_failed(known, task) for task in failed if not selection.is_permanent(task))
     yield from _denied(known)
-
-
-def _untrusted(tasks: Sequence[Task]) -> Iterator[Decision]:
-    """Yield the tasks whose commands others have written and the user has not looked at."""
-    for task in tasks:
-        what = "its commands are not trusted here"
-        yield Decision("untrusted", task.id, task.title, what, (typed.harness("trust"),))
 
 
 def _denied(known: Known) -> Iterator[Decision]:

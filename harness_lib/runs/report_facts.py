@@ -253,6 +253,7 @@ def _known(
     """Return what is known of the tasks; `worked` are those of the runs in question."""
     done = questions.search("completed")
     red = rechecked.red(ctx, done)
+    own = [task for task in done if task.id in worked or rechecks.is_elsewhere(task)]
     after = _newest(ctx.main, merged[0]) if merged else None
     failed = questions.search("failed")
     tried = [task for task in failed if task.attempts or not selection.is_permanent(task)]
@@ -266,7 +267,7 @@ def _known(
         next(filter(None, (_waits(ctx, each) for each in merged)), None),
         _unpushed(ctx, runs),
         next_step.lacked(questions, next_step.log_lines(ctx)),
-        _missing(ctx, [task for task in done if task.id in worked or rechecks.is_elsewhere(task)], merged),
+        [(task, _branch_with(ctx.main, task)) for task in _not_there(ctx, own, merged)],
         rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
         {task.id: dialogue.attempts_kept(task, ctx.main) for task in tried},
         runs[-1].told if runs else (),
@@ -304,12 +305,8 @@ def _unpushed(ctx: Context, runs: Sequence[Ran]) -> Waits | None:
     return None
 
 
-def _missing(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> list[tuple[Task, str]]:
-    """Return finished work that is not on a branch of these runs, each with another branch that has it."""
-    return [(task, _branch_with(ctx.main, task)) for task in _not_there(ctx, done, merged)]
-
-
 def _branch_with(git: Git, task: Task) -> str:
+    """Return another branch that has the commit of `task`, whose work is not there; "" if none has."""
     names = ("--format=%(refname:short)", target_branch.HEADS, "refs/remotes/")
     return git.text("for-each-ref", "--count=1", "--contains", task.completed_commit or "", *names)
 

@@ -199,7 +199,10 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
         plans += [read] if read else []
         own += [] if read else [(source, text)]
     if plans:
-        plans = [_finished(read) if _has_summary(top, read) else read for read in plans]
+        for number, read in enumerate(plans):
+            if _has_summary(top, read):
+                tasks = tuple(task._replace(done=True) for task in read.plan.tasks)
+                plans[number] = read._replace(plan=read.plan._replace(tasks=tasks))
         drafts = planned.drafts(plans, top, choices.order)
         left_out = [source.name for source, _ in own]
         if left_out:
@@ -222,11 +225,6 @@ def _has_summary(top: Path, read: Read) -> bool:
     numbered = re.match(r"\d+(?:\.\d+)?-\d+(?=-)", path.name)
     names = {path.name.replace("PLAN", "SUMMARY"), *([f"{numbered[0]}-SUMMARY.md"] if numbered else [])}
     return read.form.word == "gsd" and any((path.parent / name).exists() for name in names - {path.name})
-
-
-def _finished(read: Read) -> Read:
-    tasks = tuple(task._replace(done=True) for task in read.plan.tasks)
-    return read._replace(plan=read.plan._replace(tasks=tasks))
 
 
 def _own(source: Source, text: str, form: str | None) -> Drafts:

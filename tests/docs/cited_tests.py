@@ -54,7 +54,7 @@ def _tests(path: str) -> dict[str, bool]:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 groups.append((f"{node.name}::", node.body, [*marks, *node.decorator_list]))
-            elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 found[prefix + node.name] = any(
                     _marks(each, named) for each in [*marks, *node.decorator_list]
                 )

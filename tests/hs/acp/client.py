@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import acp
+    import pytest
     from acp.interfaces import Client
 else:
 
@@ -33,7 +35,9 @@ else:
 
     acp = _WhenUsed()
 
-__all__ = ["Editor", "acp", "connected", "opened", "play", "prompt"]
+__all__ = ["Editor", "acp", "connected", "opened", "prompt", "pytest_pyfunc_call"]
+# The seconds of a test.
+LIMIT = 90
 
 
 class Editor:
@@ -133,13 +137,14 @@ def prompt(editor: Editor, env: dict[str, str], project: Path, text: str = "go",
         async with opened(editor, env, project, **options) as session:
             await session.says(text)
 
-    play(work)
+    asyncio.run(asyncio.wait_for(work(), LIMIT))
 
 
-def play(work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work of a test, within a limit."""
-
-    async def bounded() -> None:
-        await asyncio.wait_for(work(), 90)
-
-    asyncio.run(bounded())
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Let a test that is a coroutine do its work, within a limit."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asked = inspect.signature(pyfuncitem.obj).parameters
+    work = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in asked})
+    asyncio.run(asyncio.wait_for(work, LIMIT))
+    return True

@@ -9,46 +9,46 @@ from typing import Any
 
 import pytest
 
-from tests.hs.acp.client import Editor, Opened, acp, connected, opened, play, prompt
+from tests.hs.acp.client import Editor, Opened, acp, connected, opened, prompt
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
 
-def test_what_was_said_is_told_again_when_a_session_is_loaded(
+async def test_what_was_said_is_told_again_when_a_session_is_loaded(
     serve: Serve, home: Path, project: Path
 ) -> None:
     server = serve(CHAT, use("read_file", path="a.txt"), say("Read it."), say("Again."))
     write(project / "a.txt", "text\n")
     editor, other = Editor(), Editor()
 
-    async def work() -> None:
-        async with connected(editor, CHAT.environment(server)) as conn:
-            name = (await conn.new_session(cwd=str(project))).session_id
-            await Opened(conn, name).says("read a.txt")
-            await conn.close_session(session_id=name)
-            with pytest.raises(acp.RequestError, match="not open"):
-                await Opened(conn, name).says("hello")
-        async with connected(other, CHAT.environment(server)) as conn:
-            listed = await conn.list_sessions(cwd=str(project))
-            assert [(each.session_id, each.title) for each in listed.sessions] == [(name, "read a.txt")]
-            assert (await conn.list_sessions(cwd=str(home))).sessions == []
-            await conn.load_session(cwd=str(project), session_id=name)
-            kinds = [update.session_update for update in other.updates]
-            assert [kind for kind in kinds if kind != "available_commands_update"] == [
-                "user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"
-            ]  # fmt: skip
-            other.updates.clear()
-            await conn.resume_session(cwd=str(project), session_id=name)
-            await Opened(conn, name).says("again")
-            assert other.updates_of("user_message_chunk") == []
+    async with connected(editor, CHAT.environment(server)) as conn:
+        name = (await conn.new_session(cwd=str(project))).session_id
+        await Opened(conn, name).says("read a.txt")
+        await conn.close_session(session_id=name)
+        with pytest.raises(acp.RequestError, match="not open"):
+            await Opened(conn, name).says("hello")
+    async with connected(other, CHAT.environment(server)) as conn:
+        listed = await conn.list_sessions(cwd=str(project))
+        assert [(each.session_id, each.title) for each in listed.sessions] == [(name, "read a.txt")]
+        assert (await conn.list_sessions(cwd=str(home))).sessions == []
+        await conn.load_session(cwd=str(project), session_id=name)
+        kinds = [update.session_update for update in other.updates]
+        assert [kind for kind in kinds if kind != "available_commands_update"] == [
+            "user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"
+        ]  # fmt: skip
+        other.updates.clear()
+        await conn.resume_session(cwd=str(project), session_id=name)
+        await Opened(conn, name).says("again")
+        assert other.updates_of("user_message_chunk") == []
 
-    play(work)
     assert other.said() == "Again."
 
 
-def test_two_sessions_of_one_client_work_side_by_side(serve: Serve, project: Path, tmp_path: Path) -> None:
+async def test_two_sessions_of_one_client_work_side_by_side(
+    serve: Serve, project: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     # Each waits until the other has begun, too.
@@ -58,18 +58,16 @@ def test_two_sessions_of_one_client_work_side_by_side(serve: Serve, project: Pat
     server = serve(CHAT, step, step, say("Done."))
     editor = Editor()
 
-    async def work() -> None:
-        async with connected(editor, CHAT.environment(server)) as conn:
-            opened = [(await conn.new_session(cwd=str(path))).session_id for path in (project, other)]
-            await asyncio.gather(*(Opened(conn, each).says("go") for each in opened))
+    async with connected(editor, CHAT.environment(server)) as conn:
+        opened = [(await conn.new_session(cwd=str(path))).session_id for path in (project, other)]
+        await asyncio.gather(*(Opened(conn, each).says("go") for each in opened))
 
-    play(work)
     assert sorted(update.status for update in editor.updates_of("tool_call_update")) == [
         "completed", "completed", "in_progress", "in_progress"
     ]  # fmt: skip
 
 
-def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
+async def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
     serve: Serve, home: Path, project: Path
 ) -> None:
     (home / ".harness/providers").mkdir(parents=True)
@@ -78,54 +76,47 @@ def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
     conf = f"protocol=openai\nmodel=big-one\nurl={address}\nauth_env=OUR_KEY\n"
     (home / ".harness/providers/ours.conf").write_text(conf)
 
-    async def work() -> None:
-        async with connected(Editor(), CHAT.environment(server) | {"OUR_KEY": "of a test"}) as conn:
-            session = await conn.new_session(cwd=str(project))
-            name = session.session_id
-            changed = await conn.set_config_option(config_id="model", session_id=name, value="ours/big-one")
-            assert changed.config_options[0].current_value == "ours/big-one"
-            await Opened(conn, name).says("go")
-            await conn.close_session(session_id=name)
-            loaded = await conn.load_session(cwd=str(project), session_id=name)
-            assert loaded.config_options[0].current_value == "ours/big-one"
-            await Opened(conn, name).says("go on")
+    async with connected(Editor(), CHAT.environment(server) | {"OUR_KEY": "of a test"}) as conn:
+        session = await conn.new_session(cwd=str(project))
+        name = session.session_id
+        changed = await conn.set_config_option(config_id="model", session_id=name, value="ours/big-one")
+        assert changed.config_options[0].current_value == "ours/big-one"
+        await Opened(conn, name).says("go")
+        await conn.close_session(session_id=name)
+        loaded = await conn.load_session(cwd=str(project), session_id=name)
+        assert loaded.config_options[0].current_value == "ours/big-one"
+        await Opened(conn, name).says("go on")
 
-    play(work)
     assert [request["model"] for request in server.requests] == ["big-one"] * 2
 
 
-def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, tmp_path: Path) -> None:
+async def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     server = serve(CHAT, say("One."), use("bash", command="pwd"), say("Two."))
     editor = Editor()
 
-    async def work() -> None:
-        async with connected(editor, CHAT.environment(server)) as conn:
-            name = (await conn.new_session(cwd=str(project))).session_id
-            await Opened(conn, name).says("go")
-            await conn.resume_session(cwd=str(other), session_id=name)
-            await Opened(conn, name).says("where?")
+    async with connected(editor, CHAT.environment(server)) as conn:
+        name = (await conn.new_session(cwd=str(project))).session_id
+        await Opened(conn, name).says("go")
+        await conn.resume_session(cwd=str(other), session_id=name)
+        await Opened(conn, name).says("where?")
 
-    play(work)
     assert editor.updates_of("tool_call_update")[-1].content[0].content.text == str(other)
 
 
-def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> None:
+async def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> None:
     for number in range(51):
         session = home / ".harness/sessions" / f"20260101-000000-{number}"
         (session / "messages").mkdir(parents=True)
         (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n")
 
-    async def work() -> None:
-        async with connected(Editor(), {}) as conn:
-            first = await conn.list_sessions(cwd=str(project))
-            second = await conn.list_sessions(cwd=str(project), cursor=first.next_cursor)
-            assert (len(first.sessions), len(second.sessions), second.next_cursor) == (50, 1, None)
-            listed = {each.session_id for each in [*first.sessions, *second.sessions]}
-            assert len(listed) == 51
-
-    play(work)
+    async with connected(Editor(), {}) as conn:
+        first = await conn.list_sessions(cwd=str(project))
+        second = await conn.list_sessions(cwd=str(project), cursor=first.next_cursor)
+        assert (len(first.sessions), len(second.sessions), second.next_cursor) == (50, 1, None)
+        listed = {each.session_id for each in [*first.sessions, *second.sessions]}
+        assert len(listed) == 51
 
 
 def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:
@@ -175,7 +166,7 @@ def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: P
     assert "one\n42\n" in texts[:-1]
 
 
-def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serve, project: Path) -> None:
+async def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serve, project: Path) -> None:
     server = serve(
         CHAT, use("bash", command="touch made"), say("As you like."),
         use("bash", command="touch a"), use("bash", command="touch b"), use("bash", command="rm a"),
@@ -183,44 +174,40 @@ def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serve, pro
     )  # fmt: skip
     editor = Editor("reject_once")
 
-    async def work() -> None:
-        async with opened(editor, CHAT.environment(server), project) as session:
-            await session.says("go")
-            assert editor.updates_of("tool_call_update")[-1].status == "failed"
-            editor.answer = "allow_always"
-            await session.says("go on")
-            with pytest.raises(acp.RequestError, match="There is no /no-such"):
-                await session.says("/no-such thing")
+    async with opened(editor, CHAT.environment(server), project) as session:
+        await session.says("go")
+        assert editor.updates_of("tool_call_update")[-1].status == "failed"
+        editor.answer = "allow_always"
+        await session.says("go on")
+        with pytest.raises(acp.RequestError, match="There is no /no-such"):
+            await session.says("/no-such thing")
 
-    play(work)
     assert "the user said no" in str(server.requests[1])
     # That of the subagent, too.
     assert [asked.title for asked, _ in editor.questions] == ["touch made", "touch a", "rm a", "mkdir made"]
-    assert {path.name for path in project.iterdir()} == {"b", "made"}
+    assert {path.name for path in project.iterdir()} == {"b", "made"}  # noqa: ASYNC240 (it has ended)
     assert "/no-such" not in str(server.requests)
 
 
-def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> None:
+async def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> None:
     uses = (use("bash", command="touch a"), say("Done."), use("bash", command="touch b"), say("Denied."))
     server = serve(CHAT, *uses)
     editor = Editor()
 
-    async def work() -> None:
-        async with connected(editor, CHAT.environment(server)) as conn:
-            session = await conn.new_session(cwd=str(project))
-            options = {option.id: option for option in session.config_options}
-            assert options["approval"].current_value == "ask"
-            assert options["model"].current_value.startswith("openai/")
-            name = session.session_id
-            await conn.set_config_option(config_id="approval", session_id=name, value="auto")
-            await Opened(conn, name).says("go")
-            changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
-            assert changed.config_options[1].current_value == "read-only"
-            await Opened(conn, name).says("go")
-            with pytest.raises(acp.RequestError, match="cannot be"):
-                await conn.set_config_option(config_id="model", session_id=name, value="no/such")
+    async with connected(editor, CHAT.environment(server)) as conn:
+        session = await conn.new_session(cwd=str(project))
+        options = {option.id: option for option in session.config_options}
+        assert options["approval"].current_value == "ask"
+        assert options["model"].current_value.startswith("openai/")
+        name = session.session_id
+        await conn.set_config_option(config_id="approval", session_id=name, value="auto")
+        await Opened(conn, name).says("go")
+        changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
+        assert changed.config_options[1].current_value == "read-only"
+        await Opened(conn, name).says("go")
+        with pytest.raises(acp.RequestError, match="cannot be"):
+            await conn.set_config_option(config_id="model", session_id=name, value="no/such")
 
-    play(work)
     assert editor.questions == []
     assert ((project / "a").exists(), (project / "b").exists()) == (True, False)
 

@@ -12,25 +12,23 @@ import pytest
 from harness_lib.system.processes import process
 from tests import forked
 from tests.conftest import for_release
-from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
+from tests.hs.acp.client import Editor, acp, connected, opened, prompt
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write, write_models, write_program, write_servers
 
 
-def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:
+async def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:
     server = serve(CHAT, use("bash", command="pwd"), say("All done."))
     editor = Editor()
 
-    async def work() -> None:
-        async with opened(editor, CHAT.environment(server), project) as session:
-            done = await session.says("RUN it")
-            assert done.stop_reason == "end_turn"
-            assert (done.usage.input_tokens, done.usage.output_tokens) == (20, 10)
-            assert session.id == session_of(home).name
+    async with opened(editor, CHAT.environment(server), project) as session:
+        done = await session.says("RUN it")
+        assert done.stop_reason == "end_turn"
+        assert (done.usage.input_tokens, done.usage.output_tokens) == (20, 10)
+        assert session.id == session_of(home).name
 
-    play(work)
     (call,) = editor.updates_of("tool_call")
     assert (call.title, call.kind, call.status) == ("pwd", "execute", "pending")
     assert [update.status for update in editor.updates_of("tool_call_update")] == ["in_progress", "completed"]
@@ -39,67 +37,60 @@ def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) ->
     assert editor.said() == "All done."
 
 
-def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Path) -> None:
+async def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Path) -> None:
     server = serve(CHAT, say("Read."))
 
-    async def work() -> None:
-        async with opened(Editor(), CHAT.environment(server), project) as session:
-            held = acp.schema.TextResourceContents(uri="zed:///open", text="the open text")
-            blocks = [
-                "first",
-                acp.schema.ResourceContentBlock(
-                    type="resource_link", name="a b.py", uri="file:///x/a%20b.py"
-                ),
-                acp.schema.EmbeddedResourceContentBlock(type="resource", resource=held),
-                "second",
-            ]
-            await session.says(*blocks)
-            picture = acp.schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
-            with pytest.raises(acp.RequestError, match="no images"):
-                await session.says(picture)
+    async with opened(Editor(), CHAT.environment(server), project) as session:
+        held = acp.schema.TextResourceContents(uri="zed:///open", text="the open text")
+        blocks = [
+            "first",
+            acp.schema.ResourceContentBlock(type="resource_link", name="a b.py", uri="file:///x/a%20b.py"),
+            acp.schema.EmbeddedResourceContentBlock(type="resource", resource=held),
+            "second",
+        ]
+        await session.says(*blocks)
+        picture = acp.schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
+        with pytest.raises(acp.RequestError, match="no images"):
+            await session.says(picture)
 
-    play(work)
     message = bodies(session_of(home))[0][1]
     places = [message.find(part) for part in ("first", "[a b.py](/x/a b.py)", "the open text", "second")]
     assert -1 not in places
     assert places == sorted(places)
 
 
-def test_why_a_turn_stopped_is_said_in_the_words_of_the_protocol(serve: Serve, project: Path) -> None:
+async def test_why_a_turn_stopped_is_said_in_the_words_of_the_protocol(serve: Serve, project: Path) -> None:
     cut, refused = Step(text="cut", stop="length"), Step(text="no", stop="content_filter")
     server = serve(CHAT, cut, refused, use("read_file", path="."))
     reasons: list[str] = []
 
-    async def work() -> None:
-        env = {**CHAT.environment(server), "HARNESS_MAX_TURNS": "1"}
-        async with opened(Editor(), env, project) as session:
-            reasons.extend([(await session.says("go")).stop_reason for _ in range(3)])
+    env = {**CHAT.environment(server), "HARNESS_MAX_TURNS": "1"}
+    async with opened(Editor(), env, project) as session:
+        reasons.extend([(await session.says("go")).stop_reason for _ in range(3)])
 
-    play(work)
     assert reasons == ["max_tokens", "refusal", "max_turn_requests"]
 
 
-def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
+async def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
     server = serve(CHAT, Step(status=401, said="invalid key of yours"))
 
-    async def work() -> None:
-        async with connected(Editor(), CHAT.environment(server)) as conn:
-            session = await conn.new_session(cwd=str(project))
-            with pytest.raises(acp.RequestError, match="invalid key of yours"):
-                await conn.prompt(session_id=session.session_id, prompt=[acp.text_block("go")])
-            with pytest.raises(acp.RequestError, match="There is no session"):
-                await conn.load_session(cwd=str(project), session_id="no-such")
-            with pytest.raises(acp.RequestError, match="absolute path"):
-                await conn.new_session(cwd="here")
-        async with connected(Editor(), {}) as conn:
-            with pytest.raises(acp.RequestError, match="no ready provider") as refused:
-                await conn.new_session(cwd=str(project))
-            assert "None" not in str(refused.value)
-
-    play(work)
+    async with connected(Editor(), CHAT.environment(server)) as conn:
+        session = await conn.new_session(cwd=str(project))
+        with pytest.raises(acp.RequestError, match="invalid key of yours"):
+            await conn.prompt(session_id=session.session_id, prompt=[acp.text_block("go")])
+        with pytest.raises(acp.RequestError, match="There is no session"):
+            await conn.load_session(cwd=str(project), session_id="no-such")
+        with pytest.raises(acp.RequestError, match="absolute path"):
+            await conn.new_session(cwd="here")
+    async with connected(Editor(), {}) as conn:
+        with pytest.raises(acp.RequestError, match="no ready provider") as refused:
+            await conn.new_session(cwd=str(project))
+        assert "None" not in str(refused.value)
 
 
-def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path, project: Path) -> None:
+async def test_skills_are_commands_and_the_context_is_counted(
+    serve: Serve, home: Path, project: Path
+) -> None:
     server = serve(CHAT, say("Told."))
     write(
         project / ".agents/skills/tell/SKILL.md",
@@ -108,14 +99,10 @@ def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path
     write_models(home / ".harness", "a- context=1000 price_in=1 price_out=1")
     editor = Editor()
 
-    async def work() -> None:
-        async with opened(
-            editor, {**CHAT.environment(server), "HARNESS_MODEL": "a-model"}, project
-        ) as session:
-            await editor.until(lambda: editor.updates_of("available_commands_update"))
-            await session.says("/tell a joke")
+    async with opened(editor, {**CHAT.environment(server), "HARNESS_MODEL": "a-model"}, project) as session:
+        await editor.until(lambda: editor.updates_of("available_commands_update"))
+        await session.says("/tell a joke")
 
-    play(work)
     (update,) = editor.updates_of("available_commands_update")
     assert ("tell", "Tell & show") in [(each.name, each.description) for each in update.available_commands]
     said = bodies(session_of(home))[0][1]
@@ -163,22 +150,20 @@ def test_a_client_is_told_what_is_left_out_and_why_an_answer_takes_its_time(
 
 
 @pytest.mark.parametrize("answer", [*for_release("allow_once"), "never"])
-def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) -> None:
+async def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) -> None:
     server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"), say("Went on."))
     editor = Editor(answer)
 
-    async def work() -> None:
-        async with opened(editor, CHAT.environment(server), project) as session:
-            prompt = asyncio.create_task(session.says("go"))
-            started = (project / "pid").exists if answer == "allow_once" else lambda: editor.questions
-            await editor.until(started)
-            await session.cancel()
-            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
-            assert editor.updates_of("tool_call_update")[-1].status == "failed"
-            again = await session.says("go on")
-            assert again.stop_reason == "end_turn"
+    async with opened(editor, CHAT.environment(server), project) as session:
+        prompt = asyncio.create_task(session.says("go"))
+        started = (project / "pid").exists if answer == "allow_once" else lambda: editor.questions
+        await editor.until(started)
+        await session.cancel()
+        assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+        assert editor.updates_of("tool_call_update")[-1].status == "failed"
+        again = await session.says("go on")
+        assert again.stop_reason == "end_turn"
 
-    play(work)
     assert editor.said() == "Went on."
     if answer == "allow_once":
         pid = int((project / "pid").read_text())
@@ -186,65 +171,59 @@ def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) ->
 
 
 @pytest.mark.parametrize("how", ["the server is told to end", "the client goes"])
-def test_whoever_ends_in_the_middle_of_a_tool_leaves_nothing_running(
+async def test_whoever_ends_in_the_middle_of_a_tool_leaves_nothing_running(
     serve: Serve, home: Path, project: Path, how: str
 ) -> None:
     """A client that is killed closes both its pipes at once, which is no bug."""
     server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"))
     editor = Editor("allow_once")
 
-    async def work() -> None:
-        async with opened(editor, CHAT.environment(server), project) as session:
-            prompt = asyncio.create_task(session.says("go"))
-            await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
-            (agent,) = editor.processes
-            if how == "the client goes":
-                for pipe in editor.pipes:
-                    pipe.transport.abort()
-            else:
-                agent.terminate()
-            assert (await asyncio.to_thread(agent.wait, 60) == 0) is (how == "the client goes")
-            with pytest.raises(ConnectionError):
-                await prompt
-        pid = int((project / "pid").read_text())
-        await editor.until(lambda: not Path(f"/proc/{pid}").exists())
+    async with opened(editor, CHAT.environment(server), project) as session:
+        prompt = asyncio.create_task(session.says("go"))
+        await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
+        (agent,) = editor.processes
+        if how == "the client goes":
+            for pipe in editor.pipes:
+                pipe.transport.abort()
+        else:
+            agent.terminate()
+        assert (await asyncio.to_thread(agent.wait, 60) == 0) is (how == "the client goes")
+        with pytest.raises(ConnectionError):
+            await prompt
+    pid = int((project / "pid").read_text())
+    await editor.until(lambda: not Path(f"/proc/{pid}").exists())
 
-    play(work)
     assert not list((home / ".harness").glob("bug-*"))
 
 
-def test_a_prompt_without_words_is_refused_and_costs_nothing(serve: Serve, project: Path) -> None:
+async def test_a_prompt_without_words_is_refused_and_costs_nothing(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("never"))
 
-    async def work() -> None:
-        async with opened(Editor(), CHAT.environment(server), project) as session:
-            for said in ((), (" \n",)):
-                with pytest.raises(acp.RequestError, match="prompt is empty"):
-                    await session.says(*said)
+    async with opened(Editor(), CHAT.environment(server), project) as session:
+        for said in ((), (" \n",)):
+            with pytest.raises(acp.RequestError, match="prompt is empty"):
+                await session.says(*said)
 
-    play(work)
     assert server.requests == []
 
 
-def test_cancel_ends_a_turn_that_waits_for_the_model(serve: Serve, project: Path) -> None:
+async def test_cancel_ends_a_turn_that_waits_for_the_model(serve: Serve, project: Path) -> None:
     """Before the answer, and in it."""
     server = serve(
         CHAT, Step(silent=True), Step(text="The beginning of it", events=3, hangs=True), say("Went on.")
     )
     editor = Editor()
 
-    async def work() -> None:
-        async with opened(editor, CHAT.environment(server), project) as session:
-            for number, said in enumerate(("", "T"), 1):
-                prompt = asyncio.create_task(session.says("go"))
-                await editor.until(lambda: len(server.requests) == number and editor.said().startswith(said))  # noqa: B023
-                with pytest.raises(acp.RequestError, match="at work"):
-                    await session.says("and this")
-                await session.cancel()
-                assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
-            assert (await session.says("go on")).stop_reason == "end_turn"
+    async with opened(editor, CHAT.environment(server), project) as session:
+        for number, said in enumerate(("", "T"), 1):
+            prompt = asyncio.create_task(session.says("go"))
+            await editor.until(lambda: len(server.requests) == number and editor.said().startswith(said))  # noqa: B023
+            with pytest.raises(acp.RequestError, match="at work"):
+                await session.says("and this")
+            await session.cancel()
+            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+        assert (await session.says("go on")).stop_reason == "end_turn"
 
-    play(work)
     assert editor.said().endswith("Went on.")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import for_release
 from tests.forked import Forked
-from tests.hs.acp.client import Editor, opened, play
+from tests.hs.acp.client import Editor, opened
 from tests.hs.person import person
 from tests.loop.claude.conftest import INIT, Json, Stage, answer, asks, call, came_to, result, text
 from tests.loop.conftest import Go, Hs, bodies, session_of
@@ -314,19 +314,17 @@ def test_whatever_ends_hs_the_session_goes_on(
 ENV = {"HARNESS_PROVIDER": "claude"}
 
 
-def test_a_turn_is_streamed_and_the_user_is_asked(stage: Stage, project: Path) -> None:
+async def test_a_turn_is_streamed_and_the_user_is_asked(stage: Stage, project: Path) -> None:
     stage.plays([
         INIT, *call("Bash", command="make"), asks("Bash", command="make"), came_to("made"),
         *text("All done."), result("All done."),
     ])  # fmt: skip
     editor = Editor()
 
-    async def work() -> None:
-        async with opened(editor, ENV, project) as session:
-            done = await session.says("go")
-            assert done.stop_reason == "end_turn"
+    async with opened(editor, ENV, project) as session:
+        done = await session.says("go")
+        assert done.stop_reason == "end_turn"
 
-    play(work)
     assert editor.said() == "All done."
     assert len(editor.questions) == 1
     assert editor.updates_of("tool_call")[0].tool_call_id == "toolu_1"
@@ -334,19 +332,17 @@ def test_a_turn_is_streamed_and_the_user_is_asked(stage: Stage, project: Path) -
     assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make"}}]
 
 
-def test_a_turn_is_cancelled_and_the_next_one_goes_on(stage: Stage, project: Path) -> None:
+async def test_a_turn_is_cancelled_and_the_next_one_goes_on(stage: Stage, project: Path) -> None:
     stage.plays([INIT, *text("I begin."), {"hangs": True}], answer("Again."))
     editor = Editor()
 
-    async def work() -> None:
-        async with opened(editor, ENV, project) as session:
-            prompt = asyncio.create_task(session.says("go"))
-            await editor.until(lambda: editor.said() == "I begin.")
-            await session.cancel()
-            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
-            done = await session.says("and now?")
-            assert done.stop_reason == "end_turn"
+    async with opened(editor, ENV, project) as session:
+        prompt = asyncio.create_task(session.says("go"))
+        await editor.until(lambda: editor.said() == "I begin.")
+        await session.cancel()
+        assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+        done = await session.says("and now?")
+        assert done.stop_reason == "end_turn"
 
-    play(work)
     assert editor.said().endswith("Again.")
     assert "--resume=c-1" in stage.starts[1]["argv"]

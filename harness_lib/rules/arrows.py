@@ -103,5 +103,6 @@ def check(arrow: ArrowName, task: Task) -> None:
     """Raise AssertionError unless the table allows this arrow for the task: it is our bug."""
     if not may(arrow, task):
         # Not `assert`: it must hold under `python -O` too.
-        doing = f", {task.intent.action} under way" if task.intent else ""
+        intent = task.intent if task.status == "in_progress" else None
+        doing = f", {intent.action} under way" if intent else ""
         raise AssertionError(f"BUG: no arrow {arrow} for task {task.id}, which is {task.status}{doing}.")

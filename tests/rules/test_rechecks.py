@@ -17,6 +17,12 @@ def failed(at: str, excuse: Excuse | None = None) -> Recheck:
     return Recheck(NEW, passed=False, at=at, excuse=excuse)
 
 
+def test_a_number_stands_for_texts_and_for_no_others() -> None:
+    numbers = {rechecks.number(texts) for texts in ([], ["a"], ["a", "b"], ["ab"], [None])}
+    assert len(numbers) == 5
+    assert max(numbers) < 1 << 60
+
+
 def test_what_has_not_run_on_this_content_is_due_and_then_what_failed_there() -> None:
     late, early = failed("2025-07-02"), failed("2025-07-01", "elsewhere")
     tasks = [

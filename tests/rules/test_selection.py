@@ -22,7 +22,7 @@ from harness_lib.task import (
     StopReason,
     Task,
 )
-from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
+from tests.rules.lists import BLOCKED, NOW, STAMP, ago, state, states, waiting
 
 FAILED = Task("a", status="failed", attempts=1)
 
@@ -67,6 +67,7 @@ def _turn(task: Task) -> tuple[bool, str, float, int]:
 
 
 @given(states())
+@example(state(*(Task(f"t{n}", status="failed", failed_at=ago(n)) for n in (1, 9))))
 def test_all_that_may_be_claimed_comes_in_its_turn_whatever_the_order_of_the_list(before: State) -> None:
     completed = {task.id for task in before.tasks if task.status == "completed" and not task.unproven}
     may_be_claimed = [

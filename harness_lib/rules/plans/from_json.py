@@ -83,7 +83,7 @@ def _of_tag(tag: str, tasks: Sequence[Json]) -> Iterator[PlannedTask]:
             _text(task, "title"),
             "\n\n".join(filter(None, parts)),
             after=after,
-            check=commands.whole(strategy) if strategy else None,
+            check=commands.whole(strategy),
             human=_FOR_PERSON.get(status),
             done=status in _DONE,
             priority=_PRIORITIES.get(_text(task, "priority").lower()),

@@ -43,6 +43,7 @@ def test_openspec_has_a_task_for_each_number_that_groups_no_others() -> None:
         ("`openspec validate x --strict`", "openspec validate x --strict", False),
         ("Run `npm test` and see it fail", None, False),
         ("Run `npm run dev`", None, False),
+        ("Run `test`", None, False),
         ("Test `tools/list` with a client", None, False),
         ("Verify `/api/health` returns 200", None, False),
         ("Verify `test` directory exists", None, False),
@@ -102,7 +103,7 @@ def test_a_text_that_is_a_command_or_says_which_one_passes(text: str, check: str
 
 
 def test_a_field_of_ours_in_a_plan_of_another_tool_gives_its_check() -> None:
-    text = "- [ ] T001 Make it\n  - check: `pytest -q`\n  - priority: P0\n- [ ] T001 Make it again\n"
+    text = "- [ ] T001 Make it\n  - check: pytest -q\n  - priority: P0\n- [ ] T001 Make it again\n"
     plan = read(text, "spec-kit")
     assert [(task.key, task.check) for task in plan.tasks] == [("T001", "pytest -q"), ("T001(2)", None)]
 
@@ -187,7 +188,7 @@ def test_any_text_can_be_read_by_all(text: str) -> None:
 
 
 def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
-    steps = [{"id": 1, "title": "Draw it", "details": "By hand.", "status": "done"}]
+    steps = [{"id": 1, "title": "Draw it", "details": "By hand.", "status": "done", "dependencies": [5]}]
     master = [
         {"id": 1, "title": "Model", "status": "done", "dependencies": [], "details": "D"},
         {"id": 2, "title": "Page", "dependencies": [1], "testStrategy": "npm test", "subtasks": steps},
@@ -200,7 +201,7 @@ def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
     assert [task.key for task in plan.tasks] == ["1", "2", "3", "later/1"]
     assert (one.done, one.description) == (True, "D")
     assert (two.after, two.check) == (("1",), "npm test")
-    assert "2.1 Draw it (done)\nBy hand." in two.description
+    assert "2.1 Draw it (after 5, done)\nBy hand." in two.description
     assert (three.after, three.check, three.priority) == (("2",), None, "P0")
     assert other.after == ()
     assert read(json.dumps({"tasks": master}), "task-master").tasks[1] == two
@@ -240,6 +241,7 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
         ("Found after #3", ()),
         ("~~Depends on #3~~ and `depends on #4`", ()),
         ("- #8: requires #3", ()),
+        ("Also:\n#8 requires #3", ()),
     ],
 )
 def test_what_an_issue_waits_for(body: str, after: tuple[str, ...]) -> None:

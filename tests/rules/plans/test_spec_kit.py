@@ -67,8 +67,11 @@ def test_spec_kit_lets_stories_run_side_by_side_where_it_says_so() -> None:
         ("- **Phase 4**: T010 after T004; T010 has no dependencies on others", "T009"),
         ("- **Phase 4**: depends on the weather", "T009"),
         ("- US2 (Phase 4): needs T004 only", "T005"),
+        ("- US2 (Phase 4): needs T004-T005", "T005"),
+        ("- **Phase 4**: depends on Phase 2: the model", "T005"),
+        ("- **Phase 4**: the second story", "T009"),
         ("- US2 (Phase 4): needs T010", "T009"),
-        ("- **Phase 2**: depends on Phase 4", "T009"),
+        ("- **Phase 3**: depends on Phase 4", "T009"),
         ("- **Phases 3-4**: Depend on Phase 2 + can run side by side", "T005"),
     ],
 )

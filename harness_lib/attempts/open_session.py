@@ -6,7 +6,15 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness_lib.attempts import committed, dialogue, reconcile, rescue_refs, turn, worker_worktrees
+from harness_lib.attempts import (
+    committed,
+    dialogue,
+    reconcile,
+    rescue_refs,
+    target_branch,
+    turn,
+    worker_worktrees,
+)
 from harness_lib.core import here, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
@@ -125,6 +133,9 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     questions = ctx.store.ask()
     if ctx.store.shared is not None:
         ownership.refuse_namesake(ctx, questions)
+    if ctx.git.head() is None and not for_user and questions.claimable() and not questions.in_progress():
+        # No task could be claimed, and the session would keep others from the list.
+        raise target_branch.error(ctx.git, ctx.git.branch())
     has_proposed, caller = _has_proposed(ctx, questions), _caller(ctx, questions)
     # A database then uses its connection for what follows.
     del questions

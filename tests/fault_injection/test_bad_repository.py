@@ -49,6 +49,7 @@ def test_before_the_first_commit_nothing_can_be_claimed(tmp_path: Path, make_pro
     assert "no commit yet" in error["message"]
     assert error["hint"].endswith(": git commit --allow-empty -m Start")
     assert project.task()["status"] == "pending"
+    assert project.state["sessions"] == []
     project.git("config", "user.useConfigOnly", "true")
     hint = agent.fails(7, "claim", GIT_CONFIG_GLOBAL=os.devnull)["error"]["hint"]
     project.git(*shlex.split(hint.partition(": git ")[2]))

@@ -9,6 +9,7 @@ repository of its own, and leaves nothing here.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ LIMIT_EACH_BYTES = 10 * 1024 * 1024
 LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
 NAMED = 5
 FILES = ("100644", "100755")
+_CONVERTS = r"(?s)filter\..*\.(clean|process|required)|core\.(autocrlf|eol)"
 DIRECTORY = "gates"
 
 
@@ -71,7 +73,7 @@ def survey(ctx: Context, settings: clones.Settings | None = None) -> Baseline:
             _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    conversions = checkout.conversions(git.settings() if settings is None else settings)
+    conversions = _conversions(git.settings() if settings is None else settings)
     conversion = json.dumps(conversions, sort_keys=True)
     return Baseline(base, git.branch(), before, unprotected, ctx.target, conversion)
 
@@ -253,13 +255,18 @@ class Converted(NamedTuple):
     ref: str = ""
 
 
+def _conversions(settings: clones.Settings) -> dict[str, str]:
+    """Return key → value of those of git's `settings` that convert files; the last value of a key counts."""
+    return {key: value for key, value in settings if re.fullmatch(_CONVERTS, key)}
+
+
 def converted(ctx: Context, task: Task, tree: str) -> Converted:
     """Compare `tree`, just captured from the work tree, with the files under the settings of the claim."""
     git, then = ctx.git, task.gate.conversion if task.gate else None
     if then is None:
         return Converted()
     wanted = json.loads(then)
-    now = checkout.conversions(git.settings())
+    now = _conversions(git.settings())
     settings = tuple(sorted(key for key in {*wanted, *now} if wanted.get(key) != now.get(key)))
     if not settings:
         return Converted()

@@ -59,7 +59,7 @@ def run(ctx: Context, seconds: float | None) -> Slice:
     Raises RefusedError (no commit, untrusted commands), HeldError (another one is running), EnvSetupError
     (`harness-init.sh` fails in the checkout).
     """
-    commit = head(ctx)
+    commit = _head(ctx)
     deadline = None if seconds is None else ctx.clock.monotonic() + seconds
     tasks = recheck.due(ctx, commit)
     found: tuple[Found, ...] = ()
@@ -77,7 +77,7 @@ def run(ctx: Context, seconds: float | None) -> Slice:
     return Slice(commit, found, len(recheck.unknown(ctx, commit)))
 
 
-def head(ctx: Context) -> str:
+def _head(ctx: Context) -> str:
     """Return the commit of HEAD. Raises RefusedError if there is none."""
     commit = ctx.git.head()
     if commit is None:

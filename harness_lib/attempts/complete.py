@@ -60,16 +60,16 @@ def complete(
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
     verdict = inspection.second_check(ctx, task, tree, known)
-    if verdict.objections and is_guarded(task):
+    if verdict.objections and _is_guarded(task):
         return _object(ctx, session, task, oid, verdict)
-    if verdict.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
+    if verdict.vacuous and _is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
         return _send_back(ctx, session, task, inspection.vacuous_explanation(verdict), "vacuous")
     brought = inspection.contents(ctx, task, evaluation.head, tree)
     if brought.secrets:
-        why = secrets(task, brought.secrets)
-        return hold(ctx, session, task, oid, why, brought.secrets)
+        why = _secrets(task, brought.secrets)
+        return _hold(ctx, session, task, oid, why, brought.secrets)
     if ctx.env.get(REVIEW) and brought.files and not is_accepted(task):
-        return hold(ctx, session, task, oid, review(task), ())
+        return _hold(ctx, session, task, oid, _review(task), ())
     sentences = look_at(task, evaluation, verdict, brought)
     if oid in repository.by_nobody:
         sentences += _by_nobody(ctx, task)
@@ -85,7 +85,7 @@ def complete(
     return ended._replace(files=brought.files)
 
 
-def is_guarded(task: Task) -> bool:
+def _is_guarded(task: Task) -> bool:
     """Return whether work that passes only by changing its check inputs is sent back, not completed."""
     return task.target is not None or input_files.AUTO in task.validation.protect
 
@@ -95,7 +95,7 @@ def _object(
 ) -> outcome.Ended:
     """Send the work back to its agent the first time, and ask the user the second time."""
     if "judges" in task.sent_back:
-        return hold(ctx, session, task, oid, inputs_changed(task, verdict.files), verdict.files)
+        return _hold(ctx, session, task, oid, _inputs_changed(task, verdict.files), verdict.files)
     return _send_back(ctx, session, task, inspection.explanation(verdict, task), "judges")
 
 
@@ -195,26 +195,26 @@ def _asked(task: Task, kind: HaltKind, why: str, right: str, files: Sequence[str
     )
 
 
-def secrets(task: Task, files: Sequence[str]) -> Halt:
+def _secrets(task: Task, files: Sequence[str]) -> Halt:
     """Return the halt of `task`, whose work adds `files` that are named like secrets."""
     why = f"but the work adds what is named like a secret: {some_quoted(files, NAMED)}"
     return _asked(task, "SECRET", why, "If it may be committed", files)
 
 
-def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
+def _inputs_changed(task: Task, files: Sequence[str]) -> Halt:
     """Return the halt of `task`, whose work passes only with its own changes to `files`, its check inputs."""
     names = some_quoted(files, NAMED)
     why = f"but the work changes files that its check, or another task's, depends on: {names}"
     return _asked(task, "JUDGES", why, "If that change is right", files)
 
 
-def review(task: Task) -> Halt:
+def _review(task: Task) -> Halt:
     """Return the halt of `task`, whose work is finished and waits for a review."""
     why = f"and the work waits for your review: {typed.harness('rescue', 'show', task.id)}"
     return _asked(task, "REVIEW", why, "If it is right")
 
 
-def hold(
+def _hold(
     ctx: Context, session: Session, task: Task, oid: str, why: Halt, files: Sequence[str]
 ) -> outcome.Ended:
     """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`, or all of it."""
@@ -309,7 +309,7 @@ def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
     secrets = inspection.contents(ctx, task, head, tree).secrets
     if task.halt_kind == "REVIEW":
         return ()
-    guarded = is_guarded(task) or task.halt_kind == "JUDGES"
+    guarded = _is_guarded(task) or task.halt_kind == "JUDGES"
     inputs = inspection.waiting(ctx, task, tree) if guarded else ()
     return tuple(dict.fromkeys((*secrets, *inputs)))
 

@@ -220,7 +220,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     Raises RefusedError (the list may have come with a clone, and nobody has trusted it; or the user's merge
     or the like is under way), ConfigError (it says what we never write).
     """
-    require_ours(ctx, task)
+    _require_ours(ctx, task)
     outcome.require_no_operation(ctx.git, task, "harness recover")
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.action == "rollback":
@@ -238,7 +238,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     return _abandon_commit(ctx, session, task)
 
 
-def require_ours(ctx: Context, task: Task) -> None:
+def _require_ours(ctx: Context, task: Task) -> None:
     """Raise RefusedError or ConfigError unless harness could have written the intent of `task`."""
     questions = ctx.store.ask()
     trust.require(ctx, questions)

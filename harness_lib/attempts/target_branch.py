@@ -275,7 +275,7 @@ def why_lost(git: Git, branch: str | None) -> Lost:
             "Give it its name back until the work is merged",
             typed.git("branch", "-m", short(renamed), name),
         )
-    stood = last_place(git, branch) if branch else None
+    stood = _last_place(git, branch) if branch else None
     if branch and stood:
         return Lost(
             f"The branch {name} is gone; it stood at {stood[:12]}.",
@@ -316,7 +316,7 @@ def _first_commit(git: Git) -> str:
     return typed.git("-c", "user.name=harness", "-c", f"user.email={NOBODY}", *command)
 
 
-def last_place(git: Git, branch: str) -> str | None:
+def _last_place(git: Git, branch: str) -> str | None:
     """Return the last known commit of `branch`, which is gone."""
     logged = history.last_of_checkout(git, branch)
     if logged is None or not git.exists(logged):

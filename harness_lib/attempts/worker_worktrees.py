@@ -179,7 +179,7 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
         worktrees.remove(ctx.git, path)
     git = worktrees.add(ctx.git, path, commit)
     _give_repositories(git, commit)
-    copy_ignored(ctx, git)
+    _copy_ignored(ctx, git)
     return Clean(git, is_new=True)
 
 
@@ -203,7 +203,7 @@ def _cleaned(ctx: Context, git: Git, commit: str) -> Literal["clean", "changed",
     with locks.hold(git):
         is_clean = not any(changes) and git.head() == commit
         if not is_clean:
-            keep(ctx, git, commit)
+            _keep(ctx, git, commit)
             git.run("checkout", "--quiet", "--force", "--detach", commit)
             git.run("clean", "-d", "--force", "--force", "--quiet")
     if not _is_whole(git, commit):
@@ -264,7 +264,7 @@ def is_there(git: Git) -> bool:
     return git.top.is_dir() and worktrees.at(git, git.top) is not None
 
 
-def keep(ctx: Context, git: Git, commit: str) -> str | None:
+def _keep(ctx: Context, git: Git, commit: str) -> str | None:
     """Keep the content of a work tree unless `commit` or a rescue ref has it; return the ref."""
     head = git.head()
     tree = snapshot.capture(git)
@@ -280,7 +280,7 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
     return ref
 
 
-def copy_ignored(ctx: Context, git: Git) -> None:
+def _copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     main = ctx.main
     for source in _to_copy(main.top, ctx.root.path):
@@ -342,7 +342,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         if git is not None:
             take_in(ctx, git)
             with locks.hold(git):
-                ref = keep(ctx, git, commit)
+                ref = _keep(ctx, git, commit)
             kept += [rescue_refs.show_command(ref)] if ref else []
         aside = _make_way(ctx, path, git, commit)
         kept += [str(aside)] if aside else []

@@ -7,7 +7,6 @@ user's edit. So a file is made elsewhere and renamed to its place: old or new, n
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from harness_lib.system.git.calls import encode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, blobs, scratch_directory
 
-_CONVERTS = r"(?s)filter\..*\.(clean|process|required)|core\.(autocrlf|eol)"
 _DEFAULTS = {"core.autocrlf": "false", "core.eol": "native"}
 
 
@@ -98,11 +96,6 @@ def quoted(path: Path | str) -> bytes:
     raw = os.fsencode(path)
     plain = set(range(0x20, 0x7F)) - {0x22, 0x5C}
     return b'"' + b"".join(bytes([c]) if c in plain else b"\\%03o" % c for c in raw) + b'"'
-
-
-def conversions(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return key → value of those of git's `settings` that convert files; the last value of a key counts."""
-    return {key: value for key, value in settings if re.fullmatch(_CONVERTS, key)}
 
 
 def hashed_by(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -127,25 +125,6 @@ def test_a_folder_that_is_not_whole_holds_nobody_and_says_so(root: Root, skill: 
 
         assert (heard.code, heard.out, heard.err.count("\n")) == (0, "", 1), content
         assert heard.err.startswith("harness: "), content
-
-
-def test_what_is_to_be_typed_is_named_by_the_path_that_the_host_knows(root: Root, tmp_path: Path) -> None:
-    """`skills add` for several agents makes a link for Claude Code, which allows what its page names."""
-    make(root, LEFT)
-    link = tmp_path / "skills/harness"
-    link.parent.mkdir()
-    link.symlink_to(CHECKOUT)
-
-    def told(folder: Path, **env: str) -> str:
-        heard = executed(folder / "hooks/harness-stop.py", sent(root, "Stop"), root.path, env=env)
-        (typed,) = re.findall("Type: (.+) claim", json.loads(heard.out)["reason"])
-        (path,) = shlex.split(typed)
-        return path
-
-    assert told(link, CLAUDE_PLUGIN_ROOT=str(link)) == f"{link}/bin/harness"
-    plugin = CHECKOUT / "skills/harness"
-    assert told(CHECKOUT, CLAUDE_PLUGIN_ROOT=str(CHECKOUT)) == f"{plugin}/bin/harness", "a plugin's page"
-    assert told(CHECKOUT) == f"{CHECKOUT}/bin/harness", "from settings of the user"
 
 
 def test_two_installations_have_the_patience_of_one(root: Root, skill: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import child
 from harness_lib.task import Session, Task
 from tests.hookio import lists
-from tests.hookio.conftest import LAUNCHER, Heard
+from tests.hookio.conftest import CHECKOUT, LAUNCHER, Heard, rung_here
 from tests.hookio.lists import (
     BELL,
     DONE,
@@ -69,6 +71,28 @@ def test_without_its_launcher_it_is_named(root: Root, visit: Visit, monkeypatch:
     monkeypatch.setattr(data_home, "LAUNCHER", "/no/such")
 
     assert "Type: harness claim\n" in visit("Stop").reason
+
+
+SENT = json.dumps({"session_id": ME}).encode()
+
+
+def test_what_is_to_be_typed_is_named_by_the_path_that_the_host_knows(root: Root, tmp_path: Path) -> None:
+    """`skills add` for several agents makes a link for Claude Code, which allows what its page names."""
+    make(root, Task("a"))
+    link = tmp_path / "skills/harness"
+    link.parent.mkdir()
+    link.symlink_to(CHECKOUT)
+
+    def told(folder: Path, **env: str) -> str:
+        heard = rung_here(folder / "hooks/harness-stop.py", SENT, root.path, env=env)
+        (typed,) = re.findall("Type: (.+) claim", json.loads(heard.out)["reason"])
+        (path,) = shlex.split(typed)
+        return path
+
+    assert told(link, CLAUDE_PLUGIN_ROOT=str(link)) == f"{link}/bin/harness"
+    plugin = CHECKOUT / "skills/harness"
+    assert told(CHECKOUT, CLAUDE_PLUGIN_ROOT=str(CHECKOUT)) == f"{plugin}/bin/harness", "a plugin's page"
+    assert told(CHECKOUT) == f"{CHECKOUT}/bin/harness", "from settings of the user"
 
 
 # -- a stop

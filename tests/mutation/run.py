@@ -82,7 +82,8 @@ def _copy(place: Path, room: str) -> None:
             _break(target, data)
         elif not (target.is_file() and target.read_bytes() == data):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)
+            target.unlink(missing_ok=True)
+            shutil.copy(source, target, follow_symlinks=False)
 
 
 def _break(target: Path, source: bytes) -> None:

@@ -23,8 +23,9 @@ from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH
 from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.rules import checklist, input_files, runners, transitions
 from harness_lib.state.api import Questions
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.git import snapshot
+from harness_lib.system.place import own_files
 from harness_lib.system.processes import runner
 from harness_lib.task import Checkpoint, Task
 from harness_lib.text import safe_name
@@ -217,7 +218,7 @@ def open_all(ctx: Context) -> list[str]:
 
 def _open(ctx: Context, letter: Path) -> Iterator[str]:
     try:
-        with nofollow.reading(letter) as stream:
+        with own_files.reading(letter) as stream:
             document = json.loads(stream.read(MOST_BYTES))
         verb, task_id, words = document["verb"], str(document["task"]), [str(w) for w in document["words"]]
         run, count = VERBS[verb]

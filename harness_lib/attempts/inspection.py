@@ -26,10 +26,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import input_changes, input_files, rechecks
 from harness_lib.rules.input_changes import Found, Fresh
-from harness_lib.system import nofollow
 from harness_lib.system.git import history, status, submodules, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
+from harness_lib.system.place import own_files
 from harness_lib.task import Task
 from harness_lib.text import counted, sentence, some, some_quoted
 
@@ -370,7 +370,7 @@ def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:
 def _key(git: Git, path: str, old: trees.Entry | None) -> str | None:
     """Return what kind of key the attempt seems to have put into the file at `path`."""
     try:
-        kind = input_changes.key_in(nofollow.read(git.top / path, MOST_BYTES))
+        kind = input_changes.key_in(own_files.read(git.top / path, MOST_BYTES))
     except OSError:
         return None
     return None if kind is None or (old and input_changes.key_in(_stored(git, old[1]))) else kind

@@ -26,7 +26,7 @@ from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
 from harness_lib.system.mkdir_lock import SeedLock
-from harness_lib.system.place import data_home, session_notes
+from harness_lib.system.place import data_home, own_files
 from harness_lib.task import Task
 from harness_lib.text import counted, escape, safe_name, some_quoted
 
@@ -275,7 +275,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
             for ref, oid in old:
                 if oid not in in_use:
                     git.delete_ref(ref, oid)
-        session_notes.sweep(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
+        own_files.sweep_notes(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
     except (OSError, HarnessError) as error:
         # They do no harm: the next session tries again.
         return (f"What killed commands had left could not be removed: {error}",)

@@ -16,7 +16,7 @@ from harness_lib.core import rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.system.install import launcher
-from harness_lib.system.place import roots, session_notes
+from harness_lib.system.place import own_files, roots
 from harness_lib.system.processes import environment, own_process
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
@@ -140,7 +140,7 @@ def _bug_error() -> HarnessError:
     report = traceback.format_exc()
     problem = HarnessError(f"This is a bug in harness: {report.strip().splitlines()[-1]}")
     root = _root()
-    file = session_notes.keep_bug(str(root.path), report) if root and root.private.is_dir() else None
+    file = own_files.keep_bug(str(root.path), report) if root and root.private.is_dir() else None
     if file is None:
         sys.stderr.write(report)
     problem.hint = f"Please report it with {file or 'the lines above'}"

@@ -19,8 +19,8 @@ from harness_lib.core import rights
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules import input_files
-from harness_lib.system import fs, nofollow
-from harness_lib.system.place import data_home
+from harness_lib.system import fs
+from harness_lib.system.place import data_home, own_files
 from harness_lib.task import HeldOut, Task
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def load(ctx: Context, task: Task) -> Material | None:
     try:
         if not _DIGEST.fullmatch(held_out.sha256):
             raise FileNotFoundError
-        text = nofollow.read(directory(ctx, held_out) / FILE)
+        text = own_files.read(directory(ctx, held_out) / FILE)
     except OSError as error:
         gone = isinstance(error, FileNotFoundError | NotADirectoryError)
         why = "is not on this machine" if gone else f"cannot be read: {error.strerror}"
@@ -228,7 +228,7 @@ def told(ctx: Context, task: Task) -> str:
     """Return what `tell` has kept; "" if the held-out check has not run on this machine."""
     assert task.validation.hidden is not None
     try:
-        return nofollow.read(directory(ctx, task.validation.hidden) / LAST).decode("utf-8", "replace")
+        return own_files.read(directory(ctx, task.validation.hidden) / LAST).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
 

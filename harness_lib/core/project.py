@@ -19,10 +19,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, input_files, rechecks
 from harness_lib.state.api import Questions
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
-from harness_lib.system.place import find_root, roots
+from harness_lib.system.place import find_root, own_files, roots
 from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox
 from harness_lib.task import Status, Task
 from harness_lib.text import some
@@ -240,7 +240,7 @@ def in_common(ctx: Context, tasks: Iterable[Task], added: Collection[str] | None
 
 def _holds(directory: Path, text: str, name: str) -> bool:
     try:
-        return text.encode() in nofollow.read(directory / name, MOST_BYTES)
+        return text.encode() in own_files.read(directory / name, MOST_BYTES)
     except OSError:
         return False
 

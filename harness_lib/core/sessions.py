@@ -18,7 +18,7 @@ from harness_lib.errors import AwayError, ConfigError, EnvSetupError, HarnessErr
 from harness_lib.rules import attempts, rechecks, recovery, stats
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Store, Tx
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from harness_lib.system.processes import owner, process
 from harness_lib.task import Category, Session, StopReason
 
@@ -126,8 +126,8 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     )
     if current != session:
         tx.replace_session(current)
-        ended = session_notes.path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
-        tx.on_commit(lambda: session_notes.remove(ended))
+        ended = own_files.note_path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
+        tx.on_commit(lambda: own_files.remove_note(ended))
         tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
     return current
 

@@ -115,10 +115,10 @@ def _bug(event: str, root: str | None) -> str:
     """Write the traceback of the current exception to a file; return the line that reports it."""
     import traceback  # noqa: PLC0415 (rarely needed)
 
-    from harness_lib.system.place import session_notes  # noqa: PLC0415
+    from harness_lib.system.place import own_files  # noqa: PLC0415
 
     text = traceback.format_exc()
     error = text.strip().splitlines()[-1]
-    where = session_notes.keep_bug(root, text) if root else None
+    where = own_files.keep_bug(root, text) if root else None
     details = f"details in {where}" if where else "no file for the details could be written"
     return f"harness: {event} hook disabled by a bug in it: {error[:300]} ({details})\n"

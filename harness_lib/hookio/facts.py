@@ -17,8 +17,7 @@ import os
 import time
 
 from harness_lib.state import summary
-from harness_lib.system import nofollow
-from harness_lib.system.place import find_root, session_notes
+from harness_lib.system.place import find_root, own_files
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def _keep_foreign(root: str, stamp: summary.Stamp, cache: Summary) -> None:
     """
     kept: Foreign = {"format": summary.FORMAT, "stamp": stamp, "summary": cache}
     try:
-        session_notes.write(_foreign(root), json.dumps(kept).encode())
+        own_files.write_note(_foreign(root), json.dumps(kept).encode())
     except OSError:
         # The next hook decodes the list again.
         return
@@ -161,7 +160,7 @@ def _foreign(root: str) -> str:
 def counter(root: str, who: str) -> BlockCounter:
     """Return how often the agent session (or subagent) `who` was held."""
     try:
-        kept = json.loads(session_notes.read(session_notes.path(root, "stops", who)))
+        kept = json.loads(own_files.read_note(own_files.note_path(root, "stops", who)))
     except (ValueError, RecursionError):
         return BlockCounter()
     if not isinstance(kept, dict):
@@ -186,12 +185,12 @@ def count(root: str, who: str, last: BlockCounter, answer: Answer) -> None:
         "waited": last.waited or answer.waits,
         "told": answer.warning or (last.warning if same else ""),
     }
-    session_notes.write(session_notes.path(root, "stops", who), json.dumps(counted).encode())
+    own_files.write_note(own_files.note_path(root, "stops", who), json.dumps(counted).encode())
 
 
 def forget(root: str, who: str) -> None:
     """Start the count of `who` again: it has come back, or left."""
-    session_notes.remove(session_notes.path(root, "stops", who))
+    own_files.remove_note(own_files.note_path(root, "stops", who))
 
 
 # -- the log of an agent that follows the legacy protocol and writes nothing else
@@ -201,7 +200,7 @@ def attempted(root: str, session: int) -> int:
     """Return how many tasks `session` has completed or failed, by the last lines of the log at `root`."""
     tag = f"[SESSION-{session}]"
     try:
-        with nofollow.reading(os.path.join(root, find_root.LOG_FILE)) as stream:
+        with own_files.reading(os.path.join(root, find_root.LOG_FILE)) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL))
             data = stream.read(_TAIL)
     except OSError:

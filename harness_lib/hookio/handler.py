@@ -15,7 +15,7 @@ import time
 from harness_lib.hookio import facts, payload, policy
 from harness_lib.hookio.facts import HookContext
 from harness_lib.hookio.payload import Answer, Payload
-from harness_lib.system.place import data_home, find_root, session_notes
+from harness_lib.system.place import data_home, find_root, own_files
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _teammate_idle(hook: Hook) -> Answer:
 
 def _session_start(hook: Hook) -> Answer:
     if hook.session_id:
-        session_notes.remove(session_notes.path(hook.root, "ended", hook.session_id))
+        own_files.remove_note(own_files.note_path(hook.root, "ended", hook.session_id))
     if hook.payload.source in _RETURNS:
         facts.forget(hook.root, hook.who)
     context = hook.context()
@@ -135,11 +135,11 @@ def _session_start(hook: Hook) -> Answer:
 def _session_end(hook: Hook) -> Answer:
     context = hook.context()
     if hook.session_id and any(each.get("agent_session_id") == hook.session_id for each in context.mine):
-        session_notes.write(
-            session_notes.path(hook.root, "ended", hook.session_id), hook.payload.reason.encode()
+        own_files.write_note(
+            own_files.note_path(hook.root, "ended", hook.session_id), hook.payload.reason.encode()
         )
     facts.forget(hook.root, hook.who)
-    session_notes.remove(session_notes.path(hook.root, "beats", hook.session_id))
+    own_files.remove_note(own_files.note_path(hook.root, "beats", hook.session_id))
     return Answer("allow")
 
 
@@ -162,11 +162,11 @@ def _can_be_a_path(text: str) -> bool:
 
 
 def _post_tool_use(hook: Hook) -> Answer:
-    note = session_notes.path(hook.root, "beats", hook.session_id)
-    last = session_notes.written(note)
+    note = own_files.note_path(hook.root, "beats", hook.session_id)
+    last = own_files.written(note)
     if last is not None and 0 <= time.time() - last < BEAT_SECONDS:
         return Answer("allow")
-    session_notes.write(note, b"")
+    own_files.write_note(note, b"")
     worker = policy.beating(hook.context(), hook.payload)
     if worker is not None:
         from harness_lib.system.processes import child  # noqa: PLC0415 (once a minute)
@@ -208,7 +208,7 @@ def _finish(hook: Hook) -> None:
         )
     )
     _log(context, "STATS", totals)
-    session_notes.remove(os.path.join(hook.root, find_root.ENABLE_FLAG))
+    own_files.remove_note(os.path.join(hook.root, find_root.ENABLE_FLAG))
 
 
 def _log(context: HookContext, kind: str, text: str) -> None:

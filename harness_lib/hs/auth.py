@@ -14,7 +14,8 @@ from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
+from harness_lib.system.place import own_files
 
 USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
@@ -140,11 +141,11 @@ def _keep_from_git(source: Path) -> None:
         )
     ignore = source / ".gitignore"
     try:
-        rules = nofollow.read(os.fspath(ignore))
+        rules = own_files.read(os.fspath(ignore))
     except FileNotFoundError:
-        rules = nofollow.RULES
+        rules = own_files.RULES
     # Behind all that is there: the last rule that fits counts.
     rule = f"\n/{keys.FILE}\n".encode()
-    is_kept = rules == nofollow.RULES or (b"\n" + rules).endswith(rule)
+    is_kept = rules == own_files.RULES or (b"\n" + rules).endswith(rule)
     if not is_kept or not ignore.exists():
         fs.write(ignore, rules if is_kept else rules.rstrip(b"\n") + rule, durable=False)

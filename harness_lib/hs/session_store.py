@@ -23,7 +23,7 @@ from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Session, now
-from harness_lib.system import nofollow
+from harness_lib.system.place import own_files
 
 USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 IGNORE = ".gitignore"
@@ -163,7 +163,7 @@ def is_own(runtime: Runtime, session: Session) -> bool:
     if project_of(runtime, session.directory.parent) is None:
         return True
     try:
-        token = nofollow.read(os.fspath(session.directory / TOKEN), _LONGEST).decode("ascii", "replace")
+        token = own_files.read(os.fspath(session.directory / TOKEN), _LONGEST).decode("ascii", "replace")
         notes = (runtime.home / NOTES).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return False

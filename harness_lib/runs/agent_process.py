@@ -27,9 +27,9 @@ from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.runs import confinement
 from harness_lib.runs.options import Rules
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.install import launcher
-from harness_lib.system.place import data_home
+from harness_lib.system.place import data_home, own_files
 from harness_lib.system.processes import child, denied, environment, runner, sandbox
 from harness_lib.task import Task
 from harness_lib.text import sentence
@@ -165,7 +165,7 @@ class Listener:
             continue
         with suppress(OSError):
             # One line, as if it had been printed.
-            self._take(nofollow.read(usage, READ_BYTES).decode("utf-8", "replace").replace("\n", " "))
+            self._take(own_files.read(usage, READ_BYTES).decode("utf-8", "replace").replace("\n", " "))
 
     def hear(self) -> bool:
         """Read a piece of what is new; return whether there was any."""

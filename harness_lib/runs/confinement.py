@@ -18,9 +18,9 @@ from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, transitions
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.git import status
-from harness_lib.system.place import data_home
+from harness_lib.system.place import data_home, own_files
 from harness_lib.system.processes import denied, environment, sandbox, sandbox_places
 from harness_lib.system.processes.sandbox import Network, Sandbox
 from harness_lib.system.processes.sandbox_places import Project
@@ -184,7 +184,7 @@ def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
             # A home may have directories of root's.
             with suppress(OSError):
                 if file.suffix in SETTINGS and file.is_file():
-                    yield nofollow.read(file, MOST_BYTES).decode("utf-8", "replace")
+                    yield own_files.read(file, MOST_BYTES).decode("utf-8", "replace")
 
 
 def _require_checks(ctx: Context, box: Sandbox) -> None:

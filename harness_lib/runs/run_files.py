@@ -19,8 +19,8 @@ from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, run_records, run_state, stats
 from harness_lib.rules.run_state import RunState
-from harness_lib.system import fs, nofollow
-from harness_lib.system.place import roots
+from harness_lib.system import fs
+from harness_lib.system.place import own_files, roots
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 
@@ -140,7 +140,7 @@ class Recorder:
             os.close(descriptor)
 
     def _open(self) -> int:
-        return nofollow.descriptor(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        return own_files.descriptor(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def _complain(self, error: OSError) -> None:
         if not self._is_lost:
@@ -180,7 +180,7 @@ def records(ctx: Context) -> Iterator[Ran]:
     """Yield every run of this list that has a record."""
     for path in sorted(fs.below(ctx.root.runs, NAME)):
         try:
-            data = nofollow.read(path, 2 * MOST_BYTES)
+            data = own_files.read(path, 2 * MOST_BYTES)
         except OSError:
             # Deleted at this moment, or a link.
             continue

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import flock, nofollow
+from harness_lib.system import flock
 from harness_lib.system.clock import Clock
+from harness_lib.system.place import own_files
 from harness_lib.task import Category, LogType
 from harness_lib.text import cut, escape
 
@@ -49,7 +50,7 @@ def append(path: Path, line: str) -> None:
     Raises OSError; EnvSetupError if `path` is not a regular file.
     """
     data = cut(escape(line), MAX_LINE).encode("utf-8", "backslashreplace") + b"\n"
-    descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    descriptor = own_files.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             message = f"The log is not a regular file: {path}"
@@ -71,7 +72,7 @@ def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
     become replacement characters.
     """
     try:
-        with nofollow.reading(path) as stream:
+        with own_files.reading(path) as stream:
             if lines <= 0 or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 return []
             data, whole = _read_back(stream.fileno(), lines)
@@ -138,7 +139,7 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
 
 def _chunk(path: Path, offset: int) -> bytes:
     try:
-        with nofollow.reading(path) as stream:
+        with own_files.reading(path) as stream:
             return os.pread(stream.fileno(), _BLOCK, offset)
     except FileNotFoundError:
         return b""

@@ -17,8 +17,8 @@ from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system import fs, nofollow
-from harness_lib.system.place import find_root
+from harness_lib.system import fs
+from harness_lib.system.place import find_root, own_files
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
 from harness_lib.text import some
@@ -116,7 +116,7 @@ class Copy(NamedTuple):
 def _good(path: Path) -> Copy | None:
     """Return the list in `path` if it is whole and valid, else None."""
     try:
-        with nofollow.reading(path) as stream:
+        with own_files.reading(path) as stream:
             data, info = stream.read(), os.fstat(stream.fileno())
         document = codec.parse(data)
         return Copy(path, data, info.st_mtime_ns, document, codec.decode(document))
@@ -203,7 +203,7 @@ def stamp_now(root: Root) -> Stamp | None:
 def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
     """Return the bytes of `path` and its stat, None if it is missing."""
     try:
-        with nofollow.reading(path) as stream:
+        with own_files.reading(path) as stream:
             # The stat comes last: after a change while we read, the stamp does not match the cache.
             return stream.read(), os.fstat(stream.fileno())
     except FileNotFoundError:
@@ -305,7 +305,7 @@ def keep_log(root: Root, copy: Path | None) -> None:
     # What a file system, or a sandbox, does not allow is no reason to stop the work.
     with contextlib.suppress(OSError):
         info = os.lstat(root.log)
-        if not stat.S_ISREG(info.st_mode) or nofollow.is_at(second, info):
+        if not stat.S_ISREG(info.st_mode) or own_files.is_at(second, info):
             return
         # A process that died here left it; the lock of the list excludes others.
         beside = second.with_name(f".{second.name}.tmp")

@@ -13,9 +13,9 @@ from harness_lib.state import api, codec, load, reading, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.clock import Clock
-from harness_lib.system.place import roots
+from harness_lib.system.place import own_files, roots
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
@@ -54,7 +54,7 @@ class Link(NamedTuple):
     def of(cls, root: Root) -> Link | None:
         """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
         try:
-            document = json.loads(nofollow.read(os.fspath(root.link)))
+            document = json.loads(own_files.read(os.fspath(root.link)))
             is_own = document["place"] == _place(root)
             url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
             mirrored = int(document["mirrored"])

@@ -17,9 +17,9 @@ from types import TracebackType
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, GoneError, HeldError
-from harness_lib.system import flock, fs, nofollow
+from harness_lib.system import flock, fs
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.place import roots
+from harness_lib.system.place import own_files, roots
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
@@ -131,7 +131,7 @@ class StateLock:
 
     def _is_in_place(self) -> bool:
         """Return whether the lock is on the file at our path: `.harness/` may have been made again since."""
-        return nofollow.is_at(self.path, os.fstat(self._descriptor))
+        return own_files.is_at(self.path, os.fstat(self._descriptor))
 
     def _let_go(self) -> None:
         release, self._release, self._descriptor = self._release, None, -1

@@ -26,8 +26,9 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.runs import report_facts, report_text
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.git import history
+from harness_lib.system.place import own_files
 from harness_lib.task import Task
 from harness_lib.text import cut, harmless, safe_name, span
 
@@ -317,7 +318,7 @@ def _logs(ctx: Context, task: Task) -> Iterator[tuple[str, str]]:
         with suppress(OSError):
             found.append((path.stat().st_mtime, path))
     for _, path in sorted(found)[-MOST_LOGS:]:
-        with suppress(OSError), nofollow.reading(path) as stream:
+        with suppress(OSError), own_files.reading(path) as stream:
             size = path.stat().st_size
             stream.seek(max(0, size - LOG_BYTES))
             text = stream.read(LOG_BYTES).decode("utf-8", "replace")

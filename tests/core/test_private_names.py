@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.system import nofollow, state_lock
-from harness_lib.system.place import find_root, session_notes
+from harness_lib.system import state_lock
+from harness_lib.system.place import find_root, own_files
 from tests.runs.workshop import Workshop
 from tests.verbs.project import Project
 
@@ -36,8 +36,8 @@ def test_plugins_are_seen_by_git_and_nothing_of_ours(tmp_path: Path) -> None:
     workshop.add("Fails", "echo no; exit 1", "--max-attempts", "1")
     workshop.run("-j", "2")
     workshop.ok("check")
-    session_notes.write(session_notes.path(str(workshop.top), "beats", "x"), b"")
-    session_notes.keep_bug(str(workshop.top), "report")
+    own_files.write_note(own_files.note_path(str(workshop.top), "beats", "x"), b"")
+    own_files.keep_bug(str(workshop.top), "report")
 
     assert {"generations", "logs", "summary.json", "state.lock", "beats"} <= set(hidden(workshop))
     for name in PLUGINS:
@@ -54,19 +54,19 @@ def test_plugins_are_seen_by_git_and_nothing_of_ours(tmp_path: Path) -> None:
 
 def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
     source = Path(harness_lib.__file__).parent
-    named = {f"{kind}/" for kind in session_notes.KINDS} | {f"{find_root.GENERATIONS}/"}
+    named = {f"{kind}/" for kind in own_files.KINDS} | {f"{find_root.GENERATIONS}/"}
     for path in source.rglob("*.py"):
         if not {"hs", "loop"} & {*path.relative_to(source).parts}:
             named |= set(re.findall(r'private / "([\w.-]+)"', path.read_text()))
     assert {"logs", "state.lock", "summary.json"} < named
     patterns = [
         re.compile(re.escape(name).replace(r"\*", ".*").removesuffix("/") + "/?")
-        for name in nofollow.PATTERNS
+        for name in own_files.PATTERNS
     ]
     assert not [name for name in named if not any(pattern.fullmatch(name) for pattern in patterns)]
 
 
-OF_0_1_0 = nofollow.RULES
+OF_0_1_0 = own_files.RULES
 for _name in (b"held/", b"runs/", b"store*.json"):
     OF_0_1_0 = OF_0_1_0.replace(b"/" + _name + b"\n", b"")
 
@@ -86,7 +86,7 @@ def test_only_rules_of_ours_are_renewed(project: Project, before: bytes | None, 
 
     project.agent().ok("add", "One", "--validate", "true")
 
-    assert rules.read_bytes() == (nofollow.RULES if renewed else before)
+    assert rules.read_bytes() == (own_files.RULES if renewed else before)
 
 
 def test_rules_that_are_a_link_are_left_alone(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from harness_lib.hookio.facts import BlockCounter, HookContext
 from harness_lib.hookio.payload import Answer, Payload
 from harness_lib.state import summary
 from harness_lib.state.store import Store
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint, Recheck, Session, SessionConfig, State, Task
 from tests.hookio.conftest import Heard
@@ -160,4 +160,4 @@ def keep(root: Root, who: str = f"{ME} {BELL}", blocks: int = 1, progress: str =
 
 
 def note(root: Root, kind: Any, session_id: str = ME) -> Path:
-    return Path(session_notes.path(str(root.path), kind, session_id))
+    return Path(own_files.note_path(str(root.path), kind, session_id))

@@ -106,7 +106,7 @@ def test_nothing_but_the_standard_library_is_loaded(root: Root) -> None:
             "hookio/handler.py",
             "system/place/find_root.py",
             "system/place/data_home.py",
-            "system/place/session_notes.py",
+            "system/place/own_files.py",
         ),
     ],
 )

@@ -19,7 +19,7 @@ from harness_lib.hookio.payload import Answer, Payload
 from harness_lib.state import load, summary
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import owner
 from harness_lib.task import State, Task
@@ -208,9 +208,9 @@ def test_only_an_agent_in_a_sandbox_leaves_a_sign(tmp_path: Path, session: Any, 
     for session_id in ("", "me"):
         facts.show([outside, session], str(tmp_path), session_id)
 
-    seen = session_notes.written(session_notes.path(str(tmp_path), "seen", "me"))
+    seen = own_files.written(own_files.note_path(str(tmp_path), "seen", "me"))
     assert (seen is not None) is sandboxed
-    assert session_notes.written(session_notes.path(str(tmp_path), "seen", "")) is None
+    assert own_files.written(own_files.note_path(str(tmp_path), "seen", "")) is None
 
 
 def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
@@ -241,9 +241,9 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
         return [each["number"] for each in facts.living(context, str(tmp_path), "id-a")]
 
     assert living() == [2, 10, 6, 7, 8, 9]
-    session_notes.write(session_notes.path(str(tmp_path), "ended", "id-b"), b"")
+    own_files.write_note(own_files.note_path(str(tmp_path), "ended", "id-b"), b"")
     assert living() == [6, 7, 8, 9]
-    session_notes.write(session_notes.path(str(tmp_path), "seen", "id-d"), b"")
+    own_files.write_note(own_files.note_path(str(tmp_path), "seen", "id-d"), b"")
     assert living() == [4, 6, 7, 8, 9]
 
 
@@ -261,8 +261,8 @@ def test_the_clock_of_the_list_says_how_old_a_session_is(tmp_path: Path, days: i
     assert context.cache is not None
     context.cache["sessions"], context.cache["ahead"] = sessions, days * 86400.0
     # An earlier session of that agent has ended.
-    note = session_notes.path(str(tmp_path), "ended", "id-b")
-    session_notes.write(note, b"")
+    note = own_files.note_path(str(tmp_path), "ended", "id-b")
+    own_files.write_note(note, b"")
     os.utime(note, (time.time() - 60, time.time() - 60))
 
     living = facts.living(context, str(tmp_path), "id-a")
@@ -361,6 +361,6 @@ def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> 
     ],
 )
 def test_any_note_is_read(tmp_path: Path, note: bytes, kept: tuple[str, int, str, bool]) -> None:
-    session_notes.write(session_notes.path(str(tmp_path), "stops", "me"), note)
+    own_files.write_note(own_files.note_path(str(tmp_path), "stops", "me"), note)
 
     assert fields(facts.counter(str(tmp_path), "me")) == kept

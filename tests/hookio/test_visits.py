@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import handler, messages, payload, policy
-from harness_lib.system.place import data_home, session_notes
+from harness_lib.system.place import data_home, own_files
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import child
 from harness_lib.task import Session, Task
@@ -291,7 +291,7 @@ def test_a_fork_that_has_opened_a_session_works_in_it(root: Root, visit: Visit) 
 def test_whoever_begins_again_has_not_ended(root: Root, visit: Visit) -> None:
     make(root, Task("a"))
     for session_id in (ME, OTHER):
-        session_notes.write(str(note(root, "ended", session_id)), b"")
+        own_files.write_note(str(note(root, "ended", session_id)), b"")
 
     visit("SessionStart")
     visit("SessionStart", session_id=None)
@@ -305,7 +305,7 @@ def test_the_end_of_a_session_is_noted_with_why(root: Root, visit: Visit, sessio
     make(root, Task("a"))
     who = f"{session_id or 'nobody'} {BELL}"
     keep(root, who)
-    session_notes.write(str(note(root, "beats", session_id or "")), b"")
+    own_files.write_note(str(note(root, "beats", session_id or "")), b"")
 
     assert visit("SessionEnd", session_id=session_id, reason="clear") == SILENT
 

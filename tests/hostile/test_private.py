@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from tests.verbs.project import Project, make
 
 OURS = ("harness-tasks.json", "harness-tasks.json.bak", "harness-progress.txt", ".harness-active")
@@ -84,7 +84,7 @@ def test_the_work_trees_of_a_run_are_in_a_directory_of_our_own(worked_in: Projec
 @pytest.mark.usefixtures("open_to_all")
 def test_what_a_hook_makes_anew_is_private_too(tmp_path: Path) -> None:
     """`.harness/` may be deleted at any time, and a hook may be the first to need it."""
-    session_notes.write(session_notes.path(str(tmp_path), "stops", "a session"), b"{}")
+    own_files.write_note(own_files.note_path(str(tmp_path), "stops", "a session"), b"{}")
 
     assert _open_to_others(tmp_path / ".harness") == []
 

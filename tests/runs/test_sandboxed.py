@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
 from tests.verbs.project import Agent, Project
@@ -61,7 +61,7 @@ def test_its_session_is_named_by_the_id_alone_and_goes_on_from_command_to_comman
 def test_while_it_gives_signs_of_life_nobody_takes_its_list(sandbox: Project) -> None:
     assert "in a sandbox" in sandbox.agent("other").fails(5, "start")["error"]["message"]
     sandbox.clock.pass_(minutes=25)
-    sign = session_notes.path(str(sandbox.top), "seen", ID)
+    sign = own_files.note_path(str(sandbox.top), "seen", ID)
     now = sandbox.clock.now().timestamp()
     os.utime(sign, (now, now))
     sandbox.clock.pass_(minutes=25)

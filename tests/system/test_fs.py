@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
+from harness_lib.system.place import own_files
 from tests.conftest import for_release
 
 CRASH = 73
@@ -215,10 +216,10 @@ def go(name, args):
         shutil.rmtree(directory, ignore_errors=True)
         busy = False
 from harness_lib.system import fs
-from harness_lib.system.place import session_notes as notes
+from harness_lib.system.place import own_files
 sys.addaudithook(go)
 if room == "notes":
-    notes.write(directory + "/beats/note", b"new")
+    own_files.write_note(directory + "/beats/note", b"new")
 elif room == "listing":
     print(fs.matching(Path(directory), "*"), list(fs.below(Path(directory), "*")))
 else:
@@ -281,29 +282,29 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_its_own_is_read(place: Path) -> None:
-    assert nofollow.read(place / "real/file") == b"content"
-    assert nofollow.read(place / "real/file", 3) == b"con"
+    assert own_files.read(place / "real/file") == b"content"
+    assert own_files.read(place / "real/file", 3) == b"con"
 
 
 @pytest.mark.parametrize("name", ["real/link", "linked/file", "linked/link"])
 def test_nothing_is_read_or_made_through_a_link(place: Path, name: str) -> None:
     with pytest.raises(OSError, match="symbolic links"):
-        nofollow.read(place / name)
+        own_files.read(place / name)
     with pytest.raises(OSError, match="symbolic links"):
-        nofollow.descriptor(place / name, os.O_WRONLY | os.O_TRUNC)
+        own_files.descriptor(place / name, os.O_WRONLY | os.O_TRUNC)
     assert (place / "real/file").read_bytes() == b"content"
 
 
 def test_nothing_is_made_in_a_directory_that_a_link_names(place: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
-        nofollow.descriptor(place / "linked/new", os.O_WRONLY | os.O_CREAT)
+        own_files.descriptor(place / "linked/new", os.O_WRONLY | os.O_CREAT)
     assert not (place / "real/new").exists()
 
 
 def test_a_new_file_is_for_us_alone(place: Path) -> None:
     old = os.umask(0)
     try:
-        os.close(nofollow.descriptor(place / "real/new", os.O_WRONLY | os.O_CREAT))
+        os.close(own_files.descriptor(place / "real/new", os.O_WRONLY | os.O_CREAT))
     finally:
         os.umask(old)
     assert (place / "real/new").stat().st_mode & 0o777 == 0o600

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system import flock, nofollow
+from harness_lib.system import flock
 from harness_lib.system.flock import turn
+from harness_lib.system.place import own_files
 from harness_lib.system.state_lock import StateLock, holder
 from tests.conftest import for_release
 
@@ -118,7 +119,7 @@ def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path, locks: 
 
 def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:
     with StateLock(lock):
-        assert (lock.parent / ".gitignore").read_bytes() == nofollow.RULES
+        assert (lock.parent / ".gitignore").read_bytes() == own_files.RULES
 
 
 def test_whoever_waits_in_vain_is_told_the_holder(lock: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from harness_lib.system.processes import process
 from tests.conftest import Harness
 from tests.system.git.gitrepo import sh
@@ -102,12 +102,12 @@ def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Pr
 
 
 def test_notes_about_agents_that_are_long_gone_are_taken_away(project: Project, one: Agent) -> None:
-    for kind in session_notes.KINDS:
-        session_notes.write(session_notes.path(str(project.top), kind, "crashed"), b"")
+    for kind in own_files.KINDS:
+        own_files.write_note(own_files.note_path(str(project.top), kind, "crashed"), b"")
     one.ok("start")
     one.ok("stop")
-    left = [note for kind in session_notes.KINDS for note in (project.top / ".harness" / kind).iterdir()]
-    assert len(left) == len(session_notes.KINDS)
+    left = [note for kind in own_files.KINDS for note in (project.top / ".harness" / kind).iterdir()]
+    assert len(left) == len(own_files.KINDS)
 
     project.clock.pass_(days=8)
     one.ok("start")

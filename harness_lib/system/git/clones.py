@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import sha256
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.git import worktrees
 from harness_lib.system.git.calls import GitError, decode, encode
 from harness_lib.system.git.checkout import mode, quoted
 from harness_lib.system.git.repository import OID, Git
-from harness_lib.system.place import find_root
+from harness_lib.system.place import find_root, own_files
 
 LARGE = "lfs/objects"
 MODULES = "modules"
@@ -325,7 +325,7 @@ def _changed_refs(clone: Path, *, packed: bool) -> dict[str, str]:
 def _content(path: Path, limit: int = _LIMIT) -> str:
     """Return the text of the file at `path`, at most `limit` bytes of it; "" if it cannot be read."""
     try:
-        return os.fsdecode(nofollow.read(path, limit))
+        return os.fsdecode(own_files.read(path, limit))
     except OSError:
         return ""
 

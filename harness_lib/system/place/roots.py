@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system import fs, nofollow
-from harness_lib.system.place import find_root
+from harness_lib.system import fs
+from harness_lib.system.place import find_root, own_files
 
 # Harness's own files in the root, which never enter a commit. A `*` matches anything, as in a glob: temporary
 # files have a random part. The init script and the settings are not among them: a project may commit both.
@@ -31,7 +31,7 @@ HARNESS_NAMES = (
     find_root.PRIVATE_DIR,
 )
 # What git's ignore files say of what is private in `.harness/`.
-PRIVATE_PATTERNS = tuple(f"{find_root.PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
+PRIVATE_PATTERNS = tuple(f"{find_root.PRIVATE_DIR}/{pattern}" for pattern in own_files.PATTERNS)
 
 
 class Root:
@@ -74,7 +74,7 @@ class Root:
     def private_paths(self) -> tuple[Path, ...]:
         """Return the paths of what is private in `.harness/`, whether they exist or not."""
         paths: list[Path] = []
-        for pattern in nofollow.PATTERNS:
+        for pattern in own_files.PATTERNS:
             name = pattern.rstrip("/")
             paths += sorted(fs.matching(self.private, name)) if "*" in name else [self.private / name]
         return tuple(paths)
@@ -149,8 +149,8 @@ def make_private(directory: Path) -> None:
     def hide() -> None:
         # A clone or an earlier harness may have made the directory.
         fs.keep_private(directory)
-        ignore = nofollow.ignore_file(os.fspath(directory))
+        ignore = own_files.ignore_file(os.fspath(directory))
         if ignore is not None:
-            fs.write(Path(ignore), nofollow.RULES, durable=False)
+            fs.write(Path(ignore), own_files.RULES, durable=False)
 
     fs.within(directory, hide)

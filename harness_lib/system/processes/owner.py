@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness_lib import sha256
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from harness_lib.system.processes import process
 from harness_lib.system.processes.process import Process
 
@@ -288,7 +288,7 @@ def has_ended(root: str, record: Record, caller: str) -> bool:
     """
     if not record.agent_session_id or record.agent_session_id == caller:
         return False
-    noted = session_notes.written(session_notes.path(root, "ended", record.agent_session_id))
+    noted = own_files.written(own_files.note_path(root, "ended", record.agent_session_id))
     return noted is not None and noted >= record.started
 
 
@@ -300,8 +300,8 @@ def may_live(root: str, record: Record, caller: str, now: float) -> bool:
     if found != "unknown":
         return found == "alive"
     if _is_sandboxed(record):
-        notes = (session_notes.path(root, kind, record.agent_session_id) for kind in ("seen", "beats"))
-        signs = (session_notes.written(note) for note in notes)
+        notes = (own_files.note_path(root, kind, record.agent_session_id) for kind in ("seen", "beats"))
+        signs = (own_files.written(note) for note in notes)
         return now - max([record.started, *(sign for sign in signs if sign is not None)]) < SANDBOX_SECONDS
     return not record.started or now - record.started < FOREIGN_SECONDS
 
@@ -318,4 +318,4 @@ def _is_sandboxed(record: Record) -> bool:
 def show_alive(root: str, agent_session_id: str) -> None:
     """Note that the agent session is alive; a failure is ignored, as any note may be lost."""
     with suppress(OSError):
-        session_notes.write(session_notes.path(root, "seen", agent_session_id), b"")
+        own_files.write_note(own_files.note_path(root, "seen", agent_session_id), b"")

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import fs, nofollow
+from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.place import own_files
 from harness_lib.system.processes import child, environment, reaper, sandbox
 from harness_lib.system.processes.child import Child
 from harness_lib.text import harmless
@@ -136,7 +137,7 @@ def _opened(log: Path, flags: int = os.O_TRUNC) -> Iterator[int]:
     """Yield a descriptor of `log`, which is emptied first by default."""
     # Appending: a command that empties its own log must not leave a hole of zeros before what follows.
     flags |= os.O_RDWR | os.O_CREAT | os.O_APPEND
-    descriptor = fs.within(log.parent, lambda: nofollow.descriptor(log, flags))
+    descriptor = fs.within(log.parent, lambda: own_files.descriptor(log, flags))
     try:
         yield descriptor
     finally:
@@ -201,7 +202,7 @@ def plain(raw: bytes) -> list[str]:
 
 def _read(log: Path, first: int, last: int) -> bytes:
     try:
-        with nofollow.reading(log) as stream:
+        with own_files.reading(log) as stream:
             head, _, tail = _both_ends(stream, first, last)
     except FileNotFoundError:
         return b""
@@ -226,7 +227,7 @@ def _finish(log: Path, descriptor: int) -> None:
     # On a full disk it stays as it is, and is removed when it is old.
     with suppress(OSError):
         info = os.fstat(descriptor)
-        if info.st_size > 2 * KEPT_BYTES or not nofollow.is_at(log, info):
+        if info.st_size > 2 * KEPT_BYTES or not own_files.is_at(log, info):
             with open(descriptor, "rb", closefd=False) as stream:
                 stream.seek(0)
                 head, left_out, tail = _both_ends(stream, KEPT_BYTES, KEPT_BYTES)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system import fs
-from harness_lib.system.place import find_root, roots, session_notes
+from harness_lib.system.place import find_root, own_files, roots
 from tests.conftest import MakeRepo
 from tests.system.git.gitrepo import sh
 
@@ -238,9 +238,9 @@ OLD = 1_000_000.0
 
 DIES = """
 import os, sys
-from harness_lib.system.place import session_notes as notes
+from harness_lib.system.place import own_files
 sys.addaudithook(lambda event, args: os._exit(73) if event == "os.rename" else None)
-notes.write(sys.argv[1], b"half")
+own_files.write_note(sys.argv[1], b"half")
 """
 
 
@@ -250,29 +250,29 @@ def age(path: str | Path, at: float = OLD) -> None:
 
 def test_old_notes_go_and_young_ones_stay(tmp_path: Path) -> None:
     old, young = (
-        [session_notes.path(str(tmp_path), kind, who) for kind in session_notes.KINDS]
+        [own_files.note_path(str(tmp_path), kind, who) for kind in own_files.KINDS]
         for who in ("old", "young")
     )
     other = tmp_path / ".harness/stops.txt"
     for note in (*old, *young, str(other)):
-        session_notes.write(note, b"")
+        own_files.write_note(note, b"")
     for note in (*old, str(other)):
         age(note)
 
-    session_notes.sweep(str(tmp_path), OLD + 1)
+    own_files.sweep_notes(str(tmp_path), OLD + 1)
 
     assert [Path(note).exists() for note in (*old, *young)] == [False] * len(old) + [True] * len(young)
     assert other.exists()
 
 
 def test_where_there_are_none_nothing_is_swept(tmp_path: Path) -> None:
-    session_notes.sweep(str(tmp_path), OLD)
+    own_files.sweep_notes(str(tmp_path), OLD)
 
     assert not list(tmp_path.iterdir())
 
 
 def test_what_a_dead_writer_leaves_is_swept_as_any_temporary_file(tmp_path: Path) -> None:
-    note = Path(session_notes.path(str(tmp_path), "stops", "me"))
+    note = Path(own_files.note_path(str(tmp_path), "stops", "me"))
     assert subprocess.run([sys.executable, "-c", DIES, str(note)], check=False).returncode == 73
     (left,) = note.parent.iterdir()
     age(left)

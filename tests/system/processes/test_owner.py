@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import own_files
 from harness_lib.system.processes import owner, process
 
 WHO = (
@@ -172,7 +172,7 @@ def test_silence_decides_only_where_no_process_can_be_seen(
 
 def test_a_sign_counts_from_the_moment_it_was_given(tmp_path: Path) -> None:
     owner.show_alive(str(tmp_path), ME)
-    sign = session_notes.path(str(tmp_path), "seen", ME)
+    sign = own_files.note_path(str(tmp_path), "seen", ME)
     os.utime(sign, (NOW - 60, NOW - 60))
 
     assert owner.may_live(str(tmp_path), _record(ago=9 * 3600), "", NOW)

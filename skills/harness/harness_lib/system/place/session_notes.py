@@ -1,1 +1,0 @@
-../../../../../harness_lib/system/place/session_notes.py

@@ -112,16 +112,12 @@ class Handback(NamedTuple):
 
     reason: Annotated[str, About(STRING, "What the next agent is told.", required=True)]
     rounds: Annotated[
-        int,
-        About(integer(), "How often the work of this attempt could not be merged.", null=False, always=True),
+        int, About(integer(), "How often the work of this attempt could not be merged.", always=True)
     ] = 0
     rescue: Annotated[str | None, About(REVISION, "What keeps that work.")] = None
     base: Annotated[str | None, About(REVISION, "The commit that work was made on.")] = None
     accepted: Annotated[
-        bool,
-        About(
-            FLAG, "The user has accepted it: it is completed as it is, and no agent works on it.", null=False
-        ),
+        bool, About(FLAG, "The user has accepted it: it is completed as it is, and no agent works on it.")
     ] = False
     cause: Annotated[
         SentBack | None,
@@ -147,16 +143,11 @@ class Interruption(NamedTuple):
     tree: Annotated[
         str | None, About(REVISION, "The git tree of the work tree, as it was left to whoever went on.")
     ] = None
-    checkpoints: Annotated[
-        int, About(integer(), "How many checkpoints the attempt had.", null=False, always=True)
-    ] = 0
+    checkpoints: Annotated[int, About(integer(), "How many checkpoints the attempt had.", always=True)] = 0
     times: Annotated[
         int,
         About(
-            integer(),
-            "How often in a row it was just that; the third time is a failed attempt.",
-            null=False,
-            always=True,
+            integer(), "How often in a row it was just that; the third time is a failed attempt.", always=True
         ),
     ] = 1
     extra: Extra = NO_EXTRA
@@ -166,7 +157,7 @@ class Attempt(NamedTuple):
     """One attempt at the task."""
 
     number: Annotated[int, About(integer(1), "Which attempt it was, counted from 1.", required=True)]
-    fence: Annotated[int, About(integer(), "Which claim it was.", null=False, always=True)] = 0
+    fence: Annotated[int, About(integer(), "Which claim it was.", always=True)] = 0
     outcome: Annotated[
         Outcome | None,
         About(choice(Outcome), "How it has ended; `pending`: handed back. Null while it goes on."),
@@ -174,19 +165,10 @@ class Attempt(NamedTuple):
     started_at: Annotated[str | None, About(MOMENT, "When it was claimed.")] = None
     ended_at: Annotated[str | None, About(MOMENT, "When it was over.")] = None
     cost_usd: Annotated[
-        float,
-        About(
-            AMOUNT,
-            "What its agents have cost, as far as they tell, in US dollars.",
-            null=False,
-            always=True,
-        ),
+        float, About(AMOUNT, "What its agents have cost, as far as they tell, in US dollars.", always=True)
     ] = 0.0
     tokens: Annotated[
-        int,
-        About(
-            integer(), "How many tokens its agents have used, as far as they tell.", null=False, always=True
-        ),
+        int, About(integer(), "How many tokens its agents have used, as far as they tell.", always=True)
     ] = 0
     extra: Extra = NO_EXTRA
 

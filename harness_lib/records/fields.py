@@ -67,21 +67,26 @@ class Typed(NamedTuple):
 class About(NamedTuple):
     """All that is said of a field, for its `Annotated`: what it holds, and what it means.
 
-    `null`: null counts as absent, unless it is required. `always`: it is written even when it holds its
-    default. `required`: an object without it is refused, so it always is. `absent` is what a file means that
-    leaves it out, where that is not the default of a new one. `columns` adds its name, and its default in a
-    new record.
+    `null`: null counts as absent, unless it is required; where nothing is said, it does but for numbers and
+    flags. `always`: it is written even when it holds its default. `required`: an object without it is
+    refused, so it always is. `absent` is what a file means that leaves it out, where that is not the default
+    of a new one. `columns` adds its name, and its default in a new record.
     """
 
     kind: Kind
     means: str
-    null: bool = True
+    null: bool | None = None
     always: bool = False
     required: bool = False
     absent: Any = None
     typed: Typed | None = None
     name: str = ""
     default: Any = None
+
+
+def _takes_null(about: About) -> bool:
+    is_number = about.kind.form in ("integer", "number", "flag")
+    return not about.required and (not is_number if about.null is None else about.null)
 
 
 @cache
@@ -93,7 +98,7 @@ def columns(record: Record) -> tuple[About, ...]:
             about._replace(
                 name=name,
                 default=table._field_defaults.get(name),
-                null=about.null and not about.required,
+                null=_takes_null(about),
                 always=about.always or about.required,
             )
             for name in table._fields

@@ -24,7 +24,7 @@ def _given(record: Record, within: str) -> Iterator[Given]:
     for column in columns(record):
         path = f"{within}{column.name}"
         if column.typed is not None:
-            yield Given(path, column.kind, column.default, column.null, column.typed)
+            yield Given(path, column.kind, column.default, bool(column.null), column.typed)
         elif column.kind.record is not None and column.default is not None:
             yield from _given(column.kind.record, f"{path}.")
 

@@ -95,6 +95,7 @@ class Validation(NamedTuple):
         About(
             integer(1, LONGEST_TIMEOUT),
             "Seconds until the check is stopped.",
+            null=True,
             always=True,
             typed=Typed("--timeout", "SEC", "for the check", words=("timeout", "timeout seconds")),
         ),
@@ -130,7 +131,6 @@ class Validation(NamedTuple):
         About(
             FLAG,
             "The check must fail before work starts.",
-            null=False,
             typed=Typed(
                 "--red-first",
                 None,
@@ -159,7 +159,6 @@ class Validation(NamedTuple):
         About(
             FLAG,
             "An agent is told the names of held-out tests that fail.",
-            null=False,
             typed=Typed(
                 "--hidden-names",
                 None,
@@ -189,14 +188,8 @@ class OnFailure(NamedTuple):
 class Source(NamedTuple):
     """The task of a plan that a task was imported from."""
 
-    plan: Annotated[
-        str,
-        About(STRING, "The file of the plan, from the top of the work tree.", required=True),
-    ]
-    key: Annotated[
-        str,
-        About(STRING, "What the plan calls the task, such as `3` or `T012`.", required=True),
-    ]
+    plan: Annotated[str, About(STRING, "The file of the plan, from the top of the work tree.", required=True)]
+    key: Annotated[str, About(STRING, "What the plan calls the task, such as `3` or `T012`.", required=True)]
     extra: Extra = NO_EXTRA
 
 
@@ -205,12 +198,7 @@ class Task(NamedTuple):
 
     id: Annotated[
         str,
-        About(
-            ID,
-            "Names it in commands, logs and dependencies.",
-            required=True,
-            typed=Typed(words=("id",)),
-        ),
+        About(ID, "Names it in commands, logs and dependencies.", required=True, typed=Typed(words=("id",))),
     ]
     title: Annotated[
         str,
@@ -256,13 +244,12 @@ class Task(NamedTuple):
             ),
         ),
     ] = ()
-    attempts: Annotated[int, About(integer(), "Finished attempts that failed.", null=False, always=True)] = 0
+    attempts: Annotated[int, About(integer(), "Finished attempts that failed.", always=True)] = 0
     max_attempts: Annotated[
         int,
         About(
             integer(1),
             "After as many failed attempts the task has failed for good.",
-            null=False,
             always=True,
             typed=Typed("--max-attempts", "N", "", words=("max_attempts", "max attempts")),
         ),
@@ -344,23 +331,12 @@ class Task(NamedTuple):
         About(STRING, "The task whose check failed on the final tree of a run; this one puts that right."),
     ] = None
     fence: Annotated[
-        int,
-        About(
-            integer(), "Grows with every claim; whoever holds an older one may change nothing.", null=False
-        ),
+        int, About(integer(), "Grows with every claim; whoever holds an older one may change nothing.")
     ] = 0
     interruptions: Annotated[
-        int,
-        About(integer(), "How often the attempt under way was cut off; that costs it nothing.", null=False),
+        int, About(integer(), "How often the attempt under way was cut off; that costs it nothing.")
     ] = 0
-    unproven: Annotated[
-        bool,
-        About(
-            FLAG,
-            "Marked completed by an external edit; not yet verified.",
-            null=False,
-        ),
-    ] = False
+    unproven: Annotated[bool, About(FLAG, "Marked completed by an external edit; not yet verified.")] = False
     notes: Annotated[tuple[str, ...], About(listed(NOTE), "What its worker wants later ones to know.")] = ()
     touched: Annotated[
         tuple[str, ...],
@@ -386,10 +362,7 @@ class Task(NamedTuple):
     ] = ()
     sent_back: Annotated[
         tuple[SentBack, ...],
-        About(
-            listed(choice(SentBack)),
-            "Why its work went back to an agent at no cost, each reason once.",
-        ),
+        About(listed(choice(SentBack)), "Why its work went back to an agent at no cost, each reason once."),
     ] = ()
     attempted_by: Annotated[
         tuple[str, ...], About(listed(STRING), "The last workers that have claimed it.")

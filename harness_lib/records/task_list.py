@@ -37,7 +37,7 @@ class Session(NamedTuple):
     boot_id: Annotated[
         str | None, About(STRING, "Which start of that machine, and which process namespace.", always=True)
     ] = None
-    pid: Annotated[int | None, About(integer(1), "The owner process.", always=True)] = None
+    pid: Annotated[int | None, About(integer(1), "The owner process.", null=True, always=True)] = None
     pid_started: Annotated[
         str | None, About(STRING, "When that process began, against recycled pids.", always=True)
     ] = None
@@ -45,9 +45,7 @@ class Session(NamedTuple):
         str | None, About(STRING, "What the host calls the session.", always=True)
     ] = None
     started_at: Annotated[str | None, About(MOMENT, "When.", always=True)] = None
-    finished_attempts: Annotated[
-        int, About(integer(), "Attempts that ended in it.", null=False, always=True)
-    ] = 0
+    finished_attempts: Annotated[int, About(integer(), "Attempts that ended in it.", always=True)] = 0
     halt: Annotated[
         str | None, About(STRING, "Why the session stands still until the user has acted.", always=True)
     ] = None
@@ -60,7 +58,6 @@ class Session(NamedTuple):
         About(
             FLAG,
             "No task is left for it; the checks of all completed ones must still run on a clean checkout.",
-            null=False,
         ),
     ] = False
     extra: Extra = NO_EXTRA
@@ -79,10 +76,11 @@ class SessionConfig(NamedTuple):
         ),
     ] = "exclusive"
     max_tasks_per_session: Annotated[
-        int, About(integer(), "Finished attempts after which a session ends.", always=True, absent=0)
+        int,
+        About(integer(), "Finished attempts after which a session ends.", null=True, always=True, absent=0),
     ] = 20
     max_sessions: Annotated[
-        int, About(integer(), "Sessions that may run, the last one too.", always=True, absent=0)
+        int, About(integer(), "Sessions that may run, the last one too.", null=True, always=True, absent=0)
     ] = 50
     final_check: Annotated[
         bool,
@@ -90,7 +88,6 @@ class SessionConfig(NamedTuple):
             FLAG,
             "In a chat the checks of all completed tasks run once more when the list is finished; hooks hold "
             "the agent until then.",
-            null=False,
         ),
     ] = True
     extra: Extra = NO_EXTRA
@@ -119,13 +116,9 @@ class State(NamedTuple):
     ] = SessionConfig()
     tasks: Annotated[
         tuple[Task, ...],
-        About(
-            listed(record(Task, "task")),
-            "The tasks, in the order they were added.",
-            required=True,
-        ),
+        About(listed(record(Task, "task")), "The tasks, in the order they were added.", required=True),
     ] = ()
-    session_count: Annotated[int, About(integer(), "Sessions started so far.", null=False, always=True)] = 0
+    session_count: Annotated[int, About(integer(), "Sessions started so far.", always=True)] = 0
     last_session: Annotated[str | None, About(MOMENT, "When the last session ended.", always=True)] = None
     sessions: Annotated[
         tuple[Session, ...] | None,
@@ -146,15 +139,11 @@ class State(NamedTuple):
         About(listed(record(KeptPlan)), "The imported plans, each with what it says for all of its tasks."),
     ] = ()
     attempts_reset: Annotated[
-        int, About(integer(), "Failed attempts of tasks that were removed or given a new start.", null=False)
+        int, About(integer(), "Failed attempts of tasks that were removed or given a new start.")
     ] = 0
     proofs: Annotated[
         bool,
-        About(
-            FLAG,
-            "Every task that harness has completed bears its proof; one without it is unproven.",
-            null=False,
-        ),
+        About(FLAG, "Every task that harness has completed bears its proof; one without it is unproven."),
     ] = False
     extra: Extra = NO_EXTRA
 

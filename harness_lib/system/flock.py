@@ -72,15 +72,13 @@ def hold(path: Path, *, make: bool = False) -> int | None:
 
     Its directory must exist, or is made with `make`. Raises OSError.
     """
-    descriptor = opened(path, make=make)
+    descriptor, is_ours = opened(path, make=make), False
     try:
-        if take_now(descriptor):
-            return descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
+        is_ours = take_now(descriptor)
+    finally:
+        if not is_ours:
+            os.close(descriptor)
+    return descriptor if is_ours else None
 
 
 @contextmanager

@@ -16,19 +16,14 @@ import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime, timezone
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
 from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.processes import process
-
-if TYPE_CHECKING:
-    import ctypes
-
 
 Grip = Literal["taken", "shared", "foreign"]
 
@@ -278,7 +273,7 @@ def _renamed(old: bytes, new: bytes) -> int:
     """Rename `old` to `new` in one step; return the number of an error, or 0."""
     import ctypes  # noqa: PLC0415 (a verb that only reads needs none)
 
-    libc = _libc()
+    libc = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "darwin" and hasattr(libc, "renamex_np"):
         failed = libc.renamex_np(old, new, _EXCLUSIVE)
     elif sys.platform.startswith("linux") and hasattr(libc, "renameat2"):
@@ -286,10 +281,3 @@ def _renamed(old: bytes, new: bytes) -> int:
     else:
         return errno.ENOSYS
     return ctypes.get_errno() if failed else 0
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    import ctypes  # noqa: PLC0415 (as in `_renamed`)
-
-    return ctypes.CDLL(None, use_errno=True)

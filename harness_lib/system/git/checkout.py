@@ -119,11 +119,9 @@ def hashed_by(
 BATCH = 64
 
 
-def _any(_path: str) -> bool:
-    return True
-
-
-def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str], bool] = _any) -> list[str]:
+def checkout(
+    git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str], bool] = lambda _path: True
+) -> list[str]:
     """Put tracked `files` (path → mode, object) in their places; return those whose place is obstructed.
 
     Line endings and filters as in any checkout. `untouched` is called for each at the last moment; if it
@@ -146,7 +144,11 @@ def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str],
 
 
 def move(
-    git: Git, put: Mapping[str, Entry], gone: Sequence[str], *, untouched: Callable[[str], bool] = _any
+    git: Git,
+    put: Mapping[str, Entry],
+    gone: Sequence[str],
+    *,
+    untouched: Callable[[str], bool] = lambda _path: True,
 ) -> list[str]:
     """Remove the files `gone`, then put `put` in their places; return those whose place is obstructed.
 

@@ -110,7 +110,9 @@ def unmark(git: Git, env: Mapping[str, str], left_out: Collection[str] | None = 
 
 def left_out(git: Git) -> tuple[str, ...]:
     """Return the tracked files with a skip mark that do not exist."""
-    return tuple(path for path, tag in _marked(git).items() if _is_skipped(tag) and not _stands(git, path))
+    return tuple(
+        path for path, tag in _marked(git).items() if tag.upper() == _SKIPPED and not _stands(git, path)
+    )
 
 
 def marked(git: Git) -> tuple[str, ...]:
@@ -143,17 +145,13 @@ def _tagged(git: Git, _index: bytes) -> Mapping[str, str]:
     return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H"}
 
 
-def _is_skipped(tag: str) -> bool:
-    return tag.upper() == _SKIPPED
-
-
 def _stands(git: Git, path: str) -> bool:
     return os.path.lexists(git.top / path)
 
 
 def _kinds(marks: Mapping[str, str]) -> tuple[list[str], list[str]]:
     assumed = [path for path, tag in marks.items() if tag.islower()]
-    return assumed, [path for path, tag in marks.items() if _is_skipped(tag)]
+    return assumed, [path for path, tag in marks.items() if tag.upper() == _SKIPPED]
 
 
 def _update(git: Git, env: Mapping[str, str], *changes: tuple[str, list[str]]) -> None:

@@ -145,17 +145,15 @@ def elsewhere(start: str) -> list[str]:
     except OSError:
         return []
     ways = (name[: -len(".json")] for name in copies if name.endswith(".json"))
-    roots = (os.path.normpath(os.path.join(found[0], _way_of(way))) for way in ways)
+    # As `_copy_in` spells them.
+    there = (os.curdir if way == "%" else way.replace("%2F", os.sep).replace("%25", "%") for way in ways)
+    roots = (os.path.normpath(os.path.join(found[0], way)) for way in there)
     return [root for root in roots if root != resolved and os.path.isdir(root) and _is_ours(root)]
 
 
 def of_another_user(start: str) -> str | None:
     """Return the first directory from `start` upwards with a list that `search` passes over."""
     return next((each for each in upwards(start) if _holds_state(each) and not _is_ours(each)), None)
-
-
-def _way_of(name: str) -> str:
-    return os.curdir if name == "%" else name.replace("%2F", os.sep).replace("%25", "%")
 
 
 def _copy_in(git_directory: str, top: str, root: str) -> str | None:

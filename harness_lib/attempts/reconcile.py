@@ -35,7 +35,7 @@ from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import locks, trees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import runner
 from harness_lib.task import Checkpoint, Gate, Session, StopReason, Task
 
 
@@ -67,7 +67,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_other
         is_ours = has_files and recovery.works_for(task.claimed_by, session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
-            reaper.end_all(check.log_directory(ctx, task))
+            runner.end_all(check.log_directory(ctx, task))
         try:
             line, ended, warned = _recover_next(ctx, session, task, has_files=has_files)
         except LeaseLostError:
@@ -120,7 +120,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
             lease_seconds=ctx.lease_seconds if tx.concurrent else None,
         )
         tx.replace(taken)
-    reaper.end_all(check.log_directory(ctx, task))
+    runner.end_all(check.log_directory(ctx, task))
     return taken
 
 

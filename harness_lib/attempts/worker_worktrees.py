@@ -26,7 +26,7 @@ from harness_lib.system.git import clones, locks, snapshot, status, submodules, 
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import runner
 from harness_lib.task import Task
 from harness_lib.text import safe_name, some_quoted
 
@@ -147,7 +147,7 @@ def end_survivors(ctx: Context) -> None:
         deadline = ctx.clock.monotonic() + DYING_SECONDS
         while not flock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
             ctx.clock.sleep(0.1)
-        reaper.end_all(place.path)
+        runner.end_all(place.path)
 
 
 class Clean(NamedTuple):

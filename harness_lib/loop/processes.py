@@ -13,16 +13,22 @@ from typing import IO, NamedTuple
 
 from harness_lib.loop import disk
 from harness_lib.loop.piped import HookError
-from harness_lib.system.processes import own_process, reaper
+from harness_lib.system.processes import own_process, runner
 from harness_lib.system.processes.child import (
     NOTHING,
     OUTPUT,
     PIPE,
     Child,
     Command,
+    Ending,
     Starter,
+    Tree,
+    end,
+    end_tree,
+    signal_group,
     start,
     start_noted,
+    wait,
 )
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
@@ -129,7 +135,7 @@ class Finished(NamedTuple):
     """How a program ended; `output` is a file at its beginning, which the caller closes."""
 
     code: int
-    reason: reaper.Ending
+    reason: Ending
     output: IO[bytes]
 
     def text(self) -> str:
@@ -157,7 +163,7 @@ def talking(
 
 def _end_talk(child: Child) -> None:
     if child.poll() is None:
-        reaper.end(child)
+        end(child)
     _running.discard(child.pid)
     for stream in (child.stdin, child.stdout):
         # Input that the program never read cannot be flushed.
@@ -189,7 +195,7 @@ def run(
     """
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
-    with reaper.noting(notes) as note, ExitStack() as fed:
+    with runner.noting(notes) as note, ExitStack() as fed:
         errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
         given = NOTHING if stdin is None else fed.enter_context(_holding(stdin))
         child: Child | None = None
@@ -209,12 +215,12 @@ def run(
                     child = start(command, env=env, cwd=cwd, stdin=given, output=written, errors=to)
                     begun(child)
             look = _look(written, heard)
-            reason = reaper.wait(child, written.fileno(), timeout=timeout, limit=OUTPUT_LIMIT, on_tick=look)
+            reason = wait(child, written.fileno(), timeout=timeout, limit=OUTPUT_LIMIT, on_tick=look)
             if reason != "ended":
-                reaper.end(child)
+                end(child)
         except BaseException:
             if child is not None:
-                reaper.end(child)
+                end(child)
             if output is None:
                 written.close()
             raise
@@ -310,16 +316,16 @@ def _holding(data: bytes) -> IO[bytes]:
 
 def end_noted(directory: Path) -> int:
     """End what still runs by the notes in `directory`, after a kill; return the number of programs."""
-    return reaper.end_all(directory, lambda leader: reaper.end_tree(leader, lambda: True))
+    return runner.end_all(directory, lambda leader: end_tree(leader, lambda: True))
 
 
 def end_all() -> None:
     """Begin to end every program of this process; the thread that waits for it does the rest."""
     for group in list(_running):
-        reaper.signal_group(group, signal.SIGTERM)
+        signal_group(group, signal.SIGTERM)
 
 
 def kill_all() -> None:
     """Kill the programs of this process at once."""
     for group in list(_running):
-        reaper.Tree(group).signal(signal.SIGKILL)
+        Tree(group).signal(signal.SIGKILL)

@@ -33,7 +33,7 @@ from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker, failure
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import GitError
-from harness_lib.system.processes import own_process, reaper
+from harness_lib.system.processes import own_process, runner
 from harness_lib.task import Session, Task
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     worker = (Worker if config.number else Merger)(ctx, config, say)
     worker.tell(Started())
     note = Path(config.place) / f"worker-{config.number}.log"
-    reaper.note(note, os.getpid())
+    runner.note(note, os.getpid())
     own_process.raise_once(own_process.END, lambda _number: KeyboardInterrupt())
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
@@ -74,7 +74,7 @@ def main() -> None:
         worker.tell(Idle("stopped"))
     finally:
         own_process.ignore(own_process.END)
-        reaper.forget(note)
+        runner.forget(note)
 
 
 def _listen(worker: Worker) -> None:

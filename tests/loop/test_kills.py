@@ -16,7 +16,7 @@ import pytest
 
 from harness_lib.loop import processes
 from harness_lib.loop.processes import Interrupted
-from harness_lib.system.processes import process, reaper
+from harness_lib.system.processes import child, process
 from tests import forked
 from tests.conftest import for_release
 from tests.forked import Forked
@@ -323,13 +323,13 @@ def test_a_second_signal_that_comes_before_the_program_is_told_leaves_nothing_ru
         monkeypatch.undo()
         raise Interrupted
 
-    child = subprocess.Popen(["sleep", "20"], start_new_session=True)
+    sleeper = subprocess.Popen(["sleep", "20"], start_new_session=True)
     monkeypatch.setattr(process, "everybody", interrupted)
 
     with pytest.raises(Interrupted):
-        reaper.end(child)
+        child.end(sleeper)
 
-    assert child.returncode == -signal.SIGKILL
+    assert sleeper.returncode == -signal.SIGKILL
 
 
 def test_a_signal_that_was_held_back_is_raised_after_an_error_too_and_only_by_the_outermost_block() -> None:

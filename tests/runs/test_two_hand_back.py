@@ -21,7 +21,7 @@ from harness_lib.runs.worker_main import Merger
 from harness_lib.runs.worker_pool import Orphans
 from harness_lib.system.git import worktrees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import runner
 from harness_lib.task import Session, Task
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
@@ -194,7 +194,7 @@ def test_the_check_of_whoever_has_the_task_now_runs_on(crew: Crew) -> None:
     log = check.log_directory(ctx, theirs) / "1.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as command:
-        reaper.note(log, command.pid)
+        runner.note(log, command.pid)
 
         assert not crew.worker(1, tries=0)._hand_back(crew.session(ctx), held)
 

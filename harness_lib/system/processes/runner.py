@@ -1,6 +1,8 @@
 """Run one shell command to its end, within a deadline, and leave nothing of it running.
 
 Its output goes straight into a log file: it may be larger than memory, and it survives a crash of harness.
+A command has a process group of its own and so survives a SIGKILL of harness. A note beside its log names the
+group, and the process that continues the work ends that group first.
 Source: docs/design.md, "At the finish", step 3.
 """
 
@@ -22,12 +24,14 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place import own_files
-from harness_lib.system.processes import child, environment, reaper, sandbox
+from harness_lib.system.processes import child, environment, process, sandbox
 from harness_lib.system.processes.child import Child
 from harness_lib.text import harmless
 
 MAX_LOG_BYTES = 1024**3
 TIMED_OUT = 124
+_SUFFIX = ".running"
+_WORDS = 3
 TAIL_LINES = 20
 TAIL_CHARS = 2000
 TAIL_BYTES = 64 * 1024
@@ -93,20 +97,20 @@ def run(
         _holding(stdin, log.parent) as stdin_file,
         sandbox.entered(command, env, cwd) as ready,
     ):
-        with reaper.adopting() as known:
+        with child.adopting() as known:
             process: Child | None = None
 
             def noted(started: Child) -> None:
                 nonlocal process
                 # Already here: an interrupt may come before it is returned.
                 process = started
-                reaper.note(log, started.pid)
+                note(log, started.pid)
 
             try:
                 if at_start is not None:
                     at_start(output)
                 process = child.start_noted(ready, noted, cwd=cwd, stdin=stdin_file, output=output)
-                ending = reaper.wait(
+                ending = child.wait(
                     process,
                     output,
                     timeout=timeout,
@@ -116,10 +120,10 @@ def run(
                     clock=clock,
                 )
                 if ending != "ended":
-                    reaper.end_tree(process.pid, partial(_has_ended, process), clock=clock)
+                    child.end_tree(process.pid, partial(_has_ended, process), clock=clock)
             finally:
                 _end(process, known, clock)
-                reaper.forget(log)
+                forget(log)
         if at_end is not None:
             at_end()
         _finish(log, output)
@@ -160,17 +164,17 @@ def _has_ended(process: Child) -> bool:
     """Return whether `process` has ended; collect the dead of its group, so that it can be empty."""
     if process.poll() is None:
         return False
-    reaper.reap(process.pid)
+    child.reap(process.pid)
     return True
 
 
 def _end(process: Child | None, known: frozenset[int], clock: Clock) -> None:
     # None: an interrupt during its start. Then it is among the orphans.
     if process is not None:
-        reaper.signal_group(process.pid, signal.SIGKILL)
-        reaper.collect(process)
-        reaper.reap(process.pid)
-    reaper.end_orphans(known, clock)
+        child.signal_group(process.pid, signal.SIGKILL)
+        child.collect(process)
+        child.reap(process.pid)
+    child.end_orphans(known, clock)
 
 
 def _log_limit(env: Mapping[str, str]) -> int:
@@ -235,6 +239,69 @@ def _finish(log: Path, descriptor: int) -> None:
             fs.write(log, head + gap + tail, durable=False, make=True)
 
 
+def note(log: Path, pid: int) -> None:
+    """Write the note that the process group `pid` writes `log`."""
+    leader = process.find(pid)
+    if leader:
+        text = f"{pid} {leader.started} {process.boot_id()}\n"
+        # The command may have removed the directory already: nobody would find the note.
+        with suppress(FileNotFoundError):
+            fs.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
+
+
+@contextmanager
+def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that notes a process group in `directory` (None: nothing) until the block ends.
+
+    A group that cannot be noted outlives harness if that is killed.
+    """
+    if directory is None:
+        yield lambda _pid: None
+        return
+    log = directory / os.urandom(8).hex()
+
+    def noted(pid: int) -> None:
+        with suppress(OSError):
+            note(log, pid)
+
+    try:
+        yield noted
+    finally:
+        with suppress(OSError):
+            forget(log)
+
+
+def forget(log: Path) -> None:
+    """Remove the note beside `log`."""
+    fs.remove(log.with_suffix(_SUFFIX))
+
+
+def end_all(directory: Path, end: Callable[[int], None] = lambda leader: child.Tree(leader).kill()) -> int:
+    """`end` the trees that still run according to the notes in `directory`; return how many there were.
+
+    By default they are killed, and gone on return.
+    Fails closed: only a tree whose leader is provably the noted process is ended. A note of another boot or
+    pid namespace is kept.
+    """
+    return sum(_end_noted(file, end) for file in sorted(fs.matching(directory, f"*{_SUFFIX}")))
+
+
+def _end_noted(file: Path, end: Callable[[int], None]) -> bool:
+    words = file.read_text(encoding="utf-8", errors="replace").split(maxsplit=2)
+    if len(words) != _WORDS or not words[0].isdigit():
+        # Not durable: after a power cut it may be empty, and its process is gone.
+        fs.remove(file)
+        return False
+    pid, started, boot = words
+    if boot.strip() != process.boot_id():
+        return False
+    ours = process.is_still(int(pid), started)
+    if ours:
+        end(int(pid))
+    fs.remove(file)
+    return ours
+
+
 def start_timed(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, seconds: float) -> Child:
     """Start `sh -c command`, its output added to `log`; return its guard, which exits as the command does.
 
@@ -254,7 +321,7 @@ def guard() -> None:
     try:
         code = process.wait(seconds)
     except subprocess.TimeoutExpired:
-        reaper.end(process)
+        child.end(process)
         code = TIMED_OUT
     sys.exit(code if code >= 0 else 128 - code)
 
@@ -287,4 +354,4 @@ def keeping_awake(env: Mapping[str, str], why: str, *, platform: str = sys.platf
     finally:
         assert process.stdin is not None
         process.stdin.close()
-        reaper.end(process)
+        child.end(process)

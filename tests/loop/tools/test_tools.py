@@ -15,7 +15,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import files
 from harness_lib.loop.tools.builtin import Change
-from harness_lib.system.processes import process, reaper
+from harness_lib.system.processes import child, process
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
 from tests.waiting import until
@@ -156,7 +156,7 @@ def times_out(do: Do, project: Path, command: str) -> int:
 def test_all_that_a_command_has_started_ends_with_its_time(
     do: Do, project: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(reaper, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(child, "GRACE_SECONDS", 0.5)
 
     pid = times_out(do, project, command)
 

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from harness_lib.system.processes import process, reaper
+from harness_lib.system.processes import process, runner
 from tests.waiting import number_in, until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -22,13 +22,13 @@ runner.run(sys.argv[2], cwd=log.parent, log=log, timeout=60, env=os.environ)
 """
 KILLED_FIRST = """
 import os, pathlib, signal, sys
-from harness_lib.system.processes import reaper, runner
+from harness_lib.system.processes import runner
 
 def die(log, pid):
     pathlib.Path("pid").write_text(str(pid))
     os.kill(os.getpid(), signal.SIGKILL)
 
-reaper.note = die
+runner.note = die
 log = pathlib.Path("1.log").absolute()
 runner.run("echo ran > ran", cwd=log.parent, log=log, timeout=60, env=os.environ)
 """
@@ -37,12 +37,12 @@ runner.run("echo ran > ran", cwd=log.parent, log=log, timeout=60, env=os.environ
 def test_a_command_whose_runner_was_killed_is_ended(tmp_path: Path) -> None:
     """SIGKILL of the runner leaves the command running; `end_all` ends it and removes the note."""
     log = tmp_path / "1.log"
-    with subprocess.Popen([sys.executable, "-c", RUN, str(log), "echo $$; sleep 60"]) as runner:
+    with subprocess.Popen([sys.executable, "-c", RUN, str(log), "echo $$; sleep 60"]) as running:
         command = number_in(log)
-        runner.kill()
+        running.kill()
     assert process.alive(command)
 
-    ended = reaper.end_all(tmp_path)
+    ended = runner.end_all(tmp_path)
 
     assert not process.alive(command)
     assert ended == 1
@@ -53,12 +53,12 @@ def test_what_has_a_group_of_its_own_is_ended_with_the_command(tmp_path: Path) -
     """Agents start the commands of their tools in process groups of their own."""
     log, python = tmp_path / "1.log", shlex.quote(sys.executable)
     below = f"""{python} -c "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)" """
-    with subprocess.Popen([sys.executable, "-c", RUN, str(log), f"{below} & wait"]) as runner:
+    with subprocess.Popen([sys.executable, "-c", RUN, str(log), f"{below} & wait"]) as running:
         apart = number_in(log)
-        runner.kill()
+        running.kill()
     assert process.alive(apart)
 
-    reaper.end_all(tmp_path)
+    runner.end_all(tmp_path)
 
     assert not process.alive(apart)
 
@@ -67,8 +67,8 @@ def test_a_command_whose_runner_was_killed_before_its_note_never_begins(tmp_path
     """Nobody could find it, and what it writes would come after the rollback."""
     with subprocess.Popen(
         [sys.executable, "-c", KILLED_FIRST], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    ) as runner:
-        assert runner.wait() == -signal.SIGKILL
+    ) as running:
+        assert running.wait() == -signal.SIGKILL
 
     _wait_for_end(int((tmp_path / "pid").read_text()))
     assert not (tmp_path / "ran").exists()
@@ -78,7 +78,7 @@ def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:
     """A live process that merely has the noted number is not the one that was noted."""
     (tmp_path / "1.running").write_text(f"{os.getpid()} 12345 {process.boot_id()}\n")
 
-    assert reaper.end_all(tmp_path) == 0
+    assert runner.end_all(tmp_path) == 0
     assert not (tmp_path / "1.running").exists()
 
 
@@ -87,7 +87,7 @@ def test_a_note_of_another_boot_is_left(tmp_path: Path) -> None:
     note = tmp_path / "1.running"
     note.write_text(f"{os.getpid()} 12345 another-boot/1\n")
 
-    assert reaper.end_all(tmp_path) == 0
+    assert runner.end_all(tmp_path) == 0
     assert note.exists()
 
 

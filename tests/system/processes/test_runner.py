@@ -14,7 +14,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
-from harness_lib.system.processes import process, reaper, runner
+from harness_lib.system.processes import child, process, runner
 from harness_lib.system.processes.runner import Finished
 
 LONG = 60.0
@@ -97,7 +97,7 @@ class TestDeadline:
 
     def test_a_command_may_tidy_up(self, log: Path, up: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The shell dies of TERM at once; what it runs is given its time."""
-        monkeypatch.setattr(reaper, "GRACE_SECONDS", LONG)
+        monkeypatch.setattr(child, "GRACE_SECONDS", LONG)
         tidy = "trap 'sleep 0.2; echo tidied; exit' TERM; echo x > up; while :; do sleep 0.05; done"
         finished = run(f'sh -c "{tidy}"; true', log, clock=LateOnceUp(up))
 
@@ -115,7 +115,7 @@ class TestDeadline:
     def test_none_outlives_it(
         self, log: Path, up: Path, command: str, grace: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reaper, "GRACE_SECONDS", grace)
+        monkeypatch.setattr(child, "GRACE_SECONDS", grace)
         finished = run(command, log, clock=LateOnceUp(up))
 
         assert finished.timed_out

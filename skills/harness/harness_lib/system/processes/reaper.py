@@ -1,1 +1,0 @@
-../../../../../harness_lib/system/processes/reaper.py

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import outcome
-from harness_lib.checks import check_of
-from harness_lib.checks.protocol import UNWATCHED, Checked, Watch, Worktree
+from harness_lib.checks import UNWATCHED, Checked, Watch, Worktree, check_of
 from harness_lib.core import ownership, project, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (

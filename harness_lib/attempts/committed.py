@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from harness_lib.attempts import check, recheck, worker_worktrees
 from harness_lib.attempts.recheck import Found
-from harness_lib.checks import check_of
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked, check_of
 from harness_lib.core import held_out, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND

@@ -21,7 +21,7 @@ from harness_lib.attempts import (
     rescue_refs,
     target_branch,
 )
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedError

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, committed
 from harness_lib.attempts.check import Scripts
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError

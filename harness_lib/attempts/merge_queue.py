@@ -32,8 +32,7 @@ from harness_lib.attempts import (
     turn,
 )
 from harness_lib.attempts.outcome import as_checked, undo_check
-from harness_lib.checks import check_of
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked, check_of
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError

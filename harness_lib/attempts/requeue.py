@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_lib.attempts import outcome, pending_merges, rescue_refs, rollback, snapshots
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules.attempts import Ending, Halt

@@ -35,7 +35,7 @@ from harness_lib.attempts import (
     target_branch,
 )
 from harness_lib.attempts.remote import There
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError

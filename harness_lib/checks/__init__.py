@@ -1,4 +1,4 @@
-"""Make the check of a task; the only module that knows the kinds of checks.
+"""What a check of a task is, where it runs and what it says; and which one a task has.
 
 All code that runs, trusts or fingerprints a check asks the result of `check_of`, so that a second kind
 is a file beside `shell`, a line here and its field in `harness_lib/records/task.py`.
@@ -7,14 +7,118 @@ Standard library only: hooks read the list with it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from harness_lib import sha256
-from harness_lib.checks.shell import ShellCheck
 
 if TYPE_CHECKING:
-    from harness_lib.checks.protocol import Check
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness_lib.system.clock import Clock
     from harness_lib.task import Task
+
+
+class Watch(NamedTuple):
+    """What is asked about every `seconds` while a check runs: it is ended if `goes_on` returns False."""
+
+    goes_on: Callable[[], bool]
+    seconds: float
+
+
+UNWATCHED = Watch(lambda: True, 60.0)
+
+
+class Worktree(NamedTuple):
+    """Where a check runs: the top of the work tree, its environment, and the file for its output.
+
+    `marks` are variables that every process of a check keeps, even where other variables are removed.
+    """
+
+    top: Path
+    env: Mapping[str, str]
+    log: Path
+    clock: Clock
+    marks: Mapping[str, str]
+    watch: Watch = UNWATCHED
+
+
+class Check(Protocol):
+    """The check of a task, which decides whether it is done."""
+
+    @property
+    def text(self) -> str | None:
+        """Its text for people; None without a check."""
+
+    @property
+    def cwd(self) -> str | None:
+        """Where it runs, relative to the top of the work tree; None for the top."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the task has a check; without one it cannot be completed."""
+
+    def fingerprint(self) -> str:
+        """Return `sha256:…` of the check and its directory. No attempt may change it."""
+
+    def commands(self) -> tuple[tuple[str | None, str | None], ...]:
+        """Return the shell commands and their directories, which the user must trust."""
+
+    def require_place(self, top: Path) -> None:
+        """Raise ConfigError if its directory is not in the work tree at `top`."""
+
+    def run(self, worktree: Worktree) -> Checked:
+        """Run it once. Raises ConfigError if it is not valid."""
+
+
+Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
+
+
+class Checked(NamedTuple):
+    """The result of a check: the verdict, one line why, the end of its output, and its log.
+
+    `gist` is the most useful part of the output, in a line; `without` names the variables that it was not
+    given, or not whole; `seconds` is how long the check took. `held_out`: it is the result of a held-out
+    check.
+    """
+
+    verdict: Verdict
+    message: str
+    tail: str
+    log: Path
+    gist: str = ""
+    without: tuple[str, ...] = ()
+    seconds: float = 0.0
+    held_out: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the task is done."""
+        return self.verdict == "pass"
+
+    def failure(self) -> str:
+        """Return one line for the error log: why it failed, and the gist of its output."""
+        return f"{self.message} {self.gist}".strip()
+
+    def excerpt(self) -> str:
+        """Return the useful part of the output, in several lines."""
+        from harness_lib.rules import runners  # noqa: PLC0415 (hooks)
+        from harness_lib.system.processes import runner  # noqa: PLC0415 (hooks)
+
+        return runners.of(runner.ends_of(self.log)) if self.tail else ""
+
+
+class Command(NamedTuple):
+    """A command, its directory, its time limit in seconds, and the task that it belongs to."""
+
+    task: str
+    text: str | None
+    cwd: str | None
+    timeout_seconds: int
+
+
+# It is made of what stands above.
+from harness_lib.checks.shell import ShellCheck  # noqa: E402
 
 
 def check_of(task: Task) -> Check:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness_lib import sha256
-from harness_lib.checks.protocol import Command
+from harness_lib.checks import Command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness_lib.checks.protocol import Checked, Worktree
+    from harness_lib.checks import Checked, Worktree
 
 
 class ShellCheck(Command):

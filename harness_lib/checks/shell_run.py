@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.checks.protocol import Checked, Command, Verdict, Worktree
+from harness_lib.checks import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import input_files, runners
 from harness_lib.system.git.repository import Git

@@ -21,7 +21,7 @@ from harness_lib.attempts import (
     rollback,
     worker_worktrees,
 )
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     CheckEditedError,

@@ -17,7 +17,7 @@ from harness_lib.attempts import (
     rollback,
     target_branch,
 )
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from harness_lib.core import ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.core.ownership import HeldTask

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import check, committed
-from harness_lib.checks import check_of
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked, check_of
 from harness_lib.core import ownership, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError

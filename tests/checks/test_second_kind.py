@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 OWN = """
 from typing import NamedTuple
 from harness_lib import sha256
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 
 class FileCheck(NamedTuple):
     file: str

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import recheck
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks import Checked
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 

@@ -27,6 +27,10 @@ Record = Callable[..., Any]
 Form = Literal["text", "moment", "integer", "number", "flag", "choice", "list", "record", "version"]
 
 
+# Null is none of these, unless it is said of a field.
+_NO_NULL = frozenset(("integer", "number", "flag"))
+
+
 class Kind(NamedTuple):
     """What a value may be; `form` says which of the others matter.
 
@@ -84,11 +88,6 @@ class About(NamedTuple):
     default: Any = None
 
 
-def _takes_null(about: About) -> bool:
-    is_number = about.kind.form in ("integer", "number", "flag")
-    return not about.required and (not is_number if about.null is None else about.null)
-
-
 @cache
 def columns(record: Record) -> tuple[About, ...]:
     """Return the fields of `record` in the order in which they are written."""
@@ -98,7 +97,8 @@ def columns(record: Record) -> tuple[About, ...]:
             about._replace(
                 name=name,
                 default=table._field_defaults.get(name),
-                null=_takes_null(about),
+                null=not about.required
+                and (about.kind.form not in _NO_NULL if about.null is None else about.null),
                 always=about.always or about.required,
             )
             for name in table._fields

@@ -70,9 +70,8 @@ _NO_ROOM = re.compile(
     re.IGNORECASE,
 )
 
-_Key = tuple[str, int, int]
 # The lock on a repository that this thread holds: each git process that it starts inherits it.
-_held: dict[_Key, int] = {}
+_held: dict[tuple[str, int, int], int] = {}
 OLDEST = (2, 25)
 # `git merge-tree --write-tree`, with which the work of several is merged.
 OLDEST_FOR_RUNS = (2, 38)
@@ -195,24 +194,20 @@ def require_for_runs(directory: Path) -> None:
 
 def descriptors(git_dir: Path) -> tuple[int, ...]:
     """Return the descriptor that git children of this thread must inherit, if it holds `git_dir`."""
-    fd = _held.get(_key(git_dir))
+    fd = _held.get((str(git_dir), os.getpid(), threading.get_ident()))
     return () if fd is None else (fd,)
 
 
 @contextmanager
 def inherited(git_dir: Path, fd: int) -> Iterator[None]:
     """Let the git children of this thread inherit `fd` inside the block."""
-    key = _key(git_dir)
+    # With the pid: a fork inherits this table, but not the lock.
+    key = str(git_dir), os.getpid(), threading.get_ident()
     _held[key] = fd
     try:
         yield
     finally:
         _held.pop(key)
-
-
-def _key(git_dir: Path) -> _Key:
-    # With the pid: a fork inherits this table, but not the lock.
-    return str(git_dir), os.getpid(), threading.get_ident()
 
 
 # With a slash only a directory: a program may be called `venv`, and `.venv` is often a link.

@@ -48,7 +48,7 @@ def reading(path: str | Path) -> BinaryIO:
 
 def read(path: str | Path, limit: int = -1) -> bytes:
     """Return the content of `path`, at most `limit` bytes of it. Raises OSError as `descriptor` does."""
-    with reading(path) as stream:
+    with os.fdopen(descriptor(path, os.O_RDONLY), "rb") as stream:
         return stream.read(limit)
 
 

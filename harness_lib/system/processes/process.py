@@ -38,12 +38,12 @@ class Process(NamedTuple):
     group: int = 0
 
 
-def find(pid: int) -> Process | None:
-    """Return the living process `pid`, or None if it is gone, a zombie, or hidden from us."""
-    return _living(pid, _fields(pid))
+def find(pid: int, fields: _Fields | None = None) -> Process | None:
+    """Return the living process `pid`, or None if it is gone, a zombie, or hidden from us.
 
-
-def _living(pid: int, fields: _Fields | None) -> Process | None:
+    `fields` are what the system says of it, if they were just read.
+    """
+    fields = fields or _fields(pid)
     if fields is None or fields[0].startswith(("Z", "X")):
         return None
     _, parent, group, started, name = fields
@@ -97,7 +97,7 @@ def children(pid: int) -> list[int]:
 
 def everybody() -> Iterator[Process]:
     """Yield all visible living processes."""
-    yield from filter(None, (_living(pid, fields) for pid, fields in _all()))
+    yield from filter(None, (find(pid, fields) for pid, fields in _all()))
 
 
 def directory(pid: int) -> str | None:

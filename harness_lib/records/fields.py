@@ -27,7 +27,7 @@ Record = Callable[..., Any]
 Form = Literal["text", "moment", "integer", "number", "flag", "choice", "list", "record", "version"]
 
 
-# Null is none of these, unless it is said of a field.
+# For these forms null does not count as absent, unless the field says so.
 _NO_NULL = frozenset(("integer", "number", "flag"))
 
 

@@ -82,14 +82,9 @@ def left_behind(git: Git, merged: Collection[Step]) -> set[str]:
         stands = repository.head() if repository is not None else None
         if repository is None or stands in (None, in_index[path]) or status.changes(repository).tracked:
             continue
-        if any(_at(git, move.old, path) == stands != _at(git, move.new, path) for move in merged):
+        if any(git.ref(f"{move.old}:{path}") == stands != git.ref(f"{move.new}:{path}") for move in merged):
             behind.add(path)
     return behind
-
-
-def _at(git: Git, commit: str, path: str) -> str | None:
-    """Return the object of `commit` at `path`."""
-    return git.ref(f"{commit}:{path}")
 
 
 def is_submodule(git: Git, tree: str, path: str) -> bool:

@@ -27,6 +27,8 @@ NESTED = "harness-nested"
 PROMISED = "promisor remote"
 CAPTURED = "refs/harness/captured/"
 LOCKED = "harness: an agent works here"
+# Where a git directory keeps what is rebased.
+_REBASES = ("rebase-merge", "rebase-apply")
 _MAY_BE_BARE = re.compile(rb"include|bare(?!\s*=\s*false)", re.IGNORECASE)
 
 
@@ -56,13 +58,9 @@ def holder(git: Git, branch: str) -> Path | None:
     having = (each.path for each in trees if each.branch == branch)
     # The main one has the common git directory. A rebase moves its branch when it ends, or is aborted.
     owned = [*((git.common_dir, each.path) for each in trees[:1]), *git.linked()]
-    rebasing = (path for own, path in owned if _rebases(own, os.fsencode(branch)))
+    notes = ((path, own / kind / "head-name") for own, path in owned for kind in _REBASES)
+    rebasing = (path for path, note in notes if calls.read(note).strip() == os.fsencode(branch))
     return next(filter(Path.is_dir, (*having, *rebasing)), None)
-
-
-def _rebases(own: Path, branch: bytes) -> bool:
-    names = (calls.read(own / kind / "head-name") for kind in ("rebase-merge", "rebase-apply"))
-    return branch in (name.strip() for name in names)
 
 
 def is_hidden(git: Git, branch: str) -> bool:

@@ -60,6 +60,7 @@ def take(
     held = questions.held_by(ctx.owner.worker)
     if held:
         _require_same(questions, held, task_id)
+        ctx.store.switch_hooks(on=True)
         is_leased = questions.concurrent
         del questions
         return Taken(_renewed(ctx, held) if is_leased else held, resumed=True)

@@ -45,6 +45,13 @@ def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent
     assert project.enable_flag
 
 
+def test_who_claims_what_it_holds_already_is_held_again(project: Project, agent: Agent) -> None:
+    begin(agent)
+    agent.ok("pause")
+    assert agent.ok("claim")["resumed"]
+    assert project.enable_flag
+
+
 def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, agent: Agent) -> None:
     begin(agent)
     agent.finishes({"done": "x\n"})

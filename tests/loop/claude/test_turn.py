@@ -149,11 +149,14 @@ def test_a_limit_ends_the_turn_and_its_cost_counts(hs: Hs, stage: Stage) -> None
     assert {"--max-budget-usd=1.000000", "--max-turns=7", "--model=opus"} <= set(stage.starts[0]["argv"])
 
 
-def test_an_answer_that_was_not_streamed_is_saved_too(hs: Hs, stage: Stage, home: Path) -> None:
-    stage.plays([INIT, result("All at once.", cost=None)])
+def test_an_answer_that_was_not_streamed_is_saved_and_gone_on_from(hs: Hs, stage: Stage, home: Path) -> None:
+    stage.plays([INIT, result("All at once.", cost=None)], answer("Two."))
 
     assert hs(*CLAUDE, "go").out == "All at once.\n"
     assert bodies(session_of(home))[-1] == ("0002-assistant.md", "All at once.\n\n")
+    # The conversation knows it, so it goes on.
+    assert hs("--continue", "on").out == "Two.\n"
+    assert stage.prompts == ["go", "on"]
 
 
 def test_without_it_hs_says_so(hs: Hs, home: Path, tmp_path: Path) -> None:

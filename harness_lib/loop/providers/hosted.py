@@ -138,7 +138,9 @@ class Hosted(NamedTuple):
             login=login,
             conf=values,
             max_tokens=most,
-            effort="" if thinking == "off" else thinking,
+            effort={"off": "", "max": "max" if speaker.wire == "anthropic" else "high"}.get(
+                thinking, thinking
+            ),
             # Hosts that only speak the language of Anthropic may refuse the fields of its cache.
             cached=url.startswith(_ANTHROPIC_HOST) or runtime.env.get("ANTHROPIC_PROMPT_CACHE") == "1",
             session=runtime.session.id,

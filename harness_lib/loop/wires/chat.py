@@ -82,7 +82,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
             for tool in tools
         ]
     if endpoint.effort:
-        request["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
+        request["reasoning_effort"] = endpoint.effort
     if endpoint.session and endpoint.url.startswith(_VENDOR):
         request["prompt_cache_key"] = endpoint.session
     if endpoint.conf.get("stream_options") != NO_FIELD:

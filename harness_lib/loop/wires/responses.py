@@ -66,7 +66,7 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
     if endpoint.session:
         request["prompt_cache_key"] = endpoint.session
     if endpoint.effort:
-        request["reasoning"] = {"effort": "high" if endpoint.effort == "max" else endpoint.effort}
+        request["reasoning"] = {"effort": endpoint.effort}
     return request
 
 
@@ -79,16 +79,10 @@ def answer(native: Json) -> Answer:
     blocks = [block for item in output for block in _blocks(item)]
     usage = as_table(native.get("usage"))
     details = as_table(usage.get("input_tokens_details"))
-    cut = native.get("status") == "incomplete"
-    calls = any(isinstance(block, Call) for block in blocks)
-    reason = str(as_table(native.get("incomplete_details")).get("reason") or "")
-    stop = (
-        ("length" if reason in {"", "max_output_tokens"} else reason)
-        if cut
-        else "tool_calls"
-        if calls
-        else "end"
-    )
+    stop = "tool_calls" if any(isinstance(block, Call) for block in blocks) else "end"
+    if native.get("status") == "incomplete":
+        reason = str(as_table(native.get("incomplete_details")).get("reason") or "")
+        stop = "length" if reason in {"", "max_output_tokens"} else reason
     items = [{key: value for key, value in item.items() if key not in _STORED} for item in output]
     return Answer(
         blocks=blocks,

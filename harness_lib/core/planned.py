@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from harness_lib import sha256
@@ -15,7 +15,7 @@ from harness_lib.errors import UsageError
 from harness_lib.records.fields import COMMAND, LONG
 from harness_lib.rules import checklist, plans
 from harness_lib.rules.attempts import Halt
-from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, join_after
+from harness_lib.rules.plans.plan import Document, Plan, PlannedTask, Read, in_order, is_called, open_before
 from harness_lib.text import cut, in_one_line, some
 
 Order = Literal["parallel", "sequential"]
@@ -29,14 +29,6 @@ _NAMED = 5
 _ELSEWHERE = re.compile(
     r"cd [\"']?(?:[A-Za-z]:|~)?/(?:[^\"'\n;&|]*/)?(?P<name>[^/\"'\n;&|]+?)/?[\"']? *&& *(?=\S)"
 )
-
-
-class Read(NamedTuple):
-    """A plan that was read: its file as a source of tasks, its format, and what it says."""
-
-    name: str
-    form: Format
-    plan: Plan
 
 
 def _plan_name(ctx: Context, path: Path) -> str:
@@ -143,9 +135,16 @@ def drafts(found: Sequence[Read], top: Path, order: Order | None = None) -> Draf
     titles = list(dict.fromkeys(read.form.title for read in found))
     kind = titles[0] if len(found) == 1 else f"{len(found)} plans ({some(titles, _NAMED)})"
     made = Drafts(kind=kind, plans={read.name: _header(read) for read in found})
-    after = _after(found, made) if order is None else _overruled(order, len(items))
+    if order is None:
+        after, unknown = in_order(found)
+        for number, key in unknown:
+            where = _place(found, *items[number])
+            made.problems.append((number, f"{where}: {key!r} is not a task of this plan"))
+    else:
+        after = [[number - 1] if number and order == "sequential" else [] for number in range(len(items))]
+    tasks = [task for _, task in items]
     for number, (read, task) in enumerate(items):
-        waits = [Wait(_place(found, read, task), each + 1) for each in _open(after, items, number)]
+        waits = [Wait(_place(found, read, task), each + 1) for each in open_before(after, tasks, number)]
         made.items.append(_draft(found, read, task, tuple(waits)))
     made.notes += _notes(found)
     return made
@@ -194,99 +193,6 @@ def _draft(found: Sequence[Read], read: Read, task: PlannedTask, waits: tuple[Wa
     return Draft(place, document, waits, done=task.done, places=places, lines=task.lines)
 
 
-# -- order ------------------------------------------------------------------------------------------------
-
-
-def _overruled(order: Order, count: int) -> list[list[int]]:
-    return [[number - 1] if number and order == "sequential" else [] for number in range(count)]
-
-
-def _after(found: Sequence[Read], made: Drafts) -> list[list[int]]:
-    """Return the numbers of the tasks that each one comes after; add what names nothing to the problems."""
-    after: list[list[int]] = []
-    ranges: list[range] = []
-    for read in found:
-        first = len(after)
-        ranges.append(range(first, first + len(read.plan.tasks)))
-        numbers = {task.key: first + place for place, task in enumerate(read.plan.tasks)}
-        for place, task in enumerate(read.plan.tasks):
-            if task.after is None:
-                after.append([first + place - 1] if place else [])
-                continue
-            for key in task.after:
-                if key not in numbers:
-                    where = _place(found, read, task)
-                    made.problems.append((first + place, f"{where}: {key!r} is not a task of this plan"))
-            after.append([numbers[key] for key in task.after if key in numbers])
-    for number, earlier in enumerate(_plans_before(found)):
-        _join(after, ranges[number], [ranges[each] for each in earlier])
-    return after
-
-
-def _join(after: list[list[int]], plan: range, earlier: list[range]) -> None:
-    """Let the first tasks of `plan` come after the last ones of the plans `earlier`."""
-    roots = [str(number) for number in plan if not after[number]]
-    last = []
-    for each in earlier:
-        waited_for = {number for task in each for number in after[task]}
-        last += [str(number) for number in each if number not in waited_for]
-    if roots and last:
-        for root, more in join_after(roots, tuple(last)).items():
-            after[int(root)] += [int(each) for each in more]
-
-
-def _plans_before(found: Sequence[Read]) -> list[set[int]]:
-    """Return the plans that each plan comes directly after.
-
-    A plan that says nothing comes after the one before it. The plans of one directory that say something (GSD
-    has one for each phase) come after those that they name, or all of a lower wave; the first ones come after
-    the directory before.
-    """
-    before: list[set[int]] = []
-    groups: list[list[int]] = []
-    for number, read in enumerate(found):
-        same = groups and PurePosixPath(found[groups[-1][0]].name).parent == PurePosixPath(read.name).parent
-        if same and read.plan.after is not None:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    last: set[int] = set()
-    for group in groups:
-        for number in group:
-            plan = found[number].plan
-            waves = {other: found[other].plan.wave or 0 for other in group}
-            names = plan.after or ()
-            named = {other for other in group for name in names if _is_called(found[other], plan, name)}
-            if not named and plan.wave is not None:
-                below = max((wave for wave in waves.values() if wave < (plan.wave or 0)), default=None)
-                named = {other for other in group if waves[other] == below}
-            before.append((named - {number}) or last)
-        last = set(group).difference(*(before[number] for number in group))
-    return before
-
-
-def _is_called(read: Read, plan: Plan, name: str) -> bool:
-    """Return whether `plan` means `read` by `name`: `03-01`, `01` in the same phase, or a file."""
-    phase = plan.name.rpartition("-")[0]
-    stem = PurePosixPath(read.name).stem.removesuffix("-PLAN")
-    return name.removesuffix("-PLAN") in (read.plan.name, stem) or f"{phase}-{name}" == read.plan.name
-
-
-def _open(after: list[list[int]], items: Sequence[tuple[Read, PlannedTask]], number: int) -> list[int]:
-    """Return the open tasks before `number`; in the place of a done one those before it."""
-    found: dict[int, None] = {}
-    seen: set[int] = set()
-    ahead = list(reversed(after[number]))
-    while ahead:
-        each = ahead.pop()
-        if not items[each][1].done:
-            found[each] = None
-        elif each not in seen:
-            seen.add(each)
-            ahead += reversed(after[each])
-    return list(found)
-
-
 def _notes(found: Sequence[Read]) -> Iterator[str]:
     """Yield a sentence for each kind of thing in the plans that may not be intended."""
     placed = [(_place(found, read, task), task) for read in found for task in read.plan.tasks]
@@ -309,7 +215,7 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
         yield f"Open boxes outside of the tasks of a plan are not tasks: {some(strays, _NAMED)}."
     for read in found:
         names = read.plan.after or ()
-        missing = [name for name in names if not any(_is_called(other, read.plan, name) for other in found)]
+        missing = [name for name in names if not any(is_called(other, read.plan, name) for other in found)]
         if missing:
             yield (
                 f"{read.name} comes after {some(missing, _NAMED)}, which is not imported with it: "

@@ -26,9 +26,10 @@ from harness_lib.core import (
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.import_parse import Draft, Drafts
 from harness_lib.core.import_plan import Plan
-from harness_lib.core.planned import Order, Read, Source
+from harness_lib.core.planned import Order, Source
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
+from harness_lib.rules.plans.plan import Read
 from harness_lib.state.api import Questions
 from harness_lib.system.place import roots
 from harness_lib.task import Task

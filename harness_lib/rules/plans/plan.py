@@ -1,10 +1,11 @@
-"""What every plan of another tool becomes, and how its Markdown is read."""
+"""What every plan of another tool becomes, how its Markdown is read, and in which order plans are done."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -230,3 +231,98 @@ def join_after(roots: list[str], before: tuple[str, ...]) -> dict[str, tuple[str
     if len(roots) * len(before) <= MOST_PAIRS:
         return dict.fromkeys(roots, before)
     return {roots[0]: before, **dict.fromkeys(roots[1:], (roots[0],))}
+
+
+class Read(NamedTuple):
+    """A plan that was read: its file as a source of tasks, its format, and what it says."""
+
+    name: str
+    form: Format
+    plan: Plan
+
+
+def in_order(found: Sequence[Read]) -> tuple[list[list[int]], list[tuple[int, str]]]:
+    """Return the numbers of the tasks that each one comes after, and each key that names no task of its plan.
+
+    The tasks of all plans are counted through; a key stands behind the number of the task that names it.
+    """
+    after: list[list[int]] = []
+    unknown: list[tuple[int, str]] = []
+    ranges: list[range] = []
+    for read in found:
+        first = len(after)
+        ranges.append(range(first, first + len(read.plan.tasks)))
+        numbers = {task.key: first + place for place, task in enumerate(read.plan.tasks)}
+        for place, task in enumerate(read.plan.tasks):
+            if task.after is None:
+                after.append([first + place - 1] if place else [])
+                continue
+            unknown += [(first + place, key) for key in task.after if key not in numbers]
+            after.append([numbers[key] for key in task.after if key in numbers])
+    for number, earlier in enumerate(_plans_before(found)):
+        _join(after, ranges[number], [ranges[each] for each in earlier])
+    return after, unknown
+
+
+def _join(after: list[list[int]], plan: range, earlier: list[range]) -> None:
+    """Let the first tasks of `plan` come after the last ones of the plans `earlier`."""
+    roots = [str(number) for number in plan if not after[number]]
+    last = []
+    for each in earlier:
+        waited_for = {number for task in each for number in after[task]}
+        last += [str(number) for number in each if number not in waited_for]
+    if roots and last:
+        for root, more in join_after(roots, tuple(last)).items():
+            after[int(root)] += [int(each) for each in more]
+
+
+def _plans_before(found: Sequence[Read]) -> list[set[int]]:
+    """Return the plans that each plan comes directly after.
+
+    A plan that says nothing comes after the one before it. The plans of one directory that say something (GSD
+    has one for each phase) come after those that they name, or all of a lower wave; the first ones come after
+    the directory before.
+    """
+    before: list[set[int]] = []
+    groups: list[list[int]] = []
+    for number, read in enumerate(found):
+        same = groups and posixpath.dirname(found[groups[-1][0]].name) == posixpath.dirname(read.name)
+        if same and read.plan.after is not None:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    last: set[int] = set()
+    for group in groups:
+        for number in group:
+            plan = found[number].plan
+            waves = {other: found[other].plan.wave or 0 for other in group}
+            names = plan.after or ()
+            named = {other for other in group for name in names if is_called(found[other], plan, name)}
+            if not named and plan.wave is not None:
+                below = max((wave for wave in waves.values() if wave < (plan.wave or 0)), default=None)
+                named = {other for other in group if waves[other] == below}
+            before.append((named - {number}) or last)
+        last = set(group).difference(*(before[number] for number in group))
+    return before
+
+
+def is_called(read: Read, plan: Plan, name: str) -> bool:
+    """Return whether `plan` means `read` by `name`: `03-01`, `01` in the same phase, or a file."""
+    phase = plan.name.rpartition("-")[0]
+    stem = posixpath.splitext(posixpath.basename(read.name))[0].removesuffix("-PLAN")
+    return name.removesuffix("-PLAN") in (read.plan.name, stem) or f"{phase}-{name}" == read.plan.name
+
+
+def open_before(after: list[list[int]], tasks: Sequence[PlannedTask], number: int) -> list[int]:
+    """Return the open ones of `tasks` before `number`; in the place of a done one those before it."""
+    found: dict[int, None] = {}
+    seen: set[int] = set()
+    ahead = list(reversed(after[number]))
+    while ahead:
+        each = ahead.pop()
+        if not tasks[each].done:
+            found[each] = None
+        elif each not in seen:
+            seen.add(each)
+            ahead += reversed(after[each])
+    return list(found)

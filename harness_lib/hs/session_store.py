@@ -22,7 +22,7 @@ from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.session import Session, now
+from harness_lib.loop.sessions.session import Session
 from harness_lib.system.place import own_files
 
 USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
@@ -105,7 +105,8 @@ def _age(path: Path) -> tuple[int, str]:
 
 def create(runtime: Runtime) -> Session:
     """Make a session for the run's provider, model and directory. Raises EnvSetupError if it cannot be."""
-    stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
+    began = datetime.now().astimezone()
+    stamp = f"{began:%Y%m%d-%H%M%S}-{os.getpid()}"
     cwd = str(runtime.cwd)
     try:
         # Neither a session nor a model could name another one.
@@ -126,7 +127,7 @@ def create(runtime: Runtime) -> Session:
             "id": path.name,
             "model": runtime.model,
             "provider": runtime.provider,
-            "created": now(),
+            "created": began.isoformat(timespec="seconds"),
             "cwd": cwd,
             **({"parent": parent} if (parent := runtime.env.get("HARNESS_PARENT")) else {}),
         }

@@ -154,11 +154,6 @@ def parse_blocks(body: str, fence: int = 3) -> list[Block]:
     return blocks
 
 
-def now() -> str:
-    """Return the local time to the second, with its offset, as sessions write it."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
 class Session:
     """The messages in `directory`, in the order of their numbers."""
 
@@ -270,7 +265,8 @@ class Session:
             # There may be thousands: a Path for each costs more than reading them.
             names = map(_NAME.fullmatch, os.listdir(directory))  # noqa: PTH208
             seq = 1 + max((int(name[1]) for name in names if name), default=0)
-        message = Message(seq, role, body, {"timestamp": now(), **fields})
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        message = Message(seq, role, body, {"timestamp": now, **fields})
         self.write(f"messages/{seq:04d}-{role}.md", render(message).encode("utf-8", "replace"))
         return message
 

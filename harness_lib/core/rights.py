@@ -18,7 +18,7 @@ from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.processes import owner
-from harness_lib.task import SessionConfig, Task
+from harness_lib.task import Task
 
 # The verbs that an agent of `harness run` may type; the others are for the runner or a user. They read or
 # report; `add` proposes; hooks type `beat` for it.
@@ -141,8 +141,7 @@ def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
         if "concurrency_mode" in changed:
             _require_quiet(tx, ctx)
         tx.configure(new)
-        _lift_limits(tx)
-        _let_go(tx, new)
+        _let_go(tx)
         story = "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
         log(tx, ctx, f"edited {story}")
         then = sessions.unless_held(tx, ctx, "harness start")
@@ -170,15 +169,11 @@ def _require_quiet(questions: Questions, ctx: Context) -> None:
         )
 
 
-def _let_go(tx: Tx, new: SessionConfig) -> None:
-    """Hold no session for a final check that is not wanted."""
+def _let_go(tx: Tx) -> None:
+    """Continue the sessions that a limit does not hold any more; hold none for a final check without one."""
     for session in tx.sessions():
-        if session.final_check and not new.final_check:
-            tx.replace_session(session._replace(final_check=False))
-
-
-def _lift_limits(tx: Tx) -> None:
-    for session in tx.sessions():
-        spent = session.halt == "max_tasks_per_session"
-        if spent and tx.session_spent(session) is None:
-            tx.replace_session(sessions.unhalted(session))
+        is_free = session.halt == "max_tasks_per_session" and tx.session_spent(session) is None
+        now = sessions.unhalted(session) if is_free else session
+        now = now._replace(final_check=now.final_check and tx.settings().final_check)
+        if now != session:
+            tx.replace_session(now)

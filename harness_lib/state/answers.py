@@ -244,7 +244,7 @@ class Change(ShellAnswers):
     """A change of the list as a whole, and what it keeps for its end: lines of the log, what follows it."""
 
     lines: list[str]
-    callbacks: list[Callable[[], None]]
+    callbacks: list[Callable[[], object]]
     _open: bool
     # It changes tasks and sessions only.
     _is_narrow: bool
@@ -295,7 +295,7 @@ class Change(ShellAnswers):
         line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
         self.lines.append(line)
 
-    def on_commit(self, act: Callable[[], None]) -> None:
+    def on_commit(self, act: Callable[[], object]) -> None:
         self._assert_open()
         self.callbacks.append(act)
 
@@ -325,7 +325,7 @@ class Tx(Change, Answers, api.Tx):
         # Without `uuid`, which every verb that changes a list would have to load.
         self.op = os.urandom(16).hex()
         self.lines: list[str] = []
-        self.callbacks: list[Callable[[], None]] = []
+        self.callbacks: list[Callable[[], object]] = []
         # The name under which the file as it was read is kept beside the new one.
         self.keeps_old = ""
         self._name = name

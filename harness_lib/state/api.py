@@ -329,7 +329,7 @@ class Tx(Questions, Protocol):
     ) -> None:
         """Add a line to the log once the change is published."""
 
-    def on_commit(self, act: Callable[[], None]) -> None:
+    def on_commit(self, act: Callable[[], object]) -> None:
         """Call `act` after publishing, still under the lock; an OSError becomes a warning."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import arrows, selection, transitions
+from harness_lib.rules import arrows, graph, selection, transitions
 from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, publishing, reading
 from harness_lib.state.answers import Answers, Change
@@ -285,8 +285,8 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if added:
             rows.add(self.connection, self._key, added)
             self._rewired.update(task.id for task in added if task.depends_on)
-            found = rows.tasks(self.connection, "list = %s and id = any(%s)", self._key, [*map(_key, added)])
-            for task, ver in found:
+            ids = [rows.text_key(task.id) for task in added]
+            for task, ver in rows.tasks(self.connection, "list = %s and id = any(%s)", self._key, ids):
                 self._vers[task.id] = ver
                 self._tasks[task.id] = self._tasks[task.id]._replace(fence=task.fence)
         if dirty:
@@ -300,14 +300,11 @@ class RowsTx(Change, RowsAnswers, api.Tx):
             self._cyclic = bool((self.connection.execute(query, (self._key,)).fetchone() or (False,))[0])
 
     def _valid(self, changed: dict[str, Task]) -> list[Task]:
-        return list(map(codec.sealed_task, filter(self._keeps_contract, changed.values())))
-
-    def _keeps_contract(self, task: Task) -> bool:
-        problems = codec.record_problems(Task, reading.written(task), f"task {reading.show(task.id)}")
-        self._broken.pop(task.id, None)
-        if problems:
-            self._broken[task.id] = problems
-        return not problems
+        """Return those of the `changed` tasks that keep the contract; note the problems of the others."""
+        for task in changed.values():
+            name = f"task {reading.show(task.id)}"
+            self._broken[task.id] = codec.record_problems(Task, reading.written(task), name)
+        return [codec.sealed_task(task) for task in changed.values() if not self._broken[task.id]]
 
     def publish(self, *last: str) -> None:
         """Write what is left to be written, then send `last`: in one round trip if it can be.
@@ -320,12 +317,10 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if self.changed:
             self._require_contract()
         if self._cyclic and (self._rewired or self._removed):
-            # A ring may have been cut.
-            tasks = tuple(map(_reopened, self.state.tasks))
-            rings = Answers(self.state._replace(tasks=tasks), self.now).cycles()
-            self.connection.execute(
-                "update harness.list set cyclic = %s where key = %s", (bool(rings), self._key)
-            )
+            # A ring may have been cut. What is completed may be to do again, and close one then.
+            rings = graph.cycles(task._replace(status="pending") for task in self.state.tasks)
+            query = "update harness.list set cyclic = %s where key = %s"
+            self.connection.execute(query, (bool(rings), self._key))
 
         def then() -> None:
             if self.changed:
@@ -367,12 +362,3 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         """Refuse changes from now on: they would never be published."""
         self._open = False
         self.connection.end_change()
-
-
-def _key(task: Task) -> str:
-    return rows.text_key(task.id)
-
-
-def _reopened(task: Task) -> Task:
-    """Return `task` as if it were not completed: it may be so again, and close a ring then."""
-    return task._replace(status="pending")

@@ -234,17 +234,13 @@ def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     for start in range(0, len(added), BATCH):
         names = ids[start : start + BATCH]
         values = [
-            of(_fenced(task, fences.get(name, 0)))
+            of(task._replace(fence=max(task.fence, fences.get(name, 0))))
             for task, name in zip(added[start : start + BATCH], names, strict=True)
         ]
         found = {name: [each[name] for each in values] for name in TYPES}
         places = list(range(first + start, first + start + len(names)))
         conn.execute(_ADD, {**found, "list": key, "id": names, "place": places})
     put_edges(conn, key, [task for task in added if task.depends_on], new=True)
-
-
-def _fenced(task: Task, fence: int) -> Task:
-    return task if task.fence >= fence else task._replace(fence=fence)
 
 
 def change(

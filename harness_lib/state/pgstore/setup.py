@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from importlib import resources
 
 import psycopg
@@ -161,12 +160,8 @@ def to_file(store: PgStore, now: datetime) -> int:
         tx.log("WARN", "the list was moved to a file", session=tx.session_count)
         count = len(tx.state.tasks)
         tx.leave(f"{store.link.name} {MOVED}{now:%Y-%m-%d %H:%M:%S})")
-        tx.on_commit(partial(_forget, store.root))
+        tx.on_commit(lambda: fs.remove(store.root.link))
     return count
-
-
-def _forget(root: Root) -> None:
-    fs.remove(root.link)
 
 
 def join(root: Root, link: Link, clock: Clock) -> Questions:

@@ -32,7 +32,7 @@ class MemoryTx(RowsAnswers, api.Tx):
         self.warnings = []
         self.op = str(uuid4())
         self.lines: list[str] = []
-        self.callbacks: list[Callable[[], None]] = []
+        self.callbacks: list[Callable[[], object]] = []
         # What was added under an id that is taken: publishing refuses it.
         self.twice: list[Task] = []
         self._changed = False
@@ -123,7 +123,7 @@ class MemoryTx(RowsAnswers, api.Tx):
             journal.line(kind, message, now=self.now, session=session, task=task, category=category)
         )
 
-    def on_commit(self, act: Callable[[], None]) -> None:
+    def on_commit(self, act: Callable[[], object]) -> None:
         self._assert_open()
         self.callbacks.append(act)
 

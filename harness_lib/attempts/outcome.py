@@ -41,7 +41,8 @@ TRAILER = "Harness-Task"
 _YOURS = (find_root.INIT_SCRIPT, find_root.SETTINGS)
 NOTHING = (
     "Nothing was committed for {id}: no file that git takes differs from where the attempt began. "
-    "Its check passes on what git ignores or on what was untracked before, or it passed before any work."
+    "Its check passes on what git ignores, on what was untracked before or is not committed in a submodule, "
+    "or it passed before any work."
 )
 
 

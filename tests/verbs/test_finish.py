@@ -183,6 +183,10 @@ def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, mak
     agent.ok("finish")
 
     assert project.git("rev-parse", "HEAD:lib") == sh(project.top / "lib", "rev-parse", "HEAD")
+    # Without a commit it is none.
+    begin(agent, "test -f lib/loose")
+    (warning,) = agent.finishes({"lib/loose": "x\n"})["task"]["look_at"]
+    assert "is not committed in a submodule" in warning
 
 
 def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Project, agent: Agent) -> None:

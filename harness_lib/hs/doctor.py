@@ -161,7 +161,7 @@ def _servers(runtime: Runtime) -> Iterator[Finding]:
         for problem in problems:
             yield Finding("mcp", problem.rstrip("."), f"repair {path}")
         for name, entry in entries.items():
-            started = servers.filled(runtime, entry)
+            started = servers.Server(runtime, name, entry).filled
             command, env = started.get("command", ""), {**runtime.env, **started.get("env", {})}
             if command and shutil.which(command, path=env.get("PATH", "")) is None:
                 what = f"the MCP server {name} cannot be started: there is no command {command}"

@@ -40,8 +40,18 @@ class Server(NamedTuple):
 
     @property
     def filled(self) -> Json:
-        """The entry as the server is to be started."""
-        return filled(self.runtime, self.config)
+        """The entry with variables in place of ${NAME}: keys need not stand in a file."""
+        known = self.runtime.variables()
+
+        def fill(value: object) -> Any:
+            if isinstance(value, dict):
+                return {key: fill(each) for key, each in value.items()}
+            if isinstance(value, list):
+                return [fill(each) for each in value]
+            return _VARIABLE.sub(lambda match: known.get(match[1], ""), str(value))
+
+        entry: Json = fill(self.config)
+        return entry
 
     @property
     def tools(self) -> list[Json] | None:
@@ -114,21 +124,6 @@ def _problem(entry: object) -> str:
     shaped = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
     named = isinstance(of.get("command"), str) or isinstance(of.get("url"), str)
     return "" if shaped and named else "it has neither command nor url"
-
-
-def filled(runtime: Runtime, config: Json) -> Json:
-    """Return the entry of a server with variables in place of ${NAME}: keys need not stand in a file."""
-    known = runtime.variables()
-
-    def fill(value: object) -> Any:
-        if isinstance(value, dict):
-            return {key: fill(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [fill(each) for each in value]
-        return _VARIABLE.sub(lambda match: known.get(match[1], ""), str(value))
-
-    entry: Json = fill(config)
-    return entry
 
 
 class McpTool(NamedTuple):

@@ -87,8 +87,22 @@ class Message:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """What an assistant's body holds, in order."""
-        return parse_blocks(self.body, disk.number(self.fields.get("fence", "")))
+        """What an assistant's body holds, in order; its fences may be edited: they are at least 3 long."""
+        ticks = "`" * max(3, min(disk.number(self.fields.get("fence", "")), len(self.body)))
+        blocks: list[Block] = []
+        # The line breaks around a fence belong to it.
+        rest, at = f"{self.body}\n", 0
+        pattern = _FENCED % (ticks, ticks)
+        for match in re.finditer(pattern, self.body, re.DOTALL | re.MULTILINE) if ticks in self.body else ():
+            text, at = rest[at : match.start()].removesuffix("\n"), match.end() + 1
+            if text.strip():
+                blocks.append(Text(text.removesuffix("\n")))
+            identity, name, signature, inside = match.groups("")
+            call = Call(identity, name, inside.replace("\n", ""))
+            blocks.append(call if name else Thinking(inside, signature))
+        if rest[at:].strip():
+            blocks.append(Text(rest[at:-1].removesuffix("\n")))
+        return blocks
 
     @property
     def said(self) -> str:
@@ -133,25 +147,6 @@ def render_blocks(blocks: list[Block]) -> tuple[str, int]:
             written = " ".join(block.arguments.splitlines()) if block.input is None else dumps(block.input)
             body += f"\n{ticks}tool_call id={block.id} name={block.name}\n{written}\n{ticks}\n"
     return body, fence
-
-
-def parse_blocks(body: str, fence: int = 3) -> list[Block]:
-    """Return the blocks of `body` whose fences are `fence` long, which may be edited: at least 3."""
-    ticks = "`" * max(3, min(fence, len(body)))
-    blocks: list[Block] = []
-    # The line breaks around a fence belong to it.
-    rest, at = f"{body}\n", 0
-    pattern = _FENCED % (ticks, ticks)
-    for match in re.finditer(pattern, body, re.DOTALL | re.MULTILINE) if ticks in body else ():
-        text, at = rest[at : match.start()].removesuffix("\n"), match.end() + 1
-        if text.strip():
-            blocks.append(Text(text.removesuffix("\n")))
-        identity, name, signature, inside = match.groups("")
-        call = Call(identity, name, inside.replace("\n", ""))
-        blocks.append(call if name else Thinking(inside, signature))
-    if rest[at:].strip():
-        blocks.append(Text(rest[at:-1].removesuffix("\n")))
-    return blocks
 
 
 class Session:

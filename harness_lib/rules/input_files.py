@@ -202,7 +202,7 @@ def of_script(path: str, text: str) -> InputFiles:
 
 def _node_scripts(text: str) -> list[str]:
     try:
-        scripts = json.loads(text).get("scripts", {})
+        scripts = json.loads(text).get("scripts")
     except (ValueError, AttributeError):
         return []
     return [line for line in scripts.values() if isinstance(line, str)] if isinstance(scripts, dict) else []

@@ -147,6 +147,8 @@ def test_a_merge_and_a_commit_say_what_moves_where_from_and_where_to() -> None:
     assert CALLS["begin_merge"](CLAIMED) == CLAIMED._replace(intent=merge)
     onto = transitions.begin_merge(CLAIMED, now=NOW, commit=COMMIT, base=HEAD)
     assert onto.intent == merge._replace(base=HEAD)
+    handed = CALLS["hand_over"](onto)
+    assert handed == onto._replace(claimed_by="w1#0", worktree=None)
 
     alone = Intent("commit", STAMP, base=BASE, head=HEAD, commit=COMMIT)
     assert commit(CLAIMED) == CLAIMED._replace(intent=alone)

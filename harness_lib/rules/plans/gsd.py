@@ -68,7 +68,7 @@ def read(doc: Document) -> Plan | None:
             PlannedTask(
                 key,
                 title or _title(_OPTIONS.sub("", body)),
-                textwrap.dedent(body.strip("\n")).strip(),
+                textwrap.dedent(body).strip(),
                 (
                     bisect_left(line_ends, opened.start()) + 1,
                     bisect_left(line_ends, end) + text.startswith("</", end),
@@ -118,7 +118,7 @@ def _check(body: str) -> str | None:
     if verify is None:
         return None
     automated = re.findall(r"<automated\b[^>]*>(.*?)</automated\s*>", verify[1], re.DOTALL | re.IGNORECASE)
-    texts = [textwrap.dedent(html.unescape(text).strip("\n")).strip() for text in automated or [verify[1]]]
+    texts = [textwrap.dedent(html.unescape(text)).strip() for text in automated or [verify[1]]]
     return commands.automated(texts) if automated else commands.whole(texts[0])
 
 

@@ -188,7 +188,7 @@ def test_any_text_can_be_read_by_all(text: str) -> None:
 
 
 def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
-    steps = [{"id": 1, "title": "Draw it", "details": "By hand.", "status": "done", "dependencies": [5]}]
+    steps = [{"id": 1, "title": "Draw", "status": "done", "dependencies": [5], "acceptanceCriteria": "OK."}]
     master = [
         {"id": 1, "title": "Model", "status": "done", "dependencies": [], "details": "D"},
         {"id": 2, "title": "Page", "dependencies": [1], "testStrategy": "npm test", "subtasks": steps},
@@ -201,7 +201,7 @@ def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
     assert [task.key for task in plan.tasks] == ["1", "2", "3", "later/1"]
     assert (one.done, one.description) == (True, "D")
     assert (two.after, two.check) == (("1",), "npm test")
-    assert "2.1 Draw it (after 5, done)\nBy hand." in two.description
+    assert "2.1 Draw (after 5, done)\nOK." in two.description
     assert (three.after, three.check, three.priority) == (("2",), None, "P0")
     assert other.after == ()
     assert read(json.dumps({"tasks": master}), "task-master").tasks[1] == two

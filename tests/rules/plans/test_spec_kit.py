@@ -84,7 +84,10 @@ def test_a_sentence_of_spec_kit_about_order_counts_where_it_can_be_right(said: s
 def test_an_unmarked_task_that_names_others_lets_the_rest_go_on() -> None:
     """What comes later still waits for all that came before it, and T003 does not wait for T002."""
     text = "## Phase 1: One\n- [ ] T001 A\n- [ ] T002 B\n- [ ] T003 C (depends on T001)\n- [ ] T004 D\n"
-    assert waits(read(text, "spec-kit")) == {"T001": "", "T002": "T001", "T003": "T001", "T004": "T002 T003"}
+    first = {"T001": "", "T002": "T001", "T003": "T001", "T004": "T002 T003"}
+    assert waits(read(text, "spec-kit")) == first
+    unknown = read(f"{text}- [ ] T005 E (depends on T099)\n", "spec-kit")
+    assert waits(unknown) == {**first, "T005": "T099"}
 
 
 def test_tasks_of_spec_kit_may_be_headings() -> None:

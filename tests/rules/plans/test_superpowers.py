@@ -103,6 +103,7 @@ Expected: PASS
     head = "# Limiter Implementation Plan\n\n**Goal:** Limit requests per client.\n\n---\n\n## File map\n\n"
     rest = "- Create: `limiter.py`\n\n## Chunk 1: Core\n\n## Verification\n\nRun: `make all`\nExpected: PASS"
     assert whole.header == head + rest
+    assert task("    make  \n---").description == "    make"
 
 
 @pytest.mark.parametrize(
@@ -161,10 +162,11 @@ def test_the_check_is_the_last_command_that_is_expected_to_pass(text: str, check
 
 
 def test_a_fence_in_a_fence_of_markdown_ends_no_task() -> None:
-    """Authors write both with three marks."""
+    """Authors write both with three marks. Where one stays open, each mark means what Markdown says."""
     quoted = "```markdown\n```sh\nmake\n```\n\n## Use\n```"
     plan = f"### Task A1: One\n\n{quoted}\n\n- [ ] A step\n\n### Task A2: Two\n"
     first, second = read(plan).tasks
+    assert len(read(plan.replace("## Use\n```", "Use")).tasks) == 2
     assert (first.key, first.title, second.title) == ("A1", "One", "Two")
     assert first.boxes == (11,)
 

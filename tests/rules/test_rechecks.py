@@ -21,6 +21,8 @@ def test_a_number_stands_for_texts_and_for_no_others() -> None:
     numbers = {rechecks.number(texts) for texts in ([], ["a"], ["a", "b"], ["ab"], [None])}
     assert len(numbers) == 5
     assert max(numbers) < 1 << 60
+    assert rechecks.proof(Task("a"), None) is None
+    assert rechecks.proof(Task("a"), "1" * 40) != rechecks.proof(Task("a"), "2" * 40)
 
 
 def test_what_has_not_run_on_this_content_is_due_and_then_what_failed_there() -> None:

@@ -398,8 +398,9 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
         return None
     place = Path(task.worktree)
-    found = worktrees.at(ctx.git, place) if place.is_dir() else None
-    return found or (ctx.git if _has_moved(ctx, task) else None)
+    if place.is_dir() and not ownership.is_copied_from(ctx, place):
+        return worktrees.at(ctx.git, place)
+    return ctx.git if _has_moved(ctx, task) else None
 
 
 def _has_moved(ctx: Context, task: Task) -> bool:

@@ -157,8 +157,8 @@ def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
     place = task.worktree
     if place is None or ctx.store.shared is not None or place == str(ctx.git.top):
         return None
-    # Path.is_dir() raises where we may not look. What is there may be the project that this is a copy of.
-    if not os.path.isdir(place) or worktrees.at(ctx.git, Path(place)) is None:  # noqa: PTH112
+    # Path.is_dir() raises where we may not look.
+    if not os.path.isdir(place) or is_copied_from(ctx, Path(place)):  # noqa: PTH112
         if task.gate is None or task.gate.branch == ctx.git.branch():
             # It can only be this one, under another name: no two work trees have the same branch.
             return None
@@ -168,6 +168,17 @@ def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
         return None
     message = f"{task.id} was claimed in another work tree, and its work stands there. Nothing was changed."
     return Elsewhere(message, "Type it there", typed.change_to(place))
+
+
+def is_copied_from(ctx: Context, place: Path) -> bool:
+    """Return whether the caller works in a copy of the project at `place`, which has a list of its own.
+
+    A clone that works for this list has none.
+    """
+    if ctx.git_of_list is not ctx.git:
+        return False
+    private = place / ctx.root.private.relative_to(ctx.git.top)
+    return os.path.isdir(private) and worktrees.at(ctx.git, place) is None  # noqa: PTH112
 
 
 def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:

@@ -353,6 +353,24 @@ def test_a_task_of_another_clone_is_not_rolled_back_in_this_one(cloned: tuple[Pr
     assert project.task()["attempts"] == 1
 
 
+@pytest.mark.parametrize("verb", ["finish", "start"])
+def test_work_in_a_clone_is_not_looked_for_in_the_project(make_project: Make, verb: str) -> None:
+    """Both have the same branch, as a project and its copy have; but a clone has no list of its own."""
+    project = make_project()
+    project.git("clone", "-q", ".", "../clone")
+    worker = worker_in(Project(project.top.parent / "clone", project.clock), project)
+    worker.ok("claim")
+    project.put("tracked.txt", "my own edit\n")
+    if verb == "start":
+        worker.die()
+
+    said = project.agent("worker" if verb == "finish" else "other")(verb).text
+
+    told = "claimed in another work tree" if verb == "finish" else "not in this repository any more"
+    assert told in said
+    assert project.read("tracked.txt") == "my own edit\n"
+
+
 def test_a_worker_of_a_clone_recovers_its_own_there(cloned: tuple[Project, Project]) -> None:
     project, clone = cloned
     worker = worker_in(clone, project)

@@ -228,7 +228,9 @@ def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, s
 def require(ctx: Context, there: There) -> str:
     """Fetch the branch and return its commit. Raises RemoteAwayError: the remote does not answer."""
     until = ctx.clock.monotonic() + (PATIENCE_SECONDS if ctx.target is None else 0)
-    while _LOST.search((answer := fetch(ctx, there)).why) and ctx.clock.monotonic() < until:
+    while not (answer := fetch(ctx, there)).done and _LOST.search(answer.why):
+        if ctx.clock.monotonic() >= until:
+            break
         ctx.busy(f"waiting for {there.remote} …")
         ctx.clock.sleep(AGAIN_SECONDS)
     tip = there.tip

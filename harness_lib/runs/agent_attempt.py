@@ -334,8 +334,8 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     if tries.crashes <= CRASHES:
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
-    has_lived = tries.spent.tokens or tries.spent.cost or _has_changed(ctx, task)
-    if agent_exit.seconds < AT_ONCE_SECONDS and not has_lived:
+    at_once = agent_exit.seconds < AT_ONCE_SECONDS and not (tries.spent.tokens or tries.spent.cost)
+    if at_once and not _has_changed(ctx, task):
         hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
         raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
     return False

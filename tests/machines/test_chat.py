@@ -37,6 +37,22 @@ def test_a_remote_that_is_away_for_a_moment_is_waited_for(world: World) -> None:
     world.each_once(task)
 
 
+def test_a_remote_that_has_answered_is_not_waited_for(world: World) -> None:
+    """Beside its answer ssh may tell of a lost connection, as where it shares one with other commands."""
+    one = world.machine("one")
+    task = one.add("Make a", "grep -q done a")
+    one.works("a")
+    asked, upload = world.place / "asked", world.place / "upload"
+    told = f"echo >> {asked}; echo mux_client_request_session: Connection refused >&2"
+    put(upload, f'#!/bin/sh\n{told}\nexec git-upload-pack "$@"\n').chmod(0o755)
+    one.sh("config", "remote.origin.uploadpack", str(upload))
+
+    one.ok("finish")
+
+    assert len(asked.read_text()) < 10
+    world.each_once(task)
+
+
 def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     one, two = world.pair()
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]

@@ -111,8 +111,8 @@ def restage(git: Git, old: str, new: str) -> None:
 
     Other entries are kept, so also what a user stages or commits meanwhile.
     """
-    marks = status.unmark(git, {})
     edits = {path: after for path, (_, after) in trees.changed(git, old, new).items()}
+    marks = status.unmark(git, {})
     _patiently(lambda: trees.update(git, {}, edits))
     git.run("update-index", "-q", "--refresh", check=False)
     if marks:

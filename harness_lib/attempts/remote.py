@@ -226,7 +226,10 @@ def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, s
 
 
 def require(ctx: Context, there: There) -> str:
-    """Fetch the branch and return its commit. Raises RemoteAwayError: the remote does not answer."""
+    """Fetch the branch and return its commit; a chat waits a while for a remote that cannot be reached.
+
+    Raises RemoteAwayError: the remote does not answer.
+    """
     until = ctx.clock.monotonic() + (PATIENCE_SECONDS if ctx.target is None else 0)
     while not (answer := fetch(ctx, there)).done and _LOST.search(answer.why):
         if ctx.clock.monotonic() >= until:

@@ -3,6 +3,9 @@
 An unattended agent that could add tasks could run any command as a check, or work forever. So it proposes
 them: they wait in the list, and nothing of them runs. A user sees them in `harness status` and at the end of
 a run, and accepts or dismisses them.
+
+An agent that cannot write the list leaves its proposals, checkpoints and notes as letters beside its work,
+which the run records.
 """
 
 from __future__ import annotations

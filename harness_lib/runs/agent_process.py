@@ -1,7 +1,7 @@
-"""Start one agent process for a task, listen to it, and stop it when there is a reason.
+"""Start one agent process for a task with its brief, listen to it, and stop it when there is a reason.
 
-The agent has a process group, a log and an environment of its own; its adapter reads its output from the
-adapter. It ends by itself, or because of a limit, silence, or going round in circles.
+The agent has a process group, a log and an environment of its own; its adapter reads its output. It ends by
+itself, or because of a limit, silence, or going round in circles.
 """
 
 from __future__ import annotations

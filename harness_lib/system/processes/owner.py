@@ -31,9 +31,10 @@ _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
 # Sandboxes that an agent makes for one command.
 _SANDBOXES = "bwrap unshare firejail codex-linux-san codex-linux-sandbox sandbox-exec"
-# A script is called like its file; the kernel cuts names at 15 characters.
-_HOOKS_OF_GIT = "git pre-commit pre-merge-commi prepare-commit- commit-msg post-commit pre-push post-merge"
-_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES} {_HOOKS_OF_GIT}".split())
+# Hooks of git: a script is called like its file; the kernel cuts names at 15 characters.
+_OF_COMMITS = "git pre-commit pre-merge-commi prepare-commit- commit-msg post-commit post-merge"
+_OF_BRANCHES = "pre-push post-checkout pre-rebase post-rewrite"
+_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES} {_OF_COMMITS} {_OF_BRANCHES}".split())
 
 _NOBODY = Process(0, 0, "", "")
 

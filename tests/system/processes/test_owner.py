@@ -55,13 +55,17 @@ def test_shells_and_wrappers_own_nothing(launcher: list[str]) -> None:
     assert ask(*launcher, *launcher)["pid"] == os.getpid()
 
 
-def test_a_hook_of_git_owns_nothing_nor_does_the_git_that_runs_it(repo: Path) -> None:
-    hook = repo / ".git/hooks/pre-commit"
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("pre-commit", "commit -q --allow-empty -m x"), ("post-checkout", "checkout -q -b side")],
+)
+def test_a_hook_of_git_owns_nothing_nor_does_the_git_that_runs_it(
+    repo: Path, name: str, command: str
+) -> None:
+    hook = repo / ".git/hooks" / name
     hook.write_text(f"#!/bin/sh\n{shlex.join([sys.executable, '-c', WHO])} >&2\n")
     hook.chmod(0o755)
-    told = subprocess.run(
-        ["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=repo, capture_output=True, check=True
-    ).stderr
+    told = subprocess.run(["git", *command.split()], cwd=repo, capture_output=True, check=True).stderr
 
     assert json.loads(told)["pid"] == os.getpid()
 

@@ -1,4 +1,4 @@
-"""External text, made harmless to show: nothing in it moves the cursor or hides what follows."""
+"""Text for users: counts, times, names; external text is harmless: it moves no cursor and hides nothing."""
 
 from __future__ import annotations
 

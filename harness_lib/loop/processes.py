@@ -189,9 +189,10 @@ def run(
     """Run `command` to its end, or until `timeout` seconds or OUTPUT_LIMIT bytes of output have passed.
 
     `stdin`: None gives it nothing to read. Standard error goes to the output (`merge`), the file `log`, or is
-    ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. `output`: the file
-    for its output, which stays open when this is interrupted. `heard` is called with the newest output while
-    it runs. `starter` is that of a `Command`, with `merge` only. Raises OSError where it cannot be started.
+    ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed; without a
+    `starter` (that of a `Command`, with `merge` only) it begins a moment before. `output`: the file for its
+    output, which stays open when this is interrupted. `heard` is called with the newest output while it runs.
+    Raises OSError where it cannot be started.
     """
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
@@ -201,6 +202,8 @@ def run(
         child: Child | None = None
 
         def begun(started: Child) -> None:
+            nonlocal child
+            child = started
             _running.add(started.pid)
             note(started.pid)
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -330,6 +330,22 @@ def test_a_second_signal_that_comes_before_the_program_is_told_leaves_nothing_ru
         child.end(sleeper)
 
     assert sleeper.returncode == -signal.SIGKILL
+
+
+def test_of_a_program_that_dies_before_it_may_begin_nothing_is_left(tmp_path: Path) -> None:
+    held: list[child.Child] = []
+
+    def dead(begin: Callable[[], child.Child]) -> child.Child:
+        held.append(begin())
+        held[0].kill()
+        os.waitid(os.P_PID, held[0].pid, os.WEXITED | os.WNOWAIT)
+        return held[0]
+
+    with pytest.raises(BrokenPipeError):
+        processes.run(["true"], env=os.environ, cwd=tmp_path, merge=True, starter=dead)
+
+    assert held[0].returncode == -signal.SIGKILL
+    assert held[0].pid not in processes._running
 
 
 def test_a_signal_that_was_held_back_is_raised_after_an_error_too_and_only_by_the_outermost_block() -> None:

@@ -1,4 +1,4 @@
-"""Find the state root of a project, and name its files.
+"""Find the state root of a project, name its files, and make its private directory.
 
 Standard library only. Source: docs/design.md, "On disk".
 """

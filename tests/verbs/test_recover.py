@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.system.git.gitrepo import commit_all, put
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, own_work_tree
 
@@ -243,18 +243,24 @@ def worker_in(clone: Project, project: Project) -> Agent:
     return worker
 
 
-@pytest.mark.parametrize("how", ["committed", "recorded"])
-def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, how: str) -> None:
-    """It goes to the next attempt at no cost, like all work that was interrupted in another work tree."""
+@pytest.mark.parametrize("steps", ["commit", "checkpoint", "checkpoint commit", "commit checkpoint"])
+def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, steps: str) -> None:
+    """The last of it goes to the next attempt at no cost, like all work that was interrupted elsewhere."""
     project = make_project(mode="concurrent")
     project.git("worktree", "add", "-q", "-b", "side", "../side")
     worker = project.agent("worker", project.top.parent / "side")
+    put(worker.cwd / "mine.txt", "untracked before the claim\n")
     begin(worker, "test -f work.txt && test -f more.txt")
-    put(worker.cwd / "work.txt", "work\n")
-    if how == "committed":
-        commit_all(worker.cwd, "Its own words")
-    else:
-        worker.ok("checkpoint", "1/2", "half of it")
+    *_, last = steps.split()
+    for step in steps.split():
+        put(worker.cwd / "work.txt", f"{step}\n")
+        if step == "commit":
+            sh(worker.cwd, "add", "work.txt")
+            now = {"GIT_COMMITTER_DATE": project.clock.now().isoformat()}
+            sh(worker.cwd, "commit", "-qm", "Its own words", env=now)
+        else:
+            worker.ok("checkpoint", "1/2", "half of it")
+        project.clock.pass_(seconds=2)
     worker.die()
     project.git("worktree", "remove", "--force", "../side")
     other = project.agent("other")
@@ -264,7 +270,8 @@ def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, how: s
     assert "keep the work for the next attempt" in line
     assert (project.task()["status"], project.task()["attempts"]) == ("pending", 0)
     assert "that work stands in this work tree" in other.ok("claim")["message"]
-    assert project.read("work.txt") == "work\n"
+    assert project.read("work.txt") == f"{last}\n"
+    assert not (project.top / "mine.txt").exists()
     other.finishes({"more.txt": "x\n"})
 
 

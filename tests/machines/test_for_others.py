@@ -163,6 +163,7 @@ def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None
         machine.works(name)
         said = machine.ok("finish", *typed)
         assert "is completed" in said["message"], said
+        assert said["task"]["status"] == "completed"
         assert machine.sh("rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
         assert not (machine.top / name).exists()
     assert set(one.statuses_now.values()) == {"completed"}

@@ -37,7 +37,10 @@ TESTS: dict[str, list[str]] = {
     "attempts": [
         *("tests/attempts", "tests/hostile", "tests/verbs", *_MERGING, *ANYWAY),
         "tests/fault_injection/test_bad_repository.py",
-        *(f"tests/machines/test_{name}.py" for name in ("chat", "leaving", "survival", "turn", "unusual")),
+        *(
+            f"tests/machines/test_{name}.py"
+            for name in ("chat", "for_others", "leaving", "survival", "turn", "unusual")
+        ),
     ],
     # What it publishes of its records stands in the schemas and on the page of fields; what several machines
     # ask of a database, in three files of theirs.

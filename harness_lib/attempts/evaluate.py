@@ -7,10 +7,12 @@ and tree, as long as the worker lives.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import typed
+from harness_lib import timestamps, typed
 from harness_lib.attempts import (
     baseline,
     check,
@@ -147,8 +149,21 @@ def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]
     """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
     before = rescue_refs.before(ctx.git, task)
     new = [path for path in left_out if not (before and covers(before.unprotected, path))]
-    if new:
+    if new := [path for path in new if not _is_older(ctx.git.top / path, task)]:
         yield f"was committed without what git cannot read: {some_quoted(new, NAMED)}"
+
+
+def _is_older(path: Path, task: Task) -> bool:
+    """Return whether `path` is a directory from before the claim, such as the data of a database.
+
+    Git does not list one that it cannot open, so that what was there at the claim does not have it.
+    """
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    began = timestamps.parse(task.claimed_at).timestamp() if task.claimed_at else 0.0
+    return stat.S_ISDIR(found.st_mode) and found.st_ctime < began
 
 
 def _explained(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from harness_lib.attempts import baseline
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("how", ["changed", *for_release("deleted")])
@@ -41,6 +43,10 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
 
 def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: Agent) -> None:
     project.put("locked before").chmod(0)
+    project.put("data of a server/own")
+    (project.top / "data of a server").chmod(0)
+    second = int(time.time())
+    until("the next second, as claims tell no shorter times", lambda: time.time() > second + 1)
     begin(agent)
     project.put("done")
     project.git("init", "-q", "no commit")
@@ -50,7 +56,8 @@ def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: 
 
     (said,) = agent.ok("finish")["task"]["look_at"]
 
-    (project.top / "locked").chmod(0o755)
+    for name in ("locked", "data of a server"):
+        (project.top / name).chmod(0o755)
     # Root can read everything.
     names = ["no commit"] if os.geteuid() == 0 else ["locked", "no commit", "own/unread"]
     assert "task-001 was committed without what git cannot read: " in said

@@ -10,7 +10,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 PORT = ".s.PGSQL.5432"
-GOODBYE = b"X\0\0\0\4"
+# These have no answer: the end of a connection, and what the driver sends behind the last of a pipeline.
+GOODBYE, FLUSH = b"X\0\0\0\4", b"H\0\0\0\4"
 
 
 class Line:
@@ -77,8 +78,8 @@ class Line:
             while data := one.recv(65536):
                 if not asks:
                     self._asking.discard(other)
-                # A goodbye has no answer; the thread of a connection that was closed may come late with it.
-                elif data != GOODBYE and one not in self._asking:
+                # This thread may come late with the last words, when all is answered.
+                elif data not in (GOODBYE, FLUSH) and one not in self._asking:
                     self.trips += 1
                     self._asking.add(one)
                 is_commit = asks and self.lose and b"commit\0" in data

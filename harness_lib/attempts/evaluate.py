@@ -147,9 +147,10 @@ def evaluate(
 
 def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]:
     """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
-    before = rescue_refs.before(ctx.git, task)
-    new = [path for path in left_out if not (before and covers(before.unprotected, path))]
-    if new := [path for path in new if not _is_older(ctx.git.top / path, task)]:
+    before = rescue_refs.before(ctx.git, task) if left_out else None
+    known = before.unprotected if before else ()
+    new = [path for path in left_out if not (covers(known, path) or _is_older(ctx.git.top / path, task))]
+    if new:
         yield f"was committed without what git cannot read: {some_quoted(new, NAMED)}"
 
 

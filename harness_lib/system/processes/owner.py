@@ -31,10 +31,7 @@ _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
 # Sandboxes that an agent makes for one command.
 _SANDBOXES = "bwrap unshare firejail codex-linux-san codex-linux-sandbox sandbox-exec"
-# Hooks of git: a script is called like its file; the kernel cuts names at 15 characters.
-_OF_COMMITS = "git pre-commit pre-merge-commi prepare-commit- commit-msg post-commit post-merge"
-_OF_BRANCHES = "pre-push post-checkout pre-rebase post-rewrite"
-_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES} {_OF_COMMITS} {_OF_BRANCHES}".split())
+_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
 
 _NOBODY = Process(0, 0, "", "")
 
@@ -192,8 +189,9 @@ def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
         named = _named_process(env.get(key, ""), line)
         if named is not None:
             return named
-    lasting = (ancestor for ancestor in line if not _is_transient(ancestor))
-    nearest = next(lasting, None)
+    # Whatever a hook of git runs ends with the git command.
+    above_git = max((at + 1 for at, ancestor in enumerate(line) if ancestor.name == "git"), default=0)
+    nearest = next((ancestor for ancestor in line[above_git:] if not _is_transient(ancestor)), None)
     if nearest is None and not nameless and process.in_own_namespace():
         return _NOBODY
     # Only shells up to the top: a container whose first process is one.

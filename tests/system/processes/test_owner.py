@@ -59,11 +59,12 @@ def test_shells_and_wrappers_own_nothing(launcher: list[str]) -> None:
     ("name", "command"),
     [("pre-commit", "commit -q --allow-empty -m x"), ("post-checkout", "checkout -q -b side")],
 )
-def test_a_hook_of_git_owns_nothing_nor_does_the_git_that_runs_it(
+def test_whatever_a_hook_of_git_runs_owns_nothing_nor_does_the_git_that_runs_it(
     repo: Path, name: str, command: str
 ) -> None:
+    asks = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {WHO!r}], stdout=sys.stderr)"
     hook = repo / ".git/hooks" / name
-    hook.write_text(f"#!/bin/sh\n{shlex.join([sys.executable, '-c', WHO])} >&2\n")
+    hook.write_text(f"#!/bin/sh\nexec {shlex.join([sys.executable, '-c', asks])}\n")
     hook.chmod(0o755)
     told = subprocess.run(["git", *command.split()], cwd=repo, capture_output=True, check=True).stderr
 

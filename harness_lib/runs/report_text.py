@@ -260,15 +260,21 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         command = _short_or(each, most)
         before = f"  {label}  " if each.task else "  "
         room = max(8, width - len(before) - 2 - max(column, len(command)))
-        # Of a long failure both ends are kept.
         is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
-        if is_failure and (work := spent.get(each.task)) and work.seconds:
-            cost = f", ${work.cost:.2f}" if work.cost else ""
-            tries = rf"\g<0> in {span(work.seconds)}{cost}"
-            timed = re.sub(r"^failed \d+ of \d+", tries, what)
-            what = timed if len(timed) <= room else what
-        shown = attempts.line(what, room) if is_failure else quoting.one_line(what, room)
+        shown = _failure(what, spent.get(each.task), room) if is_failure else quoting.one_line(what, room)
         yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]
+
+
+def _failure(what: str, work: Work | None, room: int) -> str:
+    """Return how often a task failed, with its time and cost if there is room, and of the reason both ends."""
+    tries, _, reason = what.partition(": ")
+    short, comma, again = tries.partition(", ")
+    cost = f", ${work.cost:.2f}" if work and work.cost else ""
+    timed = f"{short} in {span(work.seconds)}{cost}{comma}{again}" if work and work.seconds else tries
+    said = next((each for each in (timed, tries) if len(f"{each}: {reason}") <= room), short)
+    left = room - len(f"{said}: ")
+    shown = f"{said}: {attempts.line(reason, left)}" if left >= LEAST_CUT else what
+    return quoting.one_line(shown, room)
 
 
 def _asks(decision: Decision, before: int, width: int) -> bool:

@@ -99,6 +99,18 @@ def test_what_to_type_has_room_before_the_reason(facts: Facts) -> None:
     assert report_text.lines(facts._replace(again=why, commands=(retry,)))[-1].endswith(f"nothing; {retry}")
 
 
+@given(FACTS, st.sampled_from(["", ", and is tried again"]), st.integers(80, 200))
+def test_however_long_the_reason_how_often_a_task_failed_stands_whole(
+    facts: Facts, again: str, width: int
+) -> None:
+    why = f"failed 1 of 3{again}: {'No module named payments. ' * 9}"
+    failed = Decision("failed", "task-001", "Charge the card " * 9, why, ("harness log --task task-001",))
+
+    text = "\n".join(report_text.lines(facts._replace(decisions=(failed,)), width=width))
+
+    assert "failed 1 of 3" in text
+
+
 @given(FACTS)
 def test_of_many_branches_a_screen_says_what_was_merged_into_some_and_names_the_others(facts: Facts) -> None:
     merged = Merged("release", "a" * 40, "b" * 40, 1, Size(1, 1, 0))

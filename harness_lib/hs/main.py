@@ -328,6 +328,9 @@ def _started(args: list[str]) -> Runtime:
         except FileNotFoundError as error:
             raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
         run = runtime.start(os.environ, cwd)
+        if args[:1] == ["trust"]:
+            # It shows itself what was not used.
+            run.kept[trust.TOLD] = None
         discovery.refresh(run)
     except HarnessError as error:
         if not args or args[0] not in COMMANDS or args[0] == "agent":

@@ -27,6 +27,8 @@ SETTINGS: dict[str, tuple[str, Sequence[str]]] = {
     "sandbox": (sandbox.CHOICE, sandbox.MODES),
 }
 FILE = "trusted.json"
+# The sources of which the user was told that they are not used; None to tell nothing.
+TOLD = "not used"
 _DIRECTORIES = ("commands", "hooks.d", "lib", "providers", "tools")
 _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.json")
 REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
@@ -58,16 +60,16 @@ def usable(runtime: Runtime, *sources: str) -> list[str]:
     A project's are used when it has nothing to trust, or is trusted as it is now.
     """
     found = []
-    told: set[str] = runtime.kept.setdefault("not used", set())
+    told: set[str] | None = runtime.kept.setdefault(TOLD, set())
     new = []
     for source in sources or runtime.sources:
         asks = project_of_source(runtime, source) and _files(Path(source))
         if not asks or is_trusted(runtime, source):
             found.append(source)
-        elif source not in told:
+        elif told is not None and source not in told:
+            told.add(source)
             new.append(source)
     if new:
-        told.update(new)
         more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
         runtime.notice(
             f"the plugins and settings in {', '.join(new[:_SHOWN])}{more} are not used; "

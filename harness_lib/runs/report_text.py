@@ -266,7 +266,7 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
 
 
 def _failure(what: str, work: Work | None, room: int) -> str:
-    """Return how often a task failed, with its time and cost if there is room, and of the reason both ends."""
+    """Return how often a task failed, with time and cost if there is room, and both ends of the reason."""
     tries, _, reason = what.partition(": ")
     short, comma, again = tries.partition(", ")
     cost = f", ${work.cost:.2f}" if work and work.cost else ""

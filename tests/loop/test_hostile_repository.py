@@ -141,6 +141,7 @@ def test_all_that_is_not_used_is_said_in_one_line(hs: Hs, project: Path) -> None
 
     assert f"{project / '.harness' / 'plugins' / 'a'}, " in line
     assert " and 3 more are not used" in line
+    assert "not used" not in hs("trust").err
 
 
 def test_a_link_inside_of_the_project_is_text_of_the_project(done: Done, project: Path) -> None:

@@ -54,11 +54,6 @@ class Runs(NamedTuple):
         return _fingerprint(tuple(self.commands), self.script)
 
     @property
-    def parts(self) -> dict[str, str | None]:
-        """What stands for the commands and for the init script, by these names."""
-        return {"commands": Runs(self.commands, None).fingerprint, "init_script": self.script}
-
-    @property
     def each(self) -> frozenset[str]:
         """What stands for each different command, whichever tasks have it, and for the init script."""
         rows = {(row.check, row.cwd, row.cleanup) for row in self.commands if row.check or row.cleanup}
@@ -79,7 +74,7 @@ def note_at(git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False,
     which machines share.
     Raises HeldError if another process holds the note, OSError if the git directory cannot be written.
     """
-    entry: dict[str, object] = {"fingerprint": runs.fingerprint, **runs.parts}
+    entry: dict[str, object] = {"fingerprint": runs.fingerprint}
     entry |= {"only": True} if only or mark else {}
     entry |= {"each": sorted(runs.each), "mark": mark} if mark else {}
     _write(git_common_dir / _FILE, root, lambda _: entry)
@@ -113,20 +108,6 @@ def trusted_at(git_common_dir: Path, root: Path, runs: Runs, *, is_tracked: Call
     if entry is None:
         return False
     return entry.get("fingerprint") == runs.fingerprint or not (entry.get("only") or is_tracked())
-
-
-def changed_since(git_common_dir: Path, root: Path, runs: Runs) -> frozenset[str]:
-    """Return which of "commands" and "init_script" have changed since the note.
-
-    Empty if that is not known: there is no note, or one of an earlier version.
-    """
-    entry = _noted(git_common_dir, root)
-    if entry is None:
-        return frozenset()
-    if entry.get("fingerprint") == runs.parts["commands"]:
-        # There was no script then.
-        return frozenset(["init_script"])
-    return frozenset(name for name, value in runs.parts.items() if name in entry and entry[name] != value)
 
 
 def _notes(file: Path) -> dict[str, Note]:
@@ -298,7 +279,7 @@ def _add(ctx: Context, tasks: Sequence[Task]) -> None:
     def change(entry: Note) -> Note:
         before = _each(entry)
         known = (here.each if before is None else before) | _runs(tasks)
-        return {"only": True, **here.parts, **entry, "each": sorted(known)}
+        return {"only": True, **entry, "each": sorted(known)}
 
     _write(ctx.git.common_dir / _FILE, ctx.root.path, change)
 
@@ -322,7 +303,7 @@ def keep_to_present(ctx: Context, questions: Questions) -> None:
 def require(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError unless the user trusts the list, as `is_trusted` tells."""
     if not is_trusted(ctx, questions):
-        said = _moved(ctx) or f"{_untrusted(ctx, questions)} on this machine"
+        said = _moved(ctx) or f"{_untrusted(ctx)} on this machine"
         kind = RefusedError if ctx.store.shared is None else UntrustedError
         raise kind(f"{said}, so nothing of this list runs.", _hint(ctx))
 
@@ -360,19 +341,16 @@ def _moved(ctx: Context) -> str:
     return f"{moved}: its commands were trusted there, and not yet in the new place"
 
 
-def _untrusted(ctx: Context, questions: Questions) -> str:
-    """Return which commands of the list are not trusted, as far as the note of this user tells."""
+def _untrusted(ctx: Context) -> str:
+    """Return which commands are not trusted, as far as the note of this user tells."""
     script = ctx.root.init_script
-    new = changed_since(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions.commands()))
-    if ctx.store.shared is not None:
+    is_noted = _noted(ctx.git.common_dir, ctx.root.path) is not None
+    if is_noted and ctx.store.shared is not None:
         # Its commands are asked about one by one.
-        new &= {"init_script"}
-    if new == {"init_script"}:
-        change = "is new or has changed" if script.is_file() else "is gone"
-        return f"The script {script} {change} since this list was trusted"
-    also = f" and the script {script}" if script.is_file() and (not new or "init_script" in new) else ""
-    if new:
-        return f"Commands in {ctx.store.list_file}{also} are new or have changed since this list was trusted"
+        return f"The script {script} has not been trusted"
+    if is_noted:
+        return f"What {ctx.store.list_file} and {script.name} run has changed since this list was trusted"
+    also = f" and the script {script}" if script.is_file() else ""
     return f"The commands in {ctx.store.list_file}{also} have not been trusted"
 
 

@@ -104,33 +104,12 @@ class Payload:
 
 
 def parse(data: bytes) -> dict[str, object]:
-    """Return the JSON object in `data`; of a torn or broken one, the fields before the break."""
-    text = data.decode("utf-8", "replace")
+    """Return the JSON object in `data`; {} if it has none."""
     try:
-        value = json.loads(text)
+        value = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        return _first_fields(text)
+        return {}
     return value if isinstance(value, dict) else {}
-
-
-def _first_fields(text: str) -> dict[str, object]:
-    decoder = json.JSONDecoder()
-    fields: dict[str, object] = {}
-    place = text.find("{") + 1
-    try:
-        while 0 < place < len(text):
-            key, place = decoder.raw_decode(text, _skip(text, place, ","))
-            value, place = decoder.raw_decode(text, _skip(text, place, ":"))
-            fields[str(key)] = value
-    except (ValueError, RecursionError):
-        return fields
-    return fields
-
-
-def _skip(text: str, place: int, mark: str) -> int:
-    while place < len(text) and (text[place] == mark or text[place].isspace()):
-        place += 1
-    return place
 
 
 def _patched(patch: object) -> list[str]:

@@ -37,8 +37,6 @@ SAID_SECONDS = 30.0
 # Limits of all records: their age in days, and their size together.
 DAYS = 90.0
 MOST_BYTES_OF_ALL = 4 * MOST_BYTES
-# For a run on another machine with a shared disk, whose process we cannot look for.
-STALE_SECONDS = 10.0
 
 
 # -- the record of a run
@@ -250,7 +248,7 @@ def clear(ctx: Context) -> None:
     _forget(ctx)
     fs.remove(file_of(ctx.root, "board", os.getpid()))
     for path, document in _documents(ctx):
-        if not _lives(ctx, document):
+        if not _lives(document):
             fs.remove(path)
 
 
@@ -258,7 +256,7 @@ def running(ctx: Context) -> list[Seen]:
     """Return the runs of this list that are in progress, the oldest first; takes no lock."""
     known = []
     for _, document in _documents(ctx):
-        if _lives(ctx, document):
+        if _lives(document):
             try:
                 known.append(Seen(document["pid"], run_state.read(document["board"])))
             except (KeyError, TypeError, UsageError):
@@ -276,14 +274,11 @@ def _documents(ctx: Context) -> Iterator[tuple[Path, dict[str, Any]]]:
                 yield path, document
 
 
-def _lives(ctx: Context, document: dict[str, Any]) -> bool:
-    """Return whether the run's process lives; during the final check a run may be silent for long."""
-    pid, at = document.get("pid"), document.get("at")
-    if not isinstance(pid, int) or not isinstance(at, int | float):
+def _lives(document: dict[str, Any]) -> bool:
+    pid, started = document.get("pid"), document.get("started")
+    if not isinstance(pid, int) or document.get("boot") != process.boot_id():
         return False
-    if document.get("boot") != process.boot_id():
-        return abs(ctx.clock.now().timestamp() - at) <= STALE_SECONDS
-    return process.is_still(pid, document.get("started", ""))
+    return process.is_still(pid, str(started))
 
 
 def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -156,33 +155,16 @@ def _document(path: Path) -> TOMLDocument:
     import tomlkit  # noqa: PLC0415 (it takes longer to load than most verbs to run)
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
-    text = ""
     try:
         # Some editors put a mark in front of it.
-        text = path.read_text("utf-8-sig")
-        return tomlkit.parse(text)
+        return tomlkit.parse(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return tomlkit.document()
     except (TOMLKitError, ValueError) as error:
         number = getattr(error, "line", 0)
         where = f"{path}, line {number}" if number else f"{path}"
-        why = (number and _lacks(text.splitlines()[number - 1])) or f"{error}".rstrip(".")
-        raise ConfigError(f"{where} is not TOML: {why}.", "Correct it, or move it away.") from error
-
-
-def _lacks(line: str) -> str:
-    """Return what an unfinished `line` of a file of settings lacks; "" if that cannot be told."""
-    name, equals, value = (part.strip() for part in line.partition("="))
-    if not equals and name.startswith("["):
-        return "" if name.endswith("]") else f"{name!r} lacks its closing ]"
-    if not equals:
-        return f"{name!r} lacks a = and its value" if re.fullmatch(r"[\w-]+", name) else ""
-    if not value:
-        return f"{name!r} has no value behind the ="
-    for opening, closing in (('"', '"'), ("'", "'"), ("[", "]"), ("{", "}")):
-        if value.startswith(opening) and closing not in value[1:]:
-            return f"the value of {name!r} lacks its closing {closing}"
-    return f"the text {value} needs quotation marks" if value[0].isalpha() else ""
+        why = "" if number else f": {error}".rstrip(".")
+        raise ConfigError(f"{where} is not TOML{why}.", "Correct it, or move it away.") from error
 
 
 def _checked(path: Path, name: str, value: Any, *, is_project: bool) -> Any:

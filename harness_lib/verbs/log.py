@@ -1,4 +1,4 @@
-"""`harness log`: show the end of the log, by type, task or session. Use grep for older entries.
+"""`harness log`: show the end of the log, of all tasks or of one. Use grep for the rest.
 
 Source: docs/protocol.md, "Standardized Log Format".
 """
@@ -8,18 +8,17 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, Reply
-from harness_lib.task import CATEGORIES, LogType
+from harness_lib.task import CATEGORIES
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the end of the log"
-EXAMPLE = "harness log -n 50 --type ERROR"
+EXAMPLE = "harness log -n 50"
 HELP_ORDER = 210
-LOG_TYPES: dict[str, str] = {name.lower(): name for name in get_args(LogType)}
 
 DEFAULT_LINES = 20
 MOST_LINES = 10_000
@@ -33,21 +32,18 @@ def arguments(parser: ArgumentParser) -> None:
         "-n", metavar="N", dest="lines", type=_count, default=DEFAULT_LINES, help="(default: %(default)s)"
     )
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is added")
-    parser.add_argument("--type", type=_log_type, metavar="TYPE", help=", ".join(LOG_TYPES.values()))
-    parser.add_argument("--task", metavar="ID")
-    parser.add_argument("--session", metavar="N", type=int)
+    parser.add_argument("--task", metavar="ID", help="only the lines about this task")
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    only = Filter(args.type, args.task, args.session)
     if not args.follow:
-        return run(ctx, lines=args.lines, only=only)
+        return run(ctx, args.lines, args.task)
     screen.refuse_json("-f", "harness log --json")
     try:
         # First remember the position, then print the end: a line added between the two appears twice rather
         # than never.
-        added = follow(ctx, only)
-        screen.data(run(ctx, lines=args.lines, only=only).message)
+        added = follow(ctx, args.task)
+        screen.data(run(ctx, args.lines, args.task).message)
         for line in added:
             screen.data(line)
     except KeyboardInterrupt:
@@ -68,27 +64,10 @@ class Entry(NamedTuple):
     message: str = ""
 
 
-class Filter(NamedTuple):
-    """Which entries to show; None means all."""
-
-    type: str | None = None
-    task: str | None = None
-    session: int | None = None
-
-    def fits(self, entry: Entry) -> bool:
-        """Return whether `entry` matches."""
-        pairs = ((self.type, entry.type), (self.session, entry.session))
-        of_the_task = self.task is None or entry.task in (self.task, typed.full_id(self.task))
-        return of_the_task and all(asked is None or asked == actual for asked, actual in pairs)
-
-
-EVERYTHING = Filter()
-
-
-def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) -> Reply:
-    """Return the last `lines` lines that match `only`, from the last megabyte of the log."""
-    read = ctx.store.log_tail(lines) if only == EVERYTHING else ctx.store.log_tail()
-    fitting = [entry for entry in map(parse, read) if only.fits(entry)]
+def run(ctx: Context, lines: int = DEFAULT_LINES, task: str | None = None) -> Reply:
+    """Return the last `lines` lines (about `task`), from the last megabyte of the log."""
+    read = ctx.store.log_tail(lines) if task is None else ctx.store.log_tail()
+    fitting = [entry for entry in map(parse, read) if _fits(entry, task)]
     shown = fitting[-lines:] if lines > 0 else []
     return Reply(
         "\n".join(entry.text for entry in shown) or "No line of the log fits.",
@@ -98,10 +77,14 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
     )
 
 
-def follow(ctx: Context, only: Filter) -> Iterator[str]:
-    """Yield new lines that match `only`, for ever."""
+def follow(ctx: Context, task: str | None = None) -> Iterator[str]:
+    """Yield new lines (about `task`), for ever."""
     added = ctx.store.log_follow()
-    return (entry.text for line in added if only.fits(entry := parse(line)))
+    return (entry.text for line in added if _fits(entry := parse(line), task))
+
+
+def _fits(entry: Entry, task: str | None) -> bool:
+    return task is None or entry.task in (task, typed.full_id(task))
 
 
 def parse(line: str) -> Entry:
@@ -142,10 +125,3 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_LINES))):
         raise ArgumentTypeError(f"{text!r} is not a number of lines")
     return min(int(text), MOST_LINES)
-
-
-def _log_type(text: str) -> str:
-    try:
-        return LOG_TYPES[text.lower()]
-    except KeyError:
-        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(LOG_TYPES.values())}") from None

@@ -156,9 +156,8 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
 
     commands = json.dumps([["a", "make a", None, None], ["b", "make b", None, None]])
     script = digest("set up")
-    parts = {"commands": digest(f"[{commands}, null]"), "init_script": script}
-    both = {"fingerprint": digest(f'[{commands}, "{script}"]'), **parts}
-    none = {"fingerprint": digest("[[], null]"), "commands": digest("[[], null]"), "init_script": None}
+    both = {"fingerprint": digest(f'[{commands}, "{script}"]')}
+    none = {"fingerprint": digest("[[], null]")}
     text = (tmp_path / "harness/trust.json").read_text()
     assert json.loads(text) == {"/a": none, "/b": both}
     assert text == json.dumps({"/a": none, "/b": both}, indent=2, sort_keys=True) + "\n"
@@ -198,33 +197,3 @@ def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> N
 
     for root in roots:
         assert all(is_trusted(tmp_path, root / str(n), State(), tracked=True) for n in range(10))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "state", "names"),
-    [
-        (b"a", b"a", STATE, set()),
-        (b"a", b"b", STATE, {"init_script"}),
-        (b"a", None, STATE, {"init_script"}),
-        (None, b"a", STATE, {"init_script"}),
-        (b"a", b"a", State(), {"commands"}),
-        (b"a", b"b", State(), {"commands", "init_script"}),
-    ],
-)
-def test_what_has_changed_since_is_named(
-    tmp_path: Path, before: bytes | None, after: bytes | None, state: State, names: set[str]
-) -> None:
-    trust.note_at(tmp_path, tmp_path, run_by(STATE, before))
-
-    assert trust.changed_since(tmp_path, tmp_path, run_by(state, after)) == names
-    assert trust.changed_since(tmp_path, tmp_path / "other", run_by(state, after)) == set()
-
-
-def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:
-    file = tmp_path / "harness/trust.json"
-    file.parent.mkdir()
-    for script, names in ((b"a", set[str]()), (None, {"init_script"})):
-        note = {"fingerprint": run_by(STATE, script).fingerprint}
-        file.write_text(json.dumps({str(tmp_path): note}))
-
-        assert trust.changed_since(tmp_path, tmp_path, run_by(STATE, b"b")) == names

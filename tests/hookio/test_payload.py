@@ -36,31 +36,6 @@ def test_nothing_breaks_it(data: bytes) -> None:
     assert all(isinstance(path, str) for path in parsed.edited_paths())
 
 
-# A number may be the beginning of a longer one, so none is the last field.
-FIELDS = st.dictionaries(KEYS | st.text(), JSON.filter(lambda value: not isinstance(value, float)))
-
-
-@given(fields=FIELDS, talk=st.sampled_from(["", " \n", "talk "]), share=st.floats(0, 1))
-def test_of_a_torn_payload_the_fields_before_it_are_read(
-    fields: dict[str, object], talk: str, share: float
-) -> None:
-    ends = {}
-    text = f"{talk}{{"
-    for key, value in fields.items():
-        text += f"{json.dumps(key)} : {json.dumps(value)}"
-        ends[key] = len(text)
-        text += " , "
-    length = round(share * len(text))
-
-    parsed = payload.Payload("Stop", payload.parse(text[:length].encode()))
-
-    assert json.dumps(parsed.fields) == json.dumps(
-        {key: fields[key] for key in fields if ends[key] <= length}
-    )
-    # Any other name than those of hosts' events is none of them.
-    assert parsed.event == "Stop" or isinstance(parsed.fields["hook_event_name"], str)
-
-
 @pytest.mark.parametrize(
     ("said", "event"),
     [
@@ -192,7 +167,7 @@ def test_what_is_no_object_has_no_fields(data: bytes) -> None:
 
 
 def test_what_is_no_text_is_replaced() -> None:
-    assert payload.parse(b'{"a": "\xff", ') == {"a": "\ufffd"}
+    assert payload.parse(b'{"a": "\xff"}') == {"a": "\ufffd"}
 
 
 # -- each host hears the answer in its own words; Claude Code and Codex take the same

@@ -196,15 +196,16 @@ def test_a_long_list_is_shown_in_part_and_says_how_to_see_the_rest(clone: Projec
 # -- what was never trusted, or has changed since, is named; tests/state has the notes that it is told by
 
 
-def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor: Agent) -> None:
+def test_the_init_script_is_asked_about_where_it_alone_is_new(clone: Project, visitor: Agent) -> None:
     script = clone.put("harness-init.sh", "true\n")
     assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)
     script.unlink()
     visitor.ok(*YES, HARNESS_TRUST="1")
+    changed = f"What {clone.file} and {script.name} run has changed since this list was trusted"
     for text in ("true\n", "false\n"):
         script.write_text(text)
-        assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+        assert refused(visitor).startswith(changed)
         visitor.ok(*YES, HARNESS_TRUST="1")
         visitor.ok("validate", "task-001")
     script.unlink()
-    assert refused(visitor).startswith(f"The script {script} is gone since")
+    assert refused(visitor).startswith(changed)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import fs
+from harness_lib.system import flock, fs
 from harness_lib.system.place import own_files
 from tests.conftest import for_release
 
@@ -19,7 +19,7 @@ CRASH = 73
 DIE_AT = """
 import os, sys
 from pathlib import Path
-from harness_lib.system import fs
+from harness_lib.system import flock, fs
 
 def die(event, args):
     if event == {event!r} and any(str(arg).startswith({directory!r}) for arg in args):
@@ -215,7 +215,7 @@ def go(name, args):
         times, busy = times - 1, True
         shutil.rmtree(directory, ignore_errors=True)
         busy = False
-from harness_lib.system import fs
+from harness_lib.system import flock, fs
 from harness_lib.system.place import own_files
 sys.addaudithook(go)
 if room == "notes":
@@ -308,3 +308,12 @@ def test_a_new_file_is_for_us_alone(place: Path) -> None:
     finally:
         os.umask(old)
     assert (place / "real/new").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_is_no_lock_file_and_others_cannot_read_one(tmp_path: Path) -> None:
+    path = tmp_path / "one.lock"
+    os.close(flock.opened(path))
+    assert mode_of(path) == 0o600
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="link"):
+        flock.opened(tmp_path / "link")

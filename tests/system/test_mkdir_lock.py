@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -27,20 +25,6 @@ def left_by(lock: SeedLock, pid: object) -> None:
 
 def litter(lock: SeedLock) -> list[Path]:
     return list(lock.path.parent.glob(f"{lock.path.name}?*"))
-
-
-class ActingClock(Clock):
-    """Does `act` in place of the first sleep."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self.act: Callable[[], None] | None = act
-
-    def sleep(self, seconds: float) -> None:
-        act, self.act = self.act, None
-        if act is None:
-            super().sleep(seconds)
-        else:
-            act()
 
 
 def test_taken_and_released(lock: SeedLock) -> None:
@@ -87,40 +71,7 @@ def test_what_others_put_inside_is_never_removed(lock: SeedLock) -> None:
     assert [(left / "notes").read_text(encoding="ascii") for left in litter(lock)] == ["mine"]
 
 
-def test_it_waits_until_the_holder_lets_go(lock: SeedLock, tmp_path: Path) -> None:
-    left_by(lock, os.getppid())
-    waiting = SeedLock(tmp_path, ActingClock(lambda: lock.release(os.getppid())))
-
-    assert waiting.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
-
-
 # -- legacy agents and we exclude each other; tests/protocol/test_lock_both_ways.py has the rest
-
-
-COUNT = """
-import os, sys, time
-from pathlib import Path
-from harness_lib.system.mkdir_lock import SeedLock
-lock, counter = SeedLock(Path(sys.argv[1])), Path(sys.argv[2])
-for _ in range(25):
-    assert lock.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
-    number = int(counter.read_text())
-    counter.write_text(str(number + 1))
-    lock.release(os.getpid())
-"""
-PROSE_COUNT = """
-lock=$1 counter=$2 done=0
-while [ $done -lt 15 ]; do
-    if mkdir "$lock" 2>/dev/null; then
-        echo $$ > "$lock/pid"
-        number=$(cat "$counter")
-        echo $((number + 1)) > "$counter"
-        done=$((done + 1))
-        rm -rf "$lock"
-    fi
-    sleep 0.01
-done
-"""
 
 
 def test_the_name_is_the_one_that_the_shell_computes(tmp_path: Path) -> None:
@@ -141,19 +92,6 @@ def test_a_linked_root_has_the_same_lock(tmp_path: Path) -> None:
     assert mkdir_lock.path_for(tmp_path / "link") == mkdir_lock.path_for(tmp_path / "root")
 
 
-def test_no_change_is_lost_between_processes(lock: SeedLock, tmp_path: Path) -> None:
-    """Ours and a shell that waits for its turn, all at once."""
-    counter = tmp_path / "counter"
-    counter.write_text("0", encoding="ascii")
-    ours = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path), str(counter)]) for _ in range(4)]
-    shell = subprocess.Popen(["sh", "-c", PROSE_COUNT, "sh", str(lock.path), str(counter)])
-
-    assert [child.wait() for child in [*ours, shell]] == [0] * 5
-
-    assert int(counter.read_text(encoding="ascii")) == 115
-    assert litter(lock) == []
-
-
 # -- what is stale
 
 
@@ -167,13 +105,6 @@ class SinceMade(Clock):
     def now(self) -> datetime:
         changed = self.path.stat().st_mtime if self.path.exists() else time.time()
         return datetime.fromtimestamp(changed, timezone.utc) + timedelta(seconds=self.seconds)
-
-
-def test_the_dead_hold_nothing(lock: SeedLock) -> None:
-    left_by(lock, NO_PROCESS)
-
-    assert lock.acquire(os.getpid(), deadline=time.monotonic() + 60, ours={NO_PROCESS}) == "taken"
-    assert litter(lock) == []
 
 
 def test_our_own_pid_from_an_earlier_life_is_taken_over(lock: SeedLock) -> None:

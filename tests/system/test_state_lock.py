@@ -18,20 +18,9 @@ from harness_lib.system import flock
 from harness_lib.system.flock import turn
 from harness_lib.system.place import own_files
 from harness_lib.system.state_lock import StateLock, holder
-from tests.conftest import for_release
 
 OURS = "from harness_lib.system.state_lock import StateLock as Lock"
 PACKAGE = "from filelock import FileLock as Lock"
-COUNT = """
-import sys
-from pathlib import Path
-{lock}
-counter = Path(sys.argv[2])
-for _ in range(25):
-    with Lock(Path(sys.argv[1])):
-        number = int(counter.read_text())
-        counter.write_text(str(number + 1))
-"""
 HOLD = """
 import sys
 from pathlib import Path
@@ -102,19 +91,6 @@ def held_by_another(lock: Path, by: str = OURS) -> subprocess.Popen[str]:
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
     return tmp_path / ".harness/state.lock"
-
-
-@pytest.mark.parametrize("locks", [(OURS, PACKAGE) * 2, *for_release(((OURS,) * 4,))], ids=["both", "ours"])
-def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path, locks: tuple[str, ...]) -> None:
-    counter = tmp_path / "counter"
-    counter.write_text("0", encoding="ascii")
-    lock.parent.mkdir()
-
-    children = [python(COUNT, lock, counter, lock=each) for each in locks]
-    codes = [(child.communicate(), child.returncode)[1] for child in children]
-
-    assert codes == [0] * 4
-    assert counter.read_text(encoding="ascii") == "100"
 
 
 def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import clones, status, trees, worktrees
-from harness_lib.system.git.calls import GitError, clean_env, covers
+from harness_lib.system.git.calls import GitError, clean_env
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, put, sh
 
@@ -142,20 +142,6 @@ def test_is_tracked_takes_names_literally(world: World) -> None:
     assert world.git.is_tracked(Path("dir/inner.txt"))
     assert not world.git.is_tracked(world.top / "*")
     assert not world.git.is_tracked(world.top.parent / "elsewhere")
-
-
-@pytest.mark.parametrize(
-    ("names", "path", "answer"),
-    [
-        ((), "a", False),
-        (("a",), "a", True),
-        (("a",), "a/b/c", True),
-        (("a",), "ab", False),
-        (("a/b",), "a", False),
-    ],
-)
-def test_a_name_covers_itself_and_what_is_below(names: tuple[str, ...], path: str, answer: bool) -> None:
-    assert covers(names, path) is answer
 
 
 def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) -> None:

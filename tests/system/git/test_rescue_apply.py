@@ -74,14 +74,6 @@ def test_without_a_common_history_everything_in_it_is_new(repo: Path) -> None:
     assert restore.apply(git, oid).written == ("a.txt",)
 
 
-def test_what_may_not_be_written_is_not_and_the_rest_is(repo: Path) -> None:
-    put(repo / "mine/list.json", "theirs\n")
-    put(repo / "a.txt", "a\n")
-    oid = _keep(repo)
-    assert restore.apply(Git.open(repo), oid, ("mine",)).written == ("a.txt",)
-    assert not (repo / "mine").exists()
-
-
 def test_a_file_where_a_directory_would_have_to_be_is_in_the_way(repo: Path) -> None:
     put(repo / "dir/a.txt", "a\n")
     oid = _keep(repo)

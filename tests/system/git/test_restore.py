@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import advance, checkout
+from harness_lib.system.git import advance, checkout, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from tests.conftest import for_release
-from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, disk, put, sh, stands_at_base
+from tests.system.git.gitrepo import LIMIT, NASTY, World, commit_all, conflict, disk, put, sh, stands_at_base
 
 # -- undo_tracked -----------------------------------------------------------------------------------------
 
@@ -273,3 +275,63 @@ def test_a_linked_worktree_goes_back_and_the_main_one_stays(world: World) -> Non
     stands_at_base(side)
     assert not (linked / "made").exists()
     assert world.read("tracked.txt") == "edited in the main work tree\n"
+
+
+# -- whatever an attempt did, by chance
+
+
+FOLDERS = ("", "d/", "d/e/", "f/")
+NAMES = ("a", "b", "d", "f", "line\nbreak", ".gitignore")
+
+
+def _stir(top: Path, chance: random.Random, times: int, tag: str) -> None:
+    """Do to the files below `top` what agents do: write, remove, replace, link, mark as executable."""
+    for n in range(times):
+        path = top / (chance.choice(FOLDERS) + chance.choice(NAMES))
+        if any(parent.is_symlink() or parent.is_file() for parent in path.parents if parent != top):
+            continue
+        deed = chance.choice(("write", "write", "remove", "link", "program"))
+        if path.is_dir() and not path.is_symlink():
+            if deed == "remove":
+                shutil.rmtree(path)
+            continue
+        path.unlink(missing_ok=True)
+        if deed == "link":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(chance.choice(("a", "d", "nowhere", "..")))
+        elif deed != "remove":
+            put(path, "" if path.name == ".gitignore" else f"{tag} {n}\n", executable=deed == "program")
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.release) for n in range(1, 20))])
+def test_whatever_an_attempt_did_the_work_tree_is_as_it_was_and_nothing_is_lost(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    world = World.make(tmp_path / "repo")
+    _stir(world.top, chance, 12, "base")
+    world.commit()
+    for name in ("mine", "d/mine", "f/mine"):
+        if chance.random() < 0.7 and not any(
+            parent.is_symlink() or parent.is_file() for parent in (world.top / name).parents
+        ):
+            world.put(name, f"before {name}\n")
+    world.before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
+    at_first = disk(world.top)
+    for part in range(3):
+        _stir(world.top, chance, 10, f"attempt {part}")
+        if chance.random() < 0.5:
+            world.sh("add", "-A")
+            world.sh("commit", "-q", "--allow-empty", "-m", "attempt")
+    for name in ("mine", "d/mine"):
+        if (world.top / name).is_file() and chance.random() < 0.5:
+            world.put(name, "attempt\n")
+    left = disk(world.top)
+    made = snapshot.capture(world.git, base=world.base, before=world.before)
+    assert world.go_back_from(made) == []
+    assert disk(world.top) == at_first
+    kept = {
+        world.git.run("cat-file", "blob", oid).stdout for _, oid in trees.entries(world.git, made).values()
+    }
+    assert {text for _, text in left.values()} <= kept
+    assert status.changes(world.git).tracked == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -11,15 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.system.processes import process, runner
-from tests.waiting import number_in, until
+from tests.waiting import until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-RUN = """
-import os, pathlib, sys
-from harness_lib.system.processes import runner
-log = pathlib.Path(sys.argv[1])
-runner.run(sys.argv[2], cwd=log.parent, log=log, timeout=60, env=os.environ)
-"""
 KILLED_FIRST = """
 import os, pathlib, signal, sys
 from harness_lib.system.processes import runner
@@ -32,35 +25,6 @@ runner.note = die
 log = pathlib.Path("1.log").absolute()
 runner.run("echo ran > ran", cwd=log.parent, log=log, timeout=60, env=os.environ)
 """
-
-
-def test_a_command_whose_runner_was_killed_is_ended(tmp_path: Path) -> None:
-    """SIGKILL of the runner leaves the command running; `end_all` ends it and removes the note."""
-    log = tmp_path / "1.log"
-    with subprocess.Popen([sys.executable, "-c", RUN, str(log), "echo $$; sleep 60"]) as running:
-        command = number_in(log)
-        running.kill()
-    assert process.alive(command)
-
-    ended = runner.end_all(tmp_path)
-
-    assert not process.alive(command)
-    assert ended == 1
-    assert not (tmp_path / "1.running").exists()
-
-
-def test_what_has_a_group_of_its_own_is_ended_with_the_command(tmp_path: Path) -> None:
-    """Agents start the commands of their tools in process groups of their own."""
-    log, python = tmp_path / "1.log", shlex.quote(sys.executable)
-    below = f"""{python} -c "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)" """
-    with subprocess.Popen([sys.executable, "-c", RUN, str(log), f"{below} & wait"]) as running:
-        apart = number_in(log)
-        running.kill()
-    assert process.alive(apart)
-
-    runner.end_all(tmp_path)
-
-    assert not process.alive(apart)
 
 
 def test_a_command_whose_runner_was_killed_before_its_note_never_begins(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
 from harness_lib.system.processes import child, process, runner
 from harness_lib.system.processes.runner import Finished
@@ -170,18 +169,6 @@ class TestNothingIsLeft:
 class TestTick:
     """A long check renews a lease, and ends when the lease is lost."""
 
-    def test_it_is_called_while_the_command_runs(self, log: Path) -> None:
-        go, calls = log.parents[2] / "go", []
-
-        def tick() -> bool:
-            calls.append(1)
-            if len(calls) == 3:
-                go.touch()
-            return True
-
-        assert run("until [ -f go ]; do sleep 0.02; done", log, on_tick=tick, tick=0.02).ok
-        assert len(calls) >= 3
-
     def test_false_ends_the_command(self, log: Path) -> None:
         up = log.parents[2] / "up"
 
@@ -262,19 +249,9 @@ def test_an_older_log_is_replaced(log: Path) -> None:
 class TestLoud:
     """A check that prints for ever must not fill the disk."""
 
-    def test_it_is_stopped(self, log: Path) -> None:
-        finished = run("yes", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "100000"})
-
-        assert (finished.returncode, finished.timed_out, finished.too_loud) == (None, False, True)
-        assert finished.tail.endswith("y\ny")
-
     def test_one_that_ends_before_we_look_was_too_loud_as_well(self, log: Path) -> None:
         assert run("head -c 5000 /dev/zero", log, max_log=4999).too_loud
         assert run("head -c 5000 /dev/zero", log, max_log=5000).ok
-
-    def test_a_limit_that_is_no_number_is_named(self, log: Path) -> None:
-        with pytest.raises(EnvSetupError, match="Invalid number of bytes in HARNESS_LOG_LIMIT_BYTES: 1 GB"):
-            run("true", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "1 GB"})
 
     @pytest.mark.parametrize("away", ["rm {}", "rm -r $(dirname {})", "rm {0}; echo else > {0}"])
     def test_what_it_prints_is_kept_where_somebody_removes_its_log(self, log: Path, away: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 import pytest
 
@@ -15,11 +15,10 @@ from tests.hosts.copilot import Copilot
 from tests.hosts.gemini import Gemini
 from tests.hosts.machine import Machine
 from tests.hosts.model import Model
-from tests.hosts.talk import Actor, Refusal, Request, Script, says
+from tests.hosts.talk import Request, Script, says
 
 # Clients print local time.
 NOW = datetime.now(timezone.utc).astimezone()
-LATER = NOW.replace(second=0, microsecond=0) + timedelta(hours=3)
 
 # No client takes so long an argument; the last words tell that all of it arrived.
 BRIEF = "Make one.\n" + "This is how it was tried before.\n" * 5_000 + "THE END OF THE BRIEF\n"
@@ -44,22 +43,6 @@ def drive(name: str, machine: Machine, env: Mapping[str, str], model: str | None
     return report
 
 
-def refuses(status: int, error: dict[str, object], headers: Mapping[str, str]) -> Actor:
-    """Return the model whose provider answers nothing but this error."""
-
-    def script(_request: Request) -> Script:
-        while True:
-            yield Refusal(status, {"type": "error", "error": error}, headers)
-
-    return script
-
-
-def assert_limited(report: Report) -> None:
-    """Fail unless the agent did nothing, and it is known until when it cannot."""
-    assert report.trouble is not None, report
-    assert (report.trouble.kind, report.trouble.resets_at, report.actions) == ("limit", LATER, 0)
-
-
 def assert_understood(report: Report) -> None:
     """Fail unless one step and the last words were seen, and no trouble."""
     assert (report.actions, report.said, report.trouble) == (1, "Made it.", None)
@@ -75,48 +58,6 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     assert report.tokens > 0
     assert report.cost_usd is not None
     assert (machine.project / "one").exists()
-
-
-@pytest.mark.release
-def test_claude_code_stops_at_the_cost_it_is_told(claude: Claude, model: Model, machine: Machine) -> None:
-    """Between two calls of the model; what it says then is no trouble of anybody's."""
-    model.play(works)
-    adapter = named("claude")
-    launch = adapter.launch(BRIEF)
-    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, **launch.env}
-
-    ran = machine.run(*launch.command(0.000001), stdin=launch.stdin, env=env)
-
-    report = Report()
-    for line in ran.out.splitlines(keepends=True):
-        report = adapter.read(report, line, NOW)
-    assert (ran.code, report.trouble) == (1, None)
-    assert report.cost_usd is not None
-    assert report.cost_usd >= 0.000001
-    assert "error_max_budget_usd" in ran.out
-
-
-@pytest.mark.release
-def test_claude_code_at_its_limit(claude: Claude, model: Model, machine: Machine) -> None:
-    """A subscriber's limit is told with the second at which it ends."""
-    reset = str(int(LATER.timestamp()))
-    headers = {"status": "rejected", "reset": reset, "representative-claim": "five_hour"}
-    error: dict[str, object] = {"type": "rate_limit_error", "message": "Please try again later."}
-    unified = {f"anthropic-ratelimit-unified-{name}": value for name, value in headers.items()}
-    model.play(refuses(429, error, unified))
-    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, "CLAUDE_CODE_OAUTH_TOKEN": "dummy"}
-    del env["ANTHROPIC_API_KEY"]
-
-    assert_limited(drive("claude", machine, env))
-
-
-@pytest.mark.release
-def test_codex_at_its_limit(codex: Codex, model: Model, machine: Machine) -> None:
-    """It tells the minute, in local time."""
-    error = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": int(LATER.timestamp())}
-    model.play(refuses(429, error, {}))
-
-    assert_limited(drive("codex", machine, codex.env))
 
 
 @pytest.mark.parametrize(

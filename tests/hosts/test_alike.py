@@ -15,7 +15,7 @@ from tests.hosts.claude import Claude
 from tests.hosts.codex import Codex
 from tests.hosts.machine import Machine, Ran
 from tests.hosts.model import Model
-from tests.hosts.talk import Call, Request, Say, Script, says
+from tests.hosts.talk import Call, Request, Say, Script
 
 
 class Client(NamedTuple):
@@ -79,30 +79,6 @@ def _does_it(request: Request) -> Script:
     """Do the task that one holds, to the end of the list."""
     yield request.shell(WORK["task-001"][0])
     yield from obey(request, launcher(request.everything), "finish", WORK)
-
-
-@pytest.mark.release
-def test_another_session_in_the_folder_stops_freely(client: Client, model: Model, machine: Machine) -> None:
-    """While one session works on the list, another one asks something else and ends at once."""
-    one_task(machine)
-    others: list[Ran] = []
-
-    def visited(request: Request) -> Script:
-        harness = launcher(request.everything)
-        yield request.shell(f"{harness} start")
-        others.append(client.type("SOMETHING ELSE: what day is it?"))
-        request = yield Say(TIRED)
-        yield from obey(request, harness, "claim", WORK)
-
-    model.play(visited)
-    model.play(says("Saturday."), when="SOMETHING ELSE")
-
-    client.type(client.run).check()
-
-    assert "Saturday." in others[0].check().out
-    assert len(model.asked("SOMETHING ELSE")) == 1
-    assert client.times_held(model) == 1
-    assert machine.statuses == ["completed"]
 
 
 @pytest.mark.release
@@ -181,27 +157,4 @@ def test_a_subagent_finishes_what_it_has_claimed(client: Client, model: Model, m
     assert DONE in client.type(client.run).check().out
 
     assert [client.held in text and "task-001" in text for text in heard] == [True]
-    assert machine.statuses == ["completed"]
-
-
-@pytest.mark.release
-def test_a_subagent_is_not_held_for_its_parent(client: Client, model: Model, machine: Machine) -> None:
-    """A subagent that looks something up for the holder of a task ends at once; the holder does not."""
-    one_task(machine)
-
-    def delegates(request: Request) -> Script:
-        harness = launcher(request.everything)
-        yield request.shell(f"{harness} start && {harness} claim")
-        yield from client.delegate(request, "LOOK IT UP")
-        request = yield Say(TIRED)
-        yield request.shell(WORK["task-001"][0])
-        yield from obey(request, harness, "finish", WORK)
-
-    model.play(delegates)
-    model.play(says("It is 42."), when="LOOK IT UP")
-
-    client.type(client.run).check()
-
-    assert len(model.asked("LOOK IT UP")) == 1
-    assert client.times_held(model) == 1
     assert machine.statuses == ["completed"]

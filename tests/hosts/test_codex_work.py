@@ -42,7 +42,7 @@ def test_the_typed_command_brings_the_page(codex: Codex, model: Model, machine: 
     assert machine.statuses == ["completed"]
 
 
-# The whole name brings the page in test_interrupted.py.
+# The whole name brings the page in test_codex_sandbox.py.
 @pytest.mark.release
 def test_the_short_name_is_enough(codex: Codex, model: Model, machine: Machine) -> None:
     """`$harness run` names the skill, whose page the agent reads itself; it is held to the end."""

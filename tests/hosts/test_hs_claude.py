@@ -102,30 +102,6 @@ def test_where_nobody_can_be_asked_no_command_runs(hs: Hs, model: Model, machine
 
 
 @pytest.mark.release
-def test_it_is_held_until_the_list_is_finished(hs: Hs, model: Model, machine: Machine) -> None:
-    machine.add("Make one", "--validate", "grep -q done one")
-    harness = f'HARNESS_HOME="{machine.harness_home}" "{CHECKOUT}/bin/harness"'
-    heard: list[str] = []
-
-    def tired(request: Request) -> Script:
-        request = yield request.shell(f"{harness} run")
-        request = yield Say("I would rather stop here.")
-        heard.append(request.last)
-        request = yield request.shell(f"{harness} claim && echo done > one")
-        request = yield request.shell(f"{harness} finish task-001")
-        request = yield request.shell(f"{harness} validate --all --committed")
-        yield Say("All tasks are completed.")
-
-    model.play(tired)
-
-    done = hs("work through the list")
-
-    assert done.check().out == "All tasks are completed.\n"
-    assert "task-001" in heard[0]
-    assert machine.statuses == ["completed"]
-
-
-@pytest.mark.release
 def test_what_the_user_asks_for_is_passed_on(hs: Hs, model: Model) -> None:
     model.play(says("Yes."))
 

@@ -165,27 +165,6 @@ def test_claude_code_waits_for_its_background_agents(claude: Claude, model: Mode
     assert (task["status"], task["attempts"]) == ("completed", 0)
 
 
-@pytest.mark.release
-@pytest.mark.parametrize(("ceiling", "made"), [("1000", False), ("0", True)])
-def test_claude_code_ends_a_background_agent_at_the_ceiling_that_it_is_told(
-    claude: Claude, model: Model, machine: Machine, ceiling: str, *, made: bool
-) -> None:
-    """What the test above relies on: without it the client could as well wait by itself."""
-
-    def delegates(_request: Request) -> Script:
-        work = {"description": "work", "prompt": "MAKE ONE SLOWLY", "subagent_type": "general-purpose"}
-        yield Say(calls=(Call("Agent", {**work, "run_in_background": True}),))
-        yield Say("I wait.")
-        yield DONE
-
-    model.play(delegates)
-    model.play(_slowly, when="MAKE ONE SLOWLY")
-
-    claude("Work.", env={CEILING: ceiling})
-
-    assert (machine.project / "one").exists() is made
-
-
 def _slowly(request: Request) -> Script:
     """Play the subagent, whose work takes longer than the ceiling."""
     yield request.shell("sleep 5; echo one > one")

@@ -35,7 +35,8 @@ class Grants(NamedTuple):
     """What a command may do: absolute paths that exist.
 
     It reads everything but `secret`; `shown` and `writable` count where they are the same or deeper.
-    `protected` is not written by bubblewrap, whatever is writable. `home` is the user's home directory.
+    `protected` is not written by bubblewrap, whatever is writable. `home` is the user's home directory; ""
+    where nothing in it is secret.
     """
 
     temporary: str
@@ -131,7 +132,9 @@ def _listed(grants: Grants) -> list[str]:
     # Each of these steps asks for all of them.
     secret = [os.path.realpath(path) for path in grants.secret]
     below_secret = tuple(f"{path}/" for path in secret)
-    readable = [*_all_but([*secret, grants.home, "/dev"]), *_all_but(secret, Path(grants.home))]
+    readable = list(_all_but([*secret, grants.home, "/dev"]))
+    if grants.home:
+        readable += _all_but(secret, Path(grants.home))
     readable += [path for path in grants.shown if path.startswith(below_secret)]
     writable = [grants.temporary]
     for path in grants.writable:

@@ -137,7 +137,7 @@ class Sandbox(NamedTuple):
             tuple(dict.fromkeys(filter(os.path.lexists, hidden))),
             tuple(dict.fromkeys(filter(os.path.lexists, shown))),
             tuple(filter(os.path.lexists, self.protected)),
-            home,
+            home if self.secret else "",
         )
 
 

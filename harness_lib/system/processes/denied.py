@@ -25,8 +25,10 @@ _REFUSED = (
 _MISSING = r"(?i)no such file or directory|\bENOENT\b|cannot connect to|connection refused"
 # In quotation marks a path may have spaces.
 _PATH = r"""["'`\u2018]((?:/|~/)[^"'`\u2019\n]+)["'`\u2019]|(?<![\w./-])(/[\w.@+~%/-]+|~/[\w.@+~%/-]+)"""
+# A shell quotes no path: behind a blank it goes on as far as there is a directory.
+_BEHIND_BLANK = r" [^:\n]*/[^\s:/]*"
 # A shell names the script and its line before the path that was refused.
-_SCRIPT = r"^\s*\S+: (?:line )?\d+: "
+_SCRIPT = r"^[^:]+: (?:line )?\d+: "
 # Such a line follows one with the path.
 _BARE = r"(?i)^\s*(?:read-only|permission denied)|errno"
 _LINES_BEFORE = 3
@@ -115,9 +117,18 @@ def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
             continue
         before = _LINES_BEFORE if re.search(_BARE, line) else 0
         near = [re.sub(_SCRIPT, "", each) for each in lines[max(0, number - before) : number + 1]]
-        for quoted, bare in next(filter(None, (re.findall(_PATH, each) for each in reversed(near))), []):
-            path = (quoted or bare).rstrip(".:,")
+        for named in next(filter(None, (list(_paths(each)) for each in reversed(near))), []):
+            path = named.rstrip(".:,")
             yield os.path.normpath(home + path[1:] if path.startswith("~") else path), refused
+
+
+def _paths(line: str) -> Iterator[str]:
+    for match in re.finditer(_PATH, line):
+        more = match[2] and re.compile(_BEHIND_BLANK).match(line, match.end())
+        if more and os.path.isdir(os.path.dirname(match[2] + more[0])):  # noqa: PTH112, PTH120
+            yield match[2] + more[0]
+            return
+        yield match[1] or match[2]
 
 
 def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied | None:

@@ -315,8 +315,9 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
         name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
         ref = rescue_refs.keep(git, name, ctx.capture(), commit_oid, what)
         undone = advance.undo_tracked(git, commit_oid, ctx.excluded_paths)
-    changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
-    return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
+    # The check has changed them, or the attempt has left there what git takes no content of (a FIFO).
+    changed = f"{len(undone)} tracked file(s) not as committed after the check of {task.id}; put back"
+    return [f"{changed}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
 
 
 def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:

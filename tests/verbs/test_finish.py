@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import json
 from pathlib import Path
 
@@ -199,6 +200,21 @@ def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Pro
     ref = "refs/harness/rescue/task-001/1-check"
     assert ref in reply["warnings"][0]
     assert project.git("show", f"{ref}:tracked.txt") == "by the check"
+
+
+def test_of_a_fifo_in_the_place_of_a_file_it_is_not_said_that_the_check_made_it(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true")
+    place = project.put("tracked.txt", "")
+    place.unlink()
+    os.mkfifo(place)
+
+    (warning, *_) = agent.finishes({"done": "x\n"})["warnings"]
+
+    assert warning.startswith("1 tracked file(s) not as committed after the check of task-001; put back")
+    assert project.read("tracked.txt") == "one\n"
+    assert project.in_commit() == ["done", "tracked.txt"]
 
 
 def test_no_hook_or_signature_stands_between_check_and_commit(project: Project, agent: Agent) -> None:

@@ -7,22 +7,20 @@ import difflib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import sha256
 from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.hookinstall import entries
 from harness_lib.system import fs
-from harness_lib.system.place import data_home
 from harness_lib.text import cut, first, harmless
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"
-NOTES = "hook-directories"
 CORRECT_IT = "Correct it there and type the same again; nothing was written."
 
 
@@ -126,11 +124,11 @@ def read(host: Host, path: Path) -> HostFile:
     return HostFile(host, path, path.read_bytes())
 
 
-def write(env: Mapping[str, str], file: HostFile, data: bytes | None) -> None:
+def write(file: HostFile, data: bytes | None) -> None:
     """Replace the content of `file` by `data`, or remove it (None); a copy is kept before our first change.
 
-    Directories that are made for it go with it. Raises RefusedError (read-only), HeldError (it has changed
-    since it was read), OSError.
+    Directories of the host that are empty then go with it. Raises RefusedError (read-only), HeldError (it has
+    changed since it was read), OSError.
     """
     target = Path(os.path.realpath(file.path))
     if target.exists() and not target.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
@@ -143,17 +141,15 @@ def write(env: Mapping[str, str], file: HostFile, data: bytes | None) -> None:
     if data is None:
         # The backup follows the symlink as it was then: the link may be older than our change.
         fs.remove(target)
-        _remove_directories(env, file.path)
+        _remove_directories(file)
         return
     if file.data is not None and not file.ours():
         fs.write(file.backup, file.data, mode=stat.S_IMODE(target.stat().st_mode))
-    missing = [directory for directory in target.parents if not directory.exists()]
     fs.make_directory(target.parent, 0o777)
     # The user may keep their settings elsewhere and link them.
     fs.write(target, data)
     if data != file.data and file.backup.is_file() and file.backup.read_bytes() == data:
         fs.remove(file.backup)
-    _note_directories(env, file.path, missing)
 
 
 def _is_untouched(before: HostFile, after: HostFile) -> bool:
@@ -174,59 +170,14 @@ def _named(path: Path) -> Iterator[None]:
         raise ConfigError(f"{path}, {error.message}", CORRECT_IT) from error
 
 
-# -- directories that harness made for a file
-#
-# An empty directory does not show who made it, so a note in the data directory says it:
-# `hook-directories/<hash of the file's path>` has a line per directory, the innermost first. Without the
-# note the directories stay.
-
-
-def _note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -> None:
-    """Add the directories that we have `made` for `file` to its note."""
-    path = _directory_note(env, file)
-    if not made or path is None:
-        return
-    data_home.make(data_home.directory(env))
-    lines = [*(f"{_identity(each)} {each}" for each in made), *_noted(path)]
-    fs.make_directory(path.parent)
-    fs.write(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
-
-
-def _remove_directories(env: Mapping[str, str], file: Path) -> None:
-    """Remove the empty directories that we made for `file`, which is gone."""
-    path = _directory_note(env, file)
-    if path is None:
-        return
-    for line in _noted(path):
-        identity, _, name = line.partition(" ")
-        # It is gone, not empty, or belongs to another user now.
-        with suppress(OSError):
-            if _identity(Path(name)) == identity:
-                Path(name).rmdir()
-    fs.remove(path)
+def _remove_directories(file: HostFile) -> None:
+    """Remove the directories that the host wants for `file`, which is gone, as far as they are empty."""
+    names = (name for scope in file.host.files.values() for name in scope)
+    name = next((name for name in names if file.path.match(name)), "")
+    # The first that is not empty, or belongs to another user, ends it.
     with suppress(OSError):
-        path.parent.rmdir()
-
-
-def _directory_note(env: Mapping[str, str], file: Path) -> Path | None:
-    """Return the path of the note about `file`; None without a data directory."""
-    data = Path(data_home.directory(env))
-    if not data.is_absolute():
-        return None
-    return Path(data, NOTES, sha256.digest(os.fsencode(os.path.realpath(file)))[:20])
-
-
-def _noted(path: Path) -> list[str]:
-    try:
-        return path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
-    except FileNotFoundError:
-        return []
-
-
-def _identity(directory: Path) -> str:
-    """Return an identity that a directory made later in its place does not have."""
-    status = directory.lstat()
-    return f"{status.st_dev}:{status.st_ino}"
+        for directory in islice(file.path.parents, name.count("/")):
+            directory.rmdir()
 
 
 ROWS = 200

@@ -80,7 +80,7 @@ def install(ctx: Context, agent: str, scope: Scope, *, dry_run: bool, ask: Ask |
         warnings.append(f"{entries.folder()} lies in a cache; the hooks fall silent when that is emptied")
     done = f"The hooks are in {file.path}."
     then = f"What to do in {host.title}: {host.trust[scope]}"
-    return _carry_out(ctx, file, changed, done, warnings, dry_run=dry_run, ask=ask, then=then)
+    return _carry_out(file, changed, done, warnings, dry_run=dry_run, ask=ask, then=then)
 
 
 def uninstall(ctx: Context, agent: str, scope: Scope | None, *, dry_run: bool, ask: Ask | None) -> Reply:
@@ -95,7 +95,7 @@ def uninstall(ctx: Context, agent: str, scope: Scope | None, *, dry_run: bool, a
     replies = []
     for file in installed:
         done = f"{file.path} has no hooks of harness."
-        replies.append(_carry_out(ctx, file, file.uninstalled(), done, [], dry_run=dry_run, ask=ask))
+        replies.append(_carry_out(file, file.uninstalled(), done, [], dry_run=dry_run, ask=ask))
     left = [route for route in routes.of(ctx, host) if route.is_plugin]
     warnings = [f"{route.title} still brings hooks; {host.title} itself switches it off" for route in left]
     if not replies:
@@ -148,7 +148,6 @@ def _target(ctx: Context, host: Host, scope: Scope) -> Path:
 
 
 def _carry_out(
-    ctx: Context,
     file: HostFile,
     changed: bytes | None,
     done: str,
@@ -170,7 +169,7 @@ def _carry_out(
     text = "\n".join(_summary(file, changed))
     if ask and not ask(f"{text}\nWrite this? (--dry-run shows it line by line) [y/N] "):
         return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
-    files.write(ctx.env, file, changed)
+    files.write(file, changed)
     if file.backup.exists():
         done += f"\nThe file as it was before: {file.backup}"
     done = "\n".join(filter(None, [done, then]))

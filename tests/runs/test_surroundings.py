@@ -289,11 +289,9 @@ def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> No
     workshop.add("Greet", "test -f greeted")
 
     said = workshop.run(agent="pwd > greeted")
-    installed = workshop.harness("hooks", "install", "--agent", "copilot")
 
-    assert (said.returncode, installed.returncode) == (0, 0), (said.stderr, installed.stderr)
+    assert said.returncode == 0, said.stderr
     assert f"{workshop.home}/worktrees/" in workshop.read("greeted")
-    assert (workshop.home / "hook-directories").is_dir()
     assert f"Greets  [{tool}]" in _tools(workshop, workshop.env)
     assert tool.read_text() == TOOL
     assert not (home / ".harness").exists()

@@ -3,9 +3,8 @@
 The events, matchers and time limits come from `hooks/hooks.json`, which the plugins load: one source for all.
 JSON is read and written by `json`, in its own indentation. A text that this would not write again as it
 means (comments, a name twice) is only read: the user gets the lines to add.
-In TOML they are a block of tables at the end of the file, where nobody else's have to move for them, or the
-end of the array in a file that has its hooks as one. Documented, not measured: Kimi knows `event`, `matcher`,
-`command`, `timeout`; any other key breaks its file.
+In TOML they are a block of tables at the end of the file, where nobody else's have to move for them.
+Documented, not measured: Kimi knows `event`, `matcher`, `command`, `timeout`; any other key breaks its file.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from harness_lib.system.place import data_home
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
-    from tomlkit.items import Array
 
 Entry = dict[str, object]
 
@@ -315,16 +313,13 @@ def toml_commands(text: str) -> list[str]:
 
 
 def install_toml(text: str, by_event: Mapping[str, Entry]) -> str:
-    """Return `text` with our entries. Raises ConfigError: invalid TOML, or `hooks` is not a list."""
-    from tomlkit.items import AoT, Array  # noqa: PLC0415 (see `_parsed`)
+    """Return `text` with our entries. Raises ConfigError: invalid TOML, or `hooks` is no list of tables."""
+    from tomlkit.items import AoT  # noqa: PLC0415 (see `_parsed`)
 
     bare = uninstall_toml(text)
-    document = _parsed(bare)
-    hooks = document.get("hooks")
-    if isinstance(hooks, Array):
-        return _extended(document, hooks, by_event)
+    hooks = _parsed(bare).get("hooks")
     if hooks is not None and not isinstance(hooks, AoT):
-        raise ConfigError("hooks is not a list here, so nothing can be added to it.")
+        raise ConfigError("hooks is not a list of [[hooks]] here, so nothing can be added to it.")
     newline = "\r\n" if "\r\n" in bare else "\n"
     lines = [BEGIN]
     for event, entry in by_event.items():
@@ -336,42 +331,13 @@ def install_toml(text: str, by_event: Mapping[str, Entry]) -> str:
 
 
 def uninstall_toml(text: str) -> str:
-    """Return `text` without our entries; a block that was edited is left. Raises ConfigError."""
+    """Return `text` without our entries; a block that was edited is left."""
     block = _BLOCK.search(text)
     # A command that is not written as JSON has been edited.
     with suppress(ValueError):
         if block is not None and script_of(json.loads(block[1])) is not None:
-            text = text[: block.start()] + text[block.end() :]
-    return _reduced(text)
-
-
-def _extended(document: TOMLDocument, hooks: Array, by_event: Mapping[str, Entry]) -> str:
-    import tomlkit  # noqa: PLC0415 (see `_parsed`)
-
-    for event, entry in by_event.items():
-        table = tomlkit.inline_table()
-        table.update({"event": event, "command": entry["command"], "timeout": entry["timeout"]})
-        hooks.append(table)
-    return tomlkit.dumps(document)
-
-
-def _reduced(text: str) -> str:
-    """Return `text` without those elements of an array of hooks that belong to harness."""
-    import tomlkit  # noqa: PLC0415 (see `_parsed`)
-    from tomlkit.items import Array  # noqa: PLC0415
-
-    document = _parsed(text)
-    hooks = document.get("hooks")
-    if not isinstance(hooks, Array):
-        return text
-    ours = [
-        index
-        for index, table in enumerate(hooks)
-        if isinstance(table, dict) and script_of(table.get("command")) is not None
-    ]
-    for index in reversed(ours):
-        del hooks[index]
-    return tomlkit.dumps(document) if ours else text
+            return text[: block.start()] + text[block.end() :]
+    return text
 
 
 def _parsed(text: str) -> TOMLDocument:

@@ -40,31 +40,13 @@ def test_kimi_gets_a_block_at_the_end_only(agent: Agent, home: Path, text: str, 
         assert file.read_bytes() == text.encode() + b"b = 2\n"
 
 
-THEIRS = '{ event = "Stop", command = "theirs" }'
-
-
-@pytest.mark.parametrize("hooks", ["[]", f"[{THEIRS}]", f"[\n  {THEIRS}, # why\n]"])
-@pytest.mark.parametrize("touched", [False, True])
-def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
-    agent: Agent, home: Path, hooks: str, *, touched: bool
-) -> None:
-    text = f"a = 1 # first\nhooks = {hooks}\n[model]\nname = 'x'\n"
-    file = put(place(home, "kimi"), text)
-    agent.ok("hooks", "install", "--agent", "kimi")
-    installed = tomlkit.parse(file.read_text()).unwrap()
-    assert [each["command"] == "theirs" for each in installed["hooks"]][:1] == ["theirs" in hooks]
-    assert str(file) in agent.ok("hooks", "status", "--agent", "kimi")["message"]
-    if touched:
-        file.write_text(file.read_text() + "b = 2\n")
-    agent.ok("hooks", "uninstall", "--agent", "kimi")
-    left = file.read_text()
-    assert "harness" not in left
-    assert tomlkit.parse(left) == tomlkit.parse(text + "b = 2\n" * touched)
-    assert touched or left == text
-
-
 @pytest.mark.parametrize(
-    ("text", "reason"), [("a = 1\n[hooks]\nb = 2\n", "hooks is not a list"), ("a = \n", "line 1")]
+    ("text", "reason"),
+    [
+        ("a = 1\n[hooks]\nb = 2\n", "hooks is not a list"),
+        ('hooks = [{ event = "Stop", command = "theirs" }]\n', "hooks is not a list of [[hooks]]"),
+        ("a = \n", "line 1"),
+    ],
 )
 def test_a_file_of_kimi_that_takes_none_is_refused(agent: Agent, home: Path, text: str, reason: str) -> None:
     file = put(place(home, "kimi"), text)

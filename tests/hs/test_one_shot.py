@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from harness_lib.loop.piped import ProviderError
-from harness_lib.loop.wires import http
 from tests import forked
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
@@ -264,11 +262,3 @@ def test_certificates_that_are_not_where_a_variable_says_are_said(hs: Hs, serve:
     assert (answer.code, answer.out, server.requests) == (1, "", [])
     assert "The certificates of this machine cannot be read" in answer.err
     assert "SSL_CERT_FILE" in answer.err
-
-
-@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "nonsense://127.0.0.1:1"])
-def test_a_form_meets_such_a_proxy_as_a_request_does(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", proxy)
-    monkeypatch.setenv("NO_PROXY", "")
-    with pytest.raises(ProviderError, match="HTTP proxies only"):
-        http.post_form("http://127.0.0.1:1/token", {"grant_type": "refresh_token"})

@@ -1,8 +1,7 @@
 """`hs` on a machine that is slow when a question is asked: a program, `slow_hs.py WHO ARGS`.
 
 `work`: what is handed to the line that the user types in is drawn before the thread that has handed it over
-goes on, and that sleeps from the question on, or from the text in BEHIND, until somebody opens the pipe
-`awake` to write.
+goes on, and that sleeps from the question on until somebody opens the pipe `awake` to write.
 `line`: as soon as there is a file `asking`, what is handed to the line waits until somebody has typed, which
 the file `waits` says.
 """
@@ -10,7 +9,6 @@ the file `waits` says.
 from __future__ import annotations
 
 import asyncio
-import os
 import select
 import sys
 import threading
@@ -31,7 +29,7 @@ _DRAWN_SECONDS = 0.1
 
 def _writes(output: Vt100_Output, text: str) -> None:
     _write(output, text)
-    if os.environ.get("BEHIND", "may bash run?") in text:
+    if "may bash run?" in text:
         _shown.set()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
@@ -71,8 +72,6 @@ class Typed:
         self._lines: list[Line] = []
         self._changed: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._left = False
-        # Those that waited when the user saw the end of what is under way; None: not seen yet.
-        self._seen: list[Line] | None = None
 
     @property
     def waiting(self) -> list[str]:
@@ -91,32 +90,27 @@ class Typed:
 
     def take(self) -> str | None:
         """Wait for the next line and return it; None when the user leaves."""
-        while not self._lines and not self._left:
+        while True:
+            with suppress(IndexError):
+                return self._lines.pop(0).text
+            if self._left:
+                return None
             self._changed.get()
-        return self._lines.pop(0).text if self._lines else None
 
     def soon(self) -> list[str]:
         """Return the messages that the current turn gets now."""
-        return self._taken([line for line in tuple(self._lines) if line.soon])
-
-    def begin(self) -> None:
-        """Begin new work, whose end the user does not know yet."""
-        self._seen = None
-
-    def known(self) -> None:
-        """Note that the user has seen the end: messages from now on are meant to follow it."""
-        self._seen = list(self._lines)
+        return [line.text for line in tuple(self._lines) if line.soon and self._took(line)]
 
     def withdraw(self) -> list[str]:
-        """Take back the messages that were sent before the user saw the end."""
-        waiting = list(self._lines)
-        seen = waiting if self._seen is None else self._seen
-        return self._taken([line for line in seen if line in waiting])
+        """Take back the messages that wait."""
+        return [line.text for line in tuple(self._lines) if self._took(line)]
 
-    def _taken(self, lines: list[Line]) -> list[str]:
-        for line in lines:
+    def _took(self, line: Line) -> bool:
+        # The other thread may have been faster.
+        with suppress(ValueError):
             self._lines.remove(line)
-        return [line.text for line in lines]
+            return True
+        return False
 
 
 def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
@@ -183,7 +177,6 @@ class Conversation:
 
     def ahead(self, line: str) -> Ahead:
         """Return the messages that were not done yet, with the unfinished `line`."""
-        self._typed.begin()
         return Ahead(tuple(self._typed.withdraw()), line)
 
     # The actions of the keys, called in the thread of the prompt.
@@ -192,9 +185,10 @@ class Conversation:
         self._typed.put(text, soon=self._under_way.now and not later)
 
     def stopped(self) -> bool:
-        # First: messages from now on are meant to follow.
-        self._typed.known()
-        return self._under_way.interrupt()
+        is_stopped = self._under_way.interrupt()
+        if is_stopped and (waiting := self._typed.withdraw()):
+            self.editor.put_back("\n".join(waiting))
+        return is_stopped
 
     def left(self) -> None:
         self._typed.leave()
@@ -204,7 +198,6 @@ class Conversation:
 
     def _guarded(self, work: Callable[[], Session | None]) -> Session | None:
         """Do `work` and show an error or an interruption."""
-        self._typed.begin()
         try:
             with self._under_way:
                 return work()
@@ -215,8 +208,6 @@ class Conversation:
                 raise
             self._drawing.note("interrupted", "yellow")
         except HarnessError as error:
-            # First: messages sent after the error was shown are meant.
-            self._put_back()
             self._drawing.finish()
             self._drawing.note(one_line(error), "red")
         finally:
@@ -246,9 +237,8 @@ class Conversation:
             raise UsageError(problem, "/help says what can be typed. It was not sent.")
         if text.startswith("!") and text[1:].strip():
             terminal.run_command(self._runtime, text[1:].strip())
-        elif turn.take(self._runtime, terminal.with_files(self._runtime, text)).error:
-            # Messages that were to follow an answer may make no sense without it.
-            self._put_back()
+        else:
+            turn.take(self._runtime, terminal.with_files(self._runtime, text))
         return None
 
     def _wind_up(self) -> None:
@@ -257,11 +247,6 @@ class Conversation:
         # Nobody reads the rest of this response any more.
         http.forget(self._runtime.kept)
         self._drawing.finish()
-        self._put_back()
-
-    def _put_back(self) -> None:
-        if waiting := self._typed.withdraw():
-            self.editor.put_back("\n".join(waiting))
 
     def _soon(self) -> list[str]:
         texts = self._typed.soon()
@@ -278,8 +263,6 @@ class Conversation:
         return terminal.understood(answer, question)
 
     def _hear(self, event: dict[str, object]) -> None:
-        if event["type"] == "error":
-            self._typed.known()
         if event["type"] in {"stop", "summary", "tool_done"}:
             self._status = status(self._runtime)
 

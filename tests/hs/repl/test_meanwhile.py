@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from harness_lib.hs import session_store
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.stages import assemble
-from tests.hs.person import SLOW, person
+from tests.hs.person import person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
 WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done; echo went")
@@ -81,35 +80,6 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
 
     assert len(someone.model.requests) == 2
     assert someone.model.told(1) == "third"
-
-
-def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(
-    conversation: Conversation, project: Path
-) -> None:
-    os.mkfifo(project / "awake")
-    steps, slow = (WAITS, Step(status=401, said="no such key"), say("Went on.")), {"BEHIND": "no such key"}
-    with conversation(*steps, args=("work", "--approve", "auto"), env=slow, program=SLOW) as someone:
-        someone.types("first\r")
-        someone.types(f"before{LATER}", when="bash: while", shows="waits: before")
-        (project / "go").touch()
-        someone.types("again\r", when="no such key", shows="waits: again")
-        (project / "awake").open("w").close()
-        someone.has_on_screen("Went on.")
-        someone.rests("before")
-        someone.leaves("\x15\x04")
-
-    assert someone.model.told(2) == "again"
-
-
-def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(
-    conversation: Conversation, project: Path
-) -> None:
-    os.mkfifo(project / "awake")
-    with conversation(args=("work",), env={"BEHIND": "GROQ_API_KEY"}, program=SLOW) as someone:
-        someone.types("/model groq/one\r")
-        someone.types("/model\r", when="GROQ_API_KEY", shows="waits: /model")
-        (project / "awake").open("w").close()
-        someone.has_on_screen("gpt-4o (openai)")
 
 
 def test_what_is_typed_behind_the_way_to_another_session_is_said_there(

@@ -13,7 +13,6 @@ from tests.forked import Forked
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
-from tests.loop.source_files import write_program
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"
 
@@ -54,44 +53,12 @@ def test_answers_results_and_arguments(serve: Serve, project: Path) -> None:
     assert seen.count("hello.") == 1
 
 
-def test_the_name_of_a_tool_that_there_is_not(serve: Serve, project: Path) -> None:
-    assert is_harmless(shown(project, CHAT.environment(serve(CHAT, use(EVIL), say("Done."))), "go"))
-
-
 @pytest.mark.parametrize("status", [400, 503])
 def test_the_words_of_a_host_that_refuses(serve: Serve, project: Path, status: int) -> None:
     now = (("retry-after", "0"),)
     server = serve(CHAT, Step(status=status, said=EVIL, headers=now), Step(status=400, said="no"))
 
     assert is_harmless(shown(project, CHAT.environment(server), "go"))
-
-
-def test_what_a_failing_hook_prints(serve: Serve, home: Path, project: Path) -> None:
-    text = '#!/bin/sh\nprintf \'{"error":"\\\\u001b[2Jhello"}\'\nexit 1\n'
-    write_program(home / ".harness/hooks.d/start/05-no", text)
-
-    assert is_harmless(shown(project, CHAT.environment(serve(CHAT, say("never"))), "go"))
-
-
-def test_the_names_of_what_a_repository_brings_along(serve: Serve, project: Path) -> None:
-    write_program(project / ".harness/tools" / EVIL, "#!/bin/sh\n")
-    deeper = project / EVIL
-    write_program(deeper / ".harness/tools/t", "#!/bin/sh\n")
-    env = CHAT.environment(serve(CHAT, say("Done.")))
-
-    assert is_harmless(shown(deeper, env, "go"))
-    assert is_harmless(shown(deeper, env, "trust"))
-    for words in (["tools"], ["help"], ["hooks"], ["session", "list"]):
-        assert not set(shown(deeper, env, *words)) & set("\x1b\x07\x9b")
-
-
-def test_what_plugins_say_of_themselves(serve: Serve, home: Path, project: Path) -> None:
-    for kind in ("tools", "commands", "providers"):
-        write_program(home / ".harness" / kind / "mine", f"#!/bin/sh\nprintf '%s' '{EVIL}'\n")
-    env = CHAT.environment(serve(CHAT, say("never")))
-
-    assert is_harmless(shown(project, env, "help"))
-    assert is_harmless(shown(project, env, "tools"))
 
 
 def test_a_session_that_is_looked_at(go: Go, hs: Hs, home: Path, project: Path) -> None:

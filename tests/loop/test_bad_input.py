@@ -238,6 +238,13 @@ def test_numbers_that_no_engine_writes_end_nothing(number: str, go: Go, home: Pa
             {"system": 5, "messages": [], "next_state": "send"},
             "`system` that is not text",
         ),
+        (
+            "assemble",
+            "90-x",
+            {"messages": "abc", "next_state": "send"},
+            "messages that are not a list of obj",
+        ),
+        ("assemble", "90-x", {"tools": [1], "next_state": "send"}, "tools that are not a list of objects"),
         ("sources", "50-x", {"sources": ["/a\0b"]}, "ended without"),
         ("sources", "50-x", {"sources": [5]}, "ended without"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from harness_lib.loop import foreign, turn
 from harness_lib.loop.tools import builtin
 from tests.conftest import for_release
-from tests.loop.conftest import ANTHROPIC, CHAT, Done, Go, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
 from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
@@ -135,15 +135,6 @@ def test_a_tool_takes_the_place_of_ours(done: Done, home: Path) -> None:
     assert "hello from bash" in bodies(session_of(home))[2][1]
 
 
-def test_a_hook_that_fails_ends_the_run_with_its_name_and_exit_1(go: Go, home: Path) -> None:
-    hook = '#!/bin/sh\necho \'{"error":"not today"}\'\nexit 4\n'
-    path = write_program(home / ".harness/hooks.d/send/05-guard", hook)
-    server, answer = go(say("never"), wire=ANTHROPIC)
-    assert (answer.code, answer.out, server.requests) == (1, "", [])
-    assert "error: not today" in answer.err
-    assert f"hook {path} exited 4 during send" in answer.err
-
-
 def test_an_error_hook_can_go_on(done: Done, home: Path) -> None:
     marker = home / "failed-once"
     fails = f'#!/bin/sh\n[ -e "{marker}" ] || {{ touch "{marker}"; exit 1; }}\ncat\n'
@@ -152,15 +143,6 @@ def test_an_error_hook_can_go_on(done: Done, home: Path) -> None:
     write_program(home / ".harness/hooks.d/error/20-retry", retry)
     done(say("Done."))
     assert marker.exists()
-
-
-def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(done: Done, home: Path) -> None:
-    path = home / ".harness/tools/greet"
-    command = f"mkdir -p '{path.parent}'; cat > '{path}' <<'END'\n{PROGRAMS['bash']}END\nchmod +x '{path}'"
-    server, _ = done(use("bash", command=command), use("greet"), say("Done."))
-    offered = [[tool["function"]["name"] for tool in request["tools"]] for request in server.requests]
-    assert ["greet" in names for names in offered] == [False, True, True]
-    assert "hello from bash" in bodies(session_of(home))[4][1]
 
 
 def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, home: Path) -> None:
@@ -278,14 +260,3 @@ def test_a_tool_that_cannot_say_how_it_failed_is_no_silent_success(
     )
     server, _ = done(use("mine"), say("Done."))
     assert server.told(1) == told
-
-
-@pytest.mark.parametrize(
-    "shape", [{"messages": "abc"}, {"messages": [1]}, {"tools": "x"}, {"tools": [1]}], ids=str
-)
-def test_a_payload_of_another_shape_is_the_hooks_error(go: Go, home: Path, shape: dict[str, object]) -> None:
-    text = f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps({**shape, 'next_state': 'send'})}'\n"
-    write_program(home / ".harness/hooks.d/assemble/90-else", text)
-    server, answer = go(say("never"))
-    assert (answer.code, server.requests) == (1, [])
-    assert f"ended with {next(iter(shape))} that are not a list of objects" in answer.err

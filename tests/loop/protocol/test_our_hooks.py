@@ -96,29 +96,6 @@ def test_detect_says_what_to_do_where_none_is_ready(ours: Ours) -> None:
     assert ran.out.startswith('{"error":"no ready provider found')
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_messages_are_added_in_the_words_of_the_provider(ours: Ours, session: Path, provider: str) -> None:
-    ours.env |= {"HARNESS_PROVIDER": provider, "ANTHROPIC_API_KEY": "k", "OPENAI_API_URL": "http://127.0.0.1"}
-
-    payload = ours.hook("assemble/10-messages", {"kept": True}).json
-
-    assert payload["kept"] is True
-    first, call, result = payload["messages"]
-    assert first == {"role": "user", "content": "List files"}
-    if provider == "anthropic":
-        assert call["content"] == [
-            {"type": "text", "text": "I look."},
-            {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}},
-        ]
-        block = {"type": "tool_result", "tool_use_id": "c1", "content": "README.md"}
-        assert result == {"role": "user", "content": [block]}
-    else:
-        assert call["content"] == "I look."
-        assert call["tool_calls"][0]["function"] == {"name": "bash", "arguments": '{"command":"ls"}'}
-        assert result == {"role": "tool", "tool_call_id": "c1", "content": "README.md"}
-    assert session.is_dir()
-
-
 def test_tools_prompts_and_skills_are_added_one_after_another(ours: Ours, home: Path) -> None:
     write(home / ".harness/prompts/10.md", "Be kind.")
     write(home / ".harness/skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")

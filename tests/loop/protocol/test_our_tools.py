@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Serve
 from tests.loop.protocol.conftest import Ours, Ran
-from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
 TOOLS = ["agent", "bash", "edit_file", "read_file", "replace", "skill", "write_file"]
@@ -32,15 +30,6 @@ def test_bash_gives_output_and_errors_together_and_says_how_it_ended(ours: Ours,
     assert ours.tool("bash", "--exec", {"command": "pwd; echo err >&2"}) == Ran(0, f"{project}\nerr")
     assert ours.tool("bash", "--exec", {"command": "echo out; exit 3"}) == Ran(1, "out\n[exit status 3]")
     assert ours.tool("bash", "--exec", {"command": "kill -9 $$"}) == Ran(1, "[ended by signal 9]")
-
-
-def test_the_time_of_a_command_is_that_of_the_environment(ours: Ours) -> None:
-    ours.env["HARNESS_TOOL_TIMEOUT"] = "1"
-
-    ran = ours.tool("bash", "--exec", {"command": "sleep 300"})
-
-    assert ran.code == 1
-    assert "timed out after 1 seconds" in ran.out
 
 
 def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:
@@ -73,12 +62,3 @@ def test_skill_prints_its_text_its_directory_and_its_files(ours: Ours, project: 
         "<skill-resources>", "scripts/heat", "</skill-resources>", "</skill>",
     ]  # fmt: skip
     assert ours.tool("skill", "--exec", {"name": "cook"}) == Ran(1, "error: skill 'cook' not found")
-
-
-def test_agent_gives_the_answer_of_another_hs(ours: Ours, serve: Serve, home: Path) -> None:
-    server = serve(CHAT, say("Seven."))
-    ours.env |= CHAT.environment(server)
-
-    assert ours.tool("agent", "--exec", {"prompt": "Count."}) == Ran(0, "Seven.")
-    assert server.requests[0]["messages"][-1] == {"role": "user", "content": "Count."}
-    assert len(list((home / ".harness/sessions").iterdir())) == 1

@@ -130,14 +130,6 @@ def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Pat
     assert (home / "count").read_text().count("x") == 3
 
 
-def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(go: Go, home: Path) -> None:
-    _, answer = go(Step(status=400, said="no such thing"))
-
-    assert answer.code == 1
-    (shown,) = [line for line in events(session_of(home)) if '"error"' in line]
-    assert "no such thing" in json.loads(shown)["message"]
-
-
 @pytest.fixture
 def run(home: Path, project: Path) -> Runtime:
     """Return a run whose log is in home."""
@@ -288,16 +280,6 @@ def test_the_file_begins_anew_with_each_request(go: Go, home: Path) -> None:
     first = (home / "tool_done").read_text()
     assert '"type":"tool_done"' in first
     assert '"type":"tool_done"' not in "".join(events(session_of(home)))
-
-
-def test_others_may_append_to_it(go: Go, home: Path) -> None:
-    event = '{"type":"text","text":"mine"}'
-    text = f"#!/bin/sh\necho '{event}' >> \"$HARNESS_SESSION/.stream\"\ncat\n"
-    write(home / ".harness/hooks.d/receive/05-say", text, 0o755)
-
-    go(say("Done."))
-
-    assert event in events(session_of(home))
 
 
 def test_without_a_session_nobody_is_told(go: Go, home: Path) -> None:

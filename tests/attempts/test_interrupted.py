@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.attempts.interrupting import NEVER, conversation, restart
@@ -149,9 +147,6 @@ def test_progress_between_interruptions_begins_the_count_anew(project: Project, 
 # -- who comes back to an attempt: the conversation that held it, another one of its name, its living owner
 
 
-# -- the same conversation comes back
-
-
 @pytest.mark.parametrize(
     ("verb", "mode"),
     [
@@ -248,14 +243,8 @@ def test_a_live_owner_whose_finish_was_killed_has_it_settled_by_start(project: P
 
 
 def _commit_that_finish_prepared(project: Project) -> str:
-    index = {"GIT_INDEX_FILE": os.fspath(project.top / ".git/private")}
-    old = {name: os.environ.get(name) for name in index}
-    os.environ.update(index)
-    try:
-        project.git("read-tree", "HEAD")
-        project.git("add", "done")
-        tree = project.git("write-tree")
-    finally:
-        for name, value in old.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    index = {"GIT_INDEX_FILE": str(project.top / ".git/private")}
+    project.git("read-tree", "HEAD", env=index)
+    project.git("add", "done", env=index)
+    tree = project.git("write-tree", env=index)
     return project.git("commit-tree", tree, "-p", "HEAD", "-m", "[task-001] One")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import recheck
 from harness_lib.core.context import Context
-from harness_lib.task import Recheck
 from tests.attempts.rechecking import context, done, found
 from tests.verbs.project import Agent, Project, begin
 
@@ -72,22 +68,62 @@ def test_what_a_check_leaves_behind_is_gone_before_the_next(
     assert [each.recheck.passed for each in found(ctx)] == [True, True]
 
 
-def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: Agent, ctx: Context) -> None:
-    project.put(".gitignore", "build/\n__pycache__/\n")
-    project.commit("Ignore what is built")
+def built(project: Project, agent: Agent) -> None:
+    """Let an agent finish a task whose check needs what the agent has built and git ignores."""
+    project.commit("Ignore what is built", files={".gitignore": "build/\n__pycache__/\n"})
     done(project, agent, "test -f build/lib.a && test -f a", "a", "build/lib.a", "__pycache__/a.pyc")
+
+
+def test_what_passes_only_in_place_is_named_and_makes_nothing_red(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    built(project, agent)
 
     found(ctx)
 
     recorded = project.task()["recheck"]
     assert (recorded["passed"], recorded["excuse"]) == (False, "not_reproducible")
     assert recorded["missing"] == ["build/"]
+    said = agent.ok("status")["message"]
+    assert "not reproducible: task-001: " in said
+    assert "only there are: build/. Let harness-init.sh make what is missing" in said
+    assert "100 %" in said
+    agent.ok("check")
+    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+    assert not project.enable_flag
 
     # Where nothing is in place any more, it is known that it has never passed on a clean checkout.
     done(project, agent, "true", "b")
     again = next(each for each in found(ctx, in_place=False) if each.task.id == "task-001")
     assert (again.recheck.commit, again.recheck.missing) == (project.head, ("build/",))
     assert again.recheck.excuse == "not_reproducible"
+
+
+def test_with_either_way_out_the_check_passes_and_what_is_broken_then_is_red(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    def passes() -> bool:
+        (only,) = found(ctx)
+        return only.recheck.passed
+
+    built(project, agent)
+    project.put(".worktreeinclude", "build/\n")
+    assert passes()
+    (project.top / ".worktreeinclude").unlink()
+    project.commit("by hand", files={"tracked.txt": "other content\n"})
+    assert not passes()
+    project.put("harness-init.sh", "mkdir -p build && touch build/lib.a || true\n")
+    agent.trusts()
+    assert passes()
+
+    project.git("rm", "-q", "a")
+    commit = project.commit("break it")
+    # The script is in the repository now, as one that a clone brings.
+    agent.trusts()
+
+    assert not passes()
+    recorded = project.task()["recheck"]
+    assert ("excuse" in recorded, recorded["commit"]) == (False, commit)
 
 
 def test_what_fails_once_and_passes_then_is_flaky_and_nothing_else(
@@ -256,71 +292,3 @@ def test_a_new_start_forgets_what_was_found_and_keeps_nothing_that_is_found_mean
 
     with recheck.clean_checkout(ctx, project.top.parent / "clean", commit) as clean:
         assert list(recheck.run(clean, commit, tasks)) == []
-
-
-# -- a project whose check needs what git ignores: that is named, and no task is red
-
-
-FILES = {
-    "app.py": "from _version import VERSION\n\n\ndef name():\n    return f'app {VERSION}'\n",
-    "test_app.py": "import app\n\nassert app.name() == 'app 1', app.name()\n",
-}
-BUILD = "echo 'VERSION = 1' > _version.py"
-CHECK = f"{shlex.quote(sys.executable)} -B test_app.py"
-
-
-def built(project: Project, agent: Agent) -> None:
-    """Let an agent finish the task in `project`, where it has built what the check needs."""
-    project.commit("Ignore what is built", files={".gitignore": "_version.py\n__pycache__/\n"})
-    agent.ok("edit", "--no-final-check")
-    agent.ok("add", "One", "--validate", CHECK)
-    agent.trusts()
-    agent.ok("claim")
-    for name, text in FILES.items():
-        project.put(name, text)
-    subprocess.run(["sh", "-c", BUILD], cwd=project.top, check=True)
-    agent.ok("finish")
-
-
-def looked_at(project: Project, tmp_path: Path) -> Recheck:
-    (only,) = found(context(project, tmp_path / "home"))
-    return only.recheck
-
-
-def test_what_was_built_by_hand_is_named_and_makes_nothing_red(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
-    built(project, agent)
-
-    seen = looked_at(project, tmp_path)
-
-    assert (seen.passed, seen.excuse, seen.missing) == (False, "not_reproducible", ("_version.py",))
-    said = agent.ok("status")["message"]
-    assert "not reproducible: task-001: " in said
-    assert "only there are: _version.py. Let harness-init.sh make what is missing" in said
-    assert "100 %" in said
-    agent.ok("check")
-    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
-    assert not project.enable_flag
-
-
-def test_with_either_way_out_the_check_passes_and_what_is_broken_then_is_red(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
-    built(project, agent)
-    project.put(".worktreeinclude", "_version.py\n")
-    assert looked_at(project, tmp_path).passed
-    (project.top / ".worktreeinclude").unlink()
-    project.commit("by hand", files={"tracked.txt": "other content\n"})
-    assert not looked_at(project, tmp_path).passed
-    project.put("harness-init.sh", f"{BUILD} || true\n")
-    agent.trusts()
-    assert looked_at(project, tmp_path).passed
-
-    project.put("app.py", FILES["app.py"].replace("app ", "lib "))
-    commit = project.commit("break it")
-    # The script is in the repository now, as one that a clone brings.
-    agent.trusts()
-
-    seen = looked_at(project, tmp_path)
-    assert (seen.passed, seen.excuse, seen.commit) == (False, None, commit)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -155,12 +155,10 @@ def test_in_a_monorepo_what_judges_is_where_the_check_runs(project: Project, age
 def test_a_claim_of_an_earlier_version_is_finished_as_before(project: Project, agent: Agent) -> None:
     """Its gate names no programs, and its task has none of the fields about judgements."""
     begin(agent, "grep -q done f")
-    file = project.top / "harness-tasks.json"
-    state = json.loads(file.read_text())
-    del state["tasks"][0]["gate"]["programs"]
-    file.write_text(json.dumps(state))
-    for kept in (project.top / ".harness/gates").iterdir():
-        kept.unlink()
+    gate = project.task()["gate"]
+    del gate["programs"]
+    project.edit_task(gate=gate)
+    shutil.rmtree(project.top / ".harness/gates")
     task = agent.finishes({"f": "done\n"})["task"]
 
     assert (task["status"], task.get("look_at"), task.get("outcome")) == ("completed", None, None)

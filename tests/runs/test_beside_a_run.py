@@ -26,7 +26,7 @@ from harness_lib.terminal import drawing
 from harness_lib.text import span
 from harness_lib.verbs import status
 from tests.runs.conftest import Make
-from tests.runs.workshop import Workshop, descendants
+from tests.runs.workshop import COMMAND, Workshop, descendants
 from tests.state.clock import Sleeper
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
@@ -81,7 +81,7 @@ def test_a_second_terminal_sees_what_goes_on_and_changes_its_limits(workshop: Wo
     workshop.ok("budget", "--max-cost", "0.4")
     workshop.wait_for("the limit is met", lambda: "finishing what runs" in workshop.printed)
     workshop.ok("budget", "--max-cost", "5")
-    # An agent, or a `git clean` of its, takes `.harness/`: what the user has typed still holds.
+    # An agent, or a `git clean` of its, takes `.harness/`: what the user typed holds, and the record goes on.
     shutil.rmtree(workshop.top / ".harness")
     workshop.wait_for("it shows itself again", lambda: workshop("budget").code == 0)
     assert workshop.ok("budget")["limits"] == {"max_cost": 5.0}
@@ -92,6 +92,9 @@ def test_a_second_terminal_sees_what_goes_on_and_changes_its_limits(workshop: Wo
     assert (noted["notes"], noted["attempts"]) == (["Mind the gap."], 0)
     assert "the worker has died" not in workshop.printed
     assert workshop.ok("status")["runs"] == []
+    (ran,) = run_files.records(workshop.context())
+    assert (ran.opened.agent, ran.closed is not None) == (COMMAND, True)
+    assert [each.task for each in ran.tried if each.commit] == ["task-001", "task-002"]
 
 
 def _limits_that_nobody_can_read(workshop: Workshop, pid: int) -> None:
@@ -324,25 +327,26 @@ def lines_about(project: Project, *events: Callable[[], object]) -> list[str | N
 
 
 def test_each_change_is_one_line_and_the_end_comes_by_itself(project: Project, agent: Agent) -> None:
+    """Nothing is said where only the log has grown."""
+    assert lines_about(project) == []
     agent.ok("add", "One", "--validate", "true")
+    log = project.top / "harness-progress.txt"
     said = lines_about(
         project,
         lambda: agent.ok("claim"),
         lambda: None,
+        lambda: log.write_text(f"{log.read_text()}[2025-07-01T10:00:00Z] [SESSION-1] WARN a word\n"),
         lambda: agent.ok("add", "Two", "--validate", "true"),
         lambda: agent.ok("finish"),
         agent.works,
     )
     assert [line and line.partition("; ")[2] for line in said] == [
         "[in_progress] task-001: One (0/3)",
+        None,
         "[pending] task-002: Two (0/3)",
         "[completed] task-001: One (0/3)",
         "[completed] task-002: Two (0/3)",
     ]
-
-
-def test_an_empty_list_is_finished_at_once(project: Project) -> None:
-    assert lines_about(project) == []
 
 
 def test_a_list_that_the_user_is_editing_is_a_warning_and_not_the_end(project: Project, agent: Agent) -> None:
@@ -358,15 +362,3 @@ def test_a_list_that_the_user_is_editing_is_a_warning_and_not_the_end(project: P
     assert said[0].startswith("warning: harness-tasks.json: tasks[0].status")
     assert said[1] is not None
     assert "100 %" in said[1]
-
-
-def test_a_log_line_alone_is_no_line_in_a_pipe(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-
-    def note() -> None:
-        with (project.top / "harness-progress.txt").open("a") as log:
-            log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN a word\n")
-
-    said = lines_about(project, note, lambda: (agent("claim"), agent("finish")))
-    assert said[0] is None
-    assert said[-1] is not None

@@ -22,26 +22,6 @@ def _first(workshop: Workshop) -> str:
     return workshop.sh("rev-parse", "main")
 
 
-@pytest.mark.release
-def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop) -> None:
-    _first(workshop)
-    for number, harm in enumerate(
-        (
-            "git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
-            "git stash -q; true",
-            "git checkout -q --orphan mine",
-            "git merge -q --no-commit --no-ff HEAD~0; git bisect start -q HEAD",
-        )
-    ):
-        workshop.add(harm, f"grep -q done f{number}", do=f"sh {harm}\nwrite f{number} done")
-
-    workshop.ends(0)
-
-    assert (workshop.top / "first").exists()
-    assert len(workshop.sh("worktree", "list").splitlines()) == 1
-    workshop.done_is_done()
-
-
 def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop) -> None:
     """Nobody can tell which of the commits that it has left out it meant to: the next agent is told."""
     base = _first(workshop)

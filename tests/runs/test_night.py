@@ -11,7 +11,7 @@ import pytest
 
 from tests.runs.workshop import HURRIED, Workshop
 
-TASKS = int(os.environ.get("NIGHT_TASKS", "12"))
+TASKS = int(os.environ.get("NIGHT_TASKS", "14"))
 WORKERS = 4
 DEEDS = (
     # Well-behaved: the work alone.
@@ -33,7 +33,9 @@ DEEDS = (
     "first write {name} wrong\nthen {work}",
     # A daemon that stays.
     "sh setsid sleep 600 &\n{work}",
+    "{work}\nsh git stash -q; true\n{work}",
     # Its own history.
+    "sh git checkout -q --orphan own-{number}\n{work}",
     "sh git checkout -q -b mine-{number} && git commit -q --allow-empty -m mine\n{work}",
 )
 

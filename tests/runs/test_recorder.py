@@ -16,7 +16,7 @@ from harness_lib.rules.run_records import Closed
 from harness_lib.runs import run_files
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
-from tests.runs.workshop import COMMAND, Workshop
+from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
 
 SAY = 'say {"cost_usd": 0.5, "tokens": 1200, "session_id": "c-1"}'
@@ -110,19 +110,6 @@ def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Worksh
     assert 5 < len(names) < 100
 
 
-@pytest.mark.release
-def test_harness_directories_that_are_deleted_are_begun_again(workshop: Workshop) -> None:
-    workshop.add("Clean", "grep -q done f", do=f"sh rm -rf {workshop.top}/.harness\nwrite f done")
-    workshop.file_task("g")
-
-    workshop.ends(0)
-
-    (ran,) = run_files.records(workshop.context())
-    assert ran.opened.agent == COMMAND
-    assert ran.closed is not None
-    assert [each.task for each in ran.tried if each.commit] == ["task-001", "task-002"]
-
-
 def test_a_record_is_bounded_and_old_ones_are_deleted(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,19 +167,6 @@ def kinds(workshop: Workshop, news: Path, number: int) -> list[str]:
 
 
 @pytest.mark.release
-def test_the_end_is_told_and_a_command_that_fails_is_a_warning(workshop: Workshop, news: Path) -> None:
-    workshop.file_task("one")
-    option, command = notify(news)
-    said = workshop.run(option, f"{command}; echo no such bell; exit 3")
-    assert said.returncode == 0
-    assert kinds(workshop, news, 1) == ["done"]
-    assert "Every task is completed." in news.read_text()
-    assert "The command of --notify failed" in said.stdout
-    assert "no such bell" in workshop.read(".harness/logs/notify.log")
-    workshop.nothing_is_left_over()
-
-
-@pytest.mark.release
 def test_a_project_that_is_moved_ends_the_run_and_may_come_back(workshop: Workshop, news: Path) -> None:
     moved = workshop.top.with_name("moved")
     workshop.add("One", "grep -q done f", do=f"sh mv {workshop.top} {moved}\nwrite f done")
@@ -213,11 +187,14 @@ def test_a_project_that_is_moved_ends_the_run_and_may_come_back(workshop: Worksh
 
 
 def test_a_task_that_failed_for_good_and_a_used_up_budget_are_told(workshop: Workshop, news: Path) -> None:
-    """An attempt that failed and is made again is not."""
+    """An attempt that failed and is made again is not. A command that fails is a warning."""
     for most in ("1", "2"):
         workshop.add("Never", "false", "--max-attempts", most, do="write f x")
     workshop.file_task("one")
-    workshop.ends(9, *notify(news), "--max-tasks", "3")
+    option, command = notify(news)
+    said = workshop.ends(9, option, f"{command}; echo no such bell; exit 3", "--max-tasks", "3")
+    assert "The command of --notify failed" in said.stdout
+    assert "no such bell" in workshop.read(".harness/logs/notify.log")
     assert kinds(workshop, news, 3) == ["failed", "limit", "stopped"]
     assert "task-001 failed for good" in news.read_text()
     assert "attempts: 3 of 3" in news.read_text()
@@ -249,7 +226,10 @@ def test_a_run_that_never_began_is_told_to_who_typed_it_only(workshop: Workshop,
 def test_a_command_that_hangs_holds_up_nothing(workshop: Workshop, tmp_path: Path) -> None:
     go = tmp_path / "go"
     workshop.file_task("one")
-    said = workshop.run("--notify", f"while [ ! -e {go} ]; do sleep 0.05; done; touch {go}.heard")
+    said = workshop.run(
+        "--notify", f"while [ ! -e {go} ]; do sleep 0.05; done; echo $HARNESS_EVENT > {go}.heard"
+    )
     assert said.returncode == 0
     go.touch()
-    workshop.wait_for("it goes on by itself", (tmp_path / "go.heard").exists)
+    heard = tmp_path / "go.heard"
+    workshop.wait_for("it goes on by itself", lambda: heard.exists() and heard.read_text() == "done\n")

@@ -212,8 +212,3 @@ def test_a_first_worker_that_cannot_start_ends_the_run(workshop: Workshop, cripp
     assert said.returncode == 1
     bad = [each["what"] for each in json.loads(said.stdout)["found"] if each["level"] == "bad"]
     assert [CAUSE in each for each in bad] == [True], bad
-
-
-def test_doctor_is_content_with_a_worker_that_starts(workshop: Workshop) -> None:
-    findings = workshop("doctor", "--json").json["found"]
-    assert [each["level"] for each in findings if "worker" in each["what"]] == ["ok"]

@@ -47,13 +47,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "progress.txt"
 
 
-def test_lines_are_added_in_order(path: Path) -> None:
-    journal.append(path, "one")
-    journal.append(path, "zwei · 三")
-
-    assert path.read_text() == "one\nzwei · 三\n"
-
-
 @pytest.mark.parametrize(
     ("text", "escaped"),
     [

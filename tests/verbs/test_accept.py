@@ -176,15 +176,6 @@ def test_returned_it_comes_with_what_the_user_said(project: Project, held: Agent
     assert project.in_commit() == ["done", "tracked.txt"]
 
 
-def test_an_attempt_after_retry_begins_without_it(project: Project, held: Agent, person: Agent) -> None:
-    person.ok("return", "task-001", "again")
-    person.ok("retry", "task-001")
-
-    held.ok("claim")
-
-    assert ".env" not in project.files
-
-
 def test_agents_answer_nothing_and_nobody_where_nothing_was_asked(project: Project, started: Agent) -> None:
     answers = (SECRET, ("return", "task-001", "fine"))
     for verb in answers:

@@ -136,15 +136,6 @@ def test_any_title_goes_the_whole_way_on_one_line_of_the_log(project: Project, a
     assert len(project.git("log", "-1", "--format=%B").strip().splitlines()) == 1
 
 
-def test_it_works_while_another_agent_has_the_session(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First")
-    agent.ok("start")
-
-    project.agent("person").ok("add", "Second")
-
-    assert len(project.state["tasks"]) == 2
-
-
 def test_it_switches_the_hooks_on_again(project: Project, agent: Agent) -> None:
     (project.top / ".harness-active").unlink()
 

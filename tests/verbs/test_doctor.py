@@ -21,7 +21,16 @@ def test_a_project_at_work_is_well(project: Project, one: Agent) -> None:
     said = one.ok("doctor")
     assert troubles(said) == []
     assert "all is well" in said["message"]
-    well = ("Python 3", "filelock", "git version", "repository", "state root", "can be read", "hooks")
+    well = (
+        "Python 3",
+        "filelock",
+        "git version",
+        "repository",
+        "state root",
+        "can be read",
+        "a worker of",
+        "hooks",
+    )
     for words in well:
         assert finding(said, words)["level"] == "ok"
     assert str(project.top) in finding(said, "state root")["what"]

@@ -228,18 +228,27 @@ def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, s
 def require(ctx: Context, there: There) -> str:
     """Fetch the branch and return its commit; a chat waits a while for a remote that cannot be reached.
 
-    Raises RemoteAwayError: the remote does not answer.
+    Raises RemoteAwayError: the remote does not answer, or a command has waited for it in vain before.
     """
-    until = ctx.clock.monotonic() + (PATIENCE_SECONDS if ctx.target is None else 0)
-    while not (answer := fetch(ctx, there)).done and _LOST.search(answer.why):
-        if ctx.clock.monotonic() >= until:
-            break
-        ctx.busy(f"waiting for {there.remote} …")
-        ctx.clock.sleep(AGAIN_SECONDS)
+    why = ctx.away.get(there.remote, "")
+    answer = Answer(done=False, why=why) if why else _waited(ctx, there)
     tip = there.tip
     reached = answer._replace(done=answer.done and tip is not None)
     require_answer(reached, there.remote, f"{there.shown} cannot be fetched")
     return tip or ""
+
+
+def _waited(ctx: Context, there: There) -> Answer:
+    is_chat = ctx.target is None
+    until = ctx.clock.monotonic() + (PATIENCE_SECONDS if is_chat else 0)
+    while not (answer := fetch(ctx, there)).done and _LOST.search(answer.why):
+        if ctx.clock.monotonic() >= until:
+            if is_chat:
+                ctx.away[there.remote] = answer.why
+            break
+        ctx.busy(f"waiting for {there.remote} …")
+        ctx.clock.sleep(AGAIN_SECONDS)
+    return answer
 
 
 def fetched(ctx: Context, there: There, *specs: str, prunes: bool = False) -> Answer:

@@ -121,6 +121,8 @@ class Context:
         self.target = target
         self.merging = merging
         self.protect = tuple(protect)
+        # Remotes that this command, in any of its views, has waited for in vain; and why.
+        self.away: dict[str, str] = {}
         # The context of the same list in another work tree, of which this is a view.
         self._origin: Context | None = None
 

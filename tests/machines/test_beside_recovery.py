@@ -21,6 +21,7 @@ from harness_lib.attempts import (
     open_session,
     pending_merges,
     reconcile,
+    remote,
     worker_worktrees,
 )
 from harness_lib.core import sessions
@@ -32,6 +33,8 @@ from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests.machines.world import Machine, World, at
+from tests.state.clock import Sleeper
+from tests.system.git.gitrepo import put
 from tests.waiting import until
 
 LEASE = 2.0
@@ -122,6 +125,29 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     opened = one.asks().sessions()
     assert sorted((each.number, each.worker) for each in opened) == [(1, "run-2"), (2, "run-1")]
     assert session in opened
+
+
+def test_a_remote_that_is_away_is_waited_for_once_in_a_command(world: World) -> None:
+    """However many tasks of other machines it would recover."""
+    one, two = world.pair()
+    for name in ("a", "b"):
+        one.file_task(name)
+    tasks = lost(one, 2)
+    away = put(
+        world.place / "upload", "#!/bin/sh\necho ssh: Network is unreachable >&2\nexit 1\n", executable=True
+    )
+    two.sh("config", "remote.origin.uploadpack", str(away))
+    ctx = two.context()
+    ctx.target, ctx.clock = None, Sleeper()
+    with ctx.store.transaction() as tx:
+        session = sessions.open_one(tx, ctx)
+
+    report = reconcile.reclaim_interrupted(ctx, session, fresh=True)
+
+    assert [line.partition(":")[0] for line in report.recovered] == [
+        f"{task} cannot be recovered yet" for task in tasks
+    ]
+    assert ctx.clock.monotonic() == remote.PATIENCE_SECONDS
 
 
 class AYearAhead(Clock):

@@ -407,3 +407,8 @@ def test_the_way_there_and_back(world: World) -> None:
     with psycopg.connect(world.url) as conn:
         names = conn.execute("select name from harness.list where name like %s", (f"{world.name}%",))
         assert ["moved to a file" in name for (name,) in names.fetchall()] == [True]
+    two.ok("store", "move", world.url, "--list", world.name)
+    for _ in range(2):
+        one.ok("store", "join", world.url, "--list", world.name)
+        one.ok("status")
+        assert one.log_text.count(" INIT ") == 1

@@ -6,6 +6,7 @@ They are read and never obeyed: the database decides.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 
@@ -13,7 +14,7 @@ import psycopg
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.state import load, publishing, summary
+from harness_lib.state import journal, load, publishing, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mirrored
 from harness_lib.state.pgstore import connecting
@@ -89,7 +90,7 @@ class Mirror:
             news, mark = asked.news(link.mark)
             warnings += self.keep_edited()
             if news or link.moving or summary.read(self._root) is None:
-                warnings += publishing.append(self._root, [line for line in news if line is not None])
+                warnings += publishing.append(self._root, self._new(news, link))
                 warnings += self._publish(asked, f"{link.name} in {connecting.shown(link.url)}")
                 with publishing.explained(self._root):
                     cache = summary.read(self._root)
@@ -103,6 +104,12 @@ class Mirror:
                 f"{self._root.state.name} and the log are old, as they cannot be written: {error}"
             )
         return warnings
+
+    def _new(self, news: Iterable[str | None], link: Link) -> list[str]:
+        """Return the lines in `news`; who has joined again has some in the log."""
+        with publishing.explained(self._root):
+            known = {None, *(() if link.mirrored else journal.tail(self._root.log))}
+        return [line for line in news if line is not None and line not in known]
 
     def _publish(self, asked: Looking, where: str) -> list[str]:
         """Write the file of the list and the status cache; return warnings. Raises EnvSetupError."""

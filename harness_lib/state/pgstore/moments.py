@@ -218,7 +218,7 @@ class Moments:
         if now == self.link.name:
             # A link that is removed knows no more what this machine has seen.
             raise EnvSetupError(f"{gone} It is there again now.", "Type the command again.")
-        join = f"remove {self.root.link} and join it: harness store join URL --list NAME"
+        join = "join it: harness store join URL --list NAME"
         if MOVED in now:
             raise EnvSetupError(
                 f"{gone} Another machine has moved it to its file; {now} is what it was then.",

@@ -25,7 +25,7 @@ from harness_lib.errors import CheckEditedError, LeaseLostError, RefusedError
 from harness_lib.rules import rechecks, recovery, transitions
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import advance, history, locks, merge, status, trees
+from harness_lib.system.git import advance, history, locks, merge, status, submodules, trees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.place import find_root
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
@@ -265,11 +265,22 @@ def carry_out(ctx: Context, session: Session, task: Task) -> Ended:
     said = _moved_branch(git, task)
     if not is_as_committed:
         said += undo_check(ctx, task, oid)
+    said += _inside_submodules(ctx, task)
     if task.gate is None or task.gate.before is None:
         return completed(ctx, session, task, said)
     ended = completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended
+
+
+def _inside_submodules(ctx: Context, task: Task) -> list[str]:
+    """Return a warning if submodules have changes that no commit has: the check has seen these, too."""
+    links = submodules.staged(ctx.git) if (ctx.git.top / submodules.MODULES).exists() else ()
+    changed = [path for path in ctx.changes().tracked if path in links] if links else []
+    if not changed:
+        return []
+    left = f"{task.id} left changes inside of {some_quoted(changed, NAMED)}, which its commit does not have"
+    return [f"{left}: commit or undo them there ({typed.git('-C', changed[0], 'status')})"]
 
 
 def _moved_branch(git: Git, task: Task) -> list[str]:

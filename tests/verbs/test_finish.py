@@ -187,6 +187,10 @@ def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, mak
     begin(agent, "test -f lib/loose")
     (warning,) = agent.finishes({"lib/loose": "x\n"})["task"]["look_at"]
     assert "is not committed in a submodule" in warning
+    # Beside other work it is in no commit, either.
+    begin(agent, "true")
+    (warning,) = agent.finishes({"lib/new.txt": "changed\n", "done": "x\n"})["task"]["look_at"]
+    assert warning.startswith("task-003 left changes inside of 'lib', which its commit does not have")
 
 
 def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Project, agent: Agent) -> None:

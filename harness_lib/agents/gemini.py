@@ -15,9 +15,7 @@ if TYPE_CHECKING:  # see registry.py
     from datetime import datetime
 
 # Its plain-text lines about the provider or the login; all other lines are noise.
-_TOLD = re.compile(
-    r"^\W{0,5}\w{0,3}Attempt \d+ failed|auth method|running in a trusted directory|set an Auth", re.IGNORECASE
-)
+_TOLD = r"(?i)^\W{0,5}\w{0,3}Attempt \d+ failed|auth method|running in a trusted directory|set an Auth"
 _TALKING = "talking"
 # If the user passes one, it replaces ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
@@ -93,7 +91,7 @@ def _result(report: adapter.Report, event: object, now: datetime) -> adapter.Rep
 
 
 def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-    if not _TOLD.search(line[:500]):
+    if not re.search(_TOLD, line[:500]):
         return stream.stray(report, line)
     # It tries again by itself, so at worst the run waits.
     problem = stream.trouble(line, now) or stream.of_kind("transient", line, now)

@@ -11,9 +11,9 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-_STATUS = re.compile(r"^The provider answered (\d{3}):")
+_STATUS = r"^The provider answered (\d{3}):"
 # Its messages for errors that another attempt would meet again.
-_PERSON = re.compile(
+_PERSON = (
     r"^no ready provider|--max-cost cannot be kept| is not set\. Set it, or run: hs auth"
     r"|^Nobody is logged in at |Log in again: hs auth login |^Claude Code is not installed"
 )
@@ -72,7 +72,7 @@ def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) 
     words = stream.text(event, "error")
     if not words:
         return stream.spoke(report, stream.text(event, "output"))
-    if _PERSON.search(words):
+    if re.search(_PERSON, words):
         return stream.troubled(report, stream.of_kind("login", words, now))
     if stream.text(event, "stop") in _OWN_LIMITS:
         return stream.noted(report, words)._replace(trouble=None)
@@ -80,5 +80,5 @@ def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) 
 
 
 def _status(words: str) -> float:
-    match = _STATUS.match(words)
+    match = re.match(_STATUS, words)
     return float(match[1]) if match else 0

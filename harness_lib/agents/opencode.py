@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # see registry.py
     from datetime import datetime
 
 # `small=true` is a request for a title, which nothing waits for.
-_LOGGED = re.compile(r'level=ERROR\b.*message="stream error".* small=false\b.* error\.error="(?P<text>[^"]*)')
+_LOGGED = r'level=ERROR\b.*message="stream error".* small=false\b.* error\.error="(?P<text>[^"]*)'
 _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
@@ -75,7 +75,7 @@ def _error(report: adapter.Report, error: object, now: datetime) -> adapter.Repo
 
 
 def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-    match = _LOGGED.search(line[:4000])
+    match = re.search(_LOGGED, line[:4000])
     if not match:
         return stream.stray(report, line)
     # It tries again by itself; the final failure comes as an event.

@@ -24,7 +24,7 @@ LINE = 200
 ACTION = 1000
 SAID = 2000
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOUR = r"\x1b\[[0-9;]*[A-Za-z]"
 
 # What agents call the key with the name of their conversation.
 _SESSION = ("session_id", "sessionId", "sessionID", "thread_id", "session")
@@ -85,7 +85,7 @@ def objects(source: object, *path: str) -> list[Mapping[str, object]]:
 def one_line(words: str, limit: int = LINE) -> str:
     """Return the first line with words, printable and at most `limit` characters long."""
     # Cut first: a line may be a megabyte long, and only its beginning is looked at.
-    for line in _COLOUR.sub("", words[: 20 * limit]).splitlines():
+    for line in re.sub(_COLOUR, "", words[: 20 * limit]).splitlines():
         shown = in_one_line(line)
         if shown:
             return cut(shown, limit)

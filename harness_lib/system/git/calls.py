@@ -64,10 +64,9 @@ SHOWN = 100
 # By whom memory is short, by whom the machine is shut down, and what a full disk does to a mapped file.
 _KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGBUS)
 # Where git leaves out the cause, it is a write that failed: what may not be written cannot be opened.
-_NO_ROOM = re.compile(
-    rb"no space left on device|disk quota exceeded|cannot allocate memory|out of diskspace"
-    rb"|unable to write file|failed to write new configuration|couldn't write '",
-    re.IGNORECASE,
+_NO_ROOM = (
+    rb"(?i)no space left on device|disk quota exceeded|cannot allocate memory|out of diskspace"
+    rb"|unable to write file|failed to write new configuration|couldn't write '"
 )
 
 # The lock on a repository that this thread holds: each git process that it starts inherits it.
@@ -114,7 +113,7 @@ class GitLockedError(GitError, HeldError):
 
 def failure(argv: Sequence[str], returncode: int, stderr: bytes) -> GitError:
     """Return the error for a failed command."""
-    if -returncode in _KILLED or _NO_ROOM.search(stderr):
+    if -returncode in _KILLED or re.search(_NO_ROOM, stderr):
         return GitFailedByMachineError(argv, returncode, stderr)
     locked = b".lock" in stderr and b"File exists" in stderr
     return (GitLockedError if locked else GitError)(argv, returncode, stderr)
@@ -229,8 +228,8 @@ CRATE, BUILT = "Cargo.toml", "target"
 # The commands that ask what is ignored. `checkout` is not one of them: it overwrites ignored files.
 _ASKING = frozenset(("add", "status", "clean", "check-ignore", "--exclude-standard"))
 # Settings that may name the user's file of rules.
-_MAY_NAME = re.compile(rb"exclude|include|worktreeconfig", re.IGNORECASE)
-_SPECIAL, _ESCAPED = re.compile(r"([\\*?\[ ])"), r"\\\1"
+_MAY_NAME = rb"(?i)exclude|include|worktreeconfig"
+_SPECIAL, _ESCAPED = r"([\\*?\[ ])", r"\\\1"
 
 
 def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Path) -> tuple[str, ...]:
@@ -265,7 +264,7 @@ def _built(top: Path, git_dir: Path) -> list[str]:
         below = [f"{entry.name}/" for entry in entries if entry.is_dir(follow_symlinks=False)]
     new = (crate for crate in ("", *below) if Path(top, crate, CRATE).exists())
     crates = {crate for crate in (*tracked, *new) if not crate or crate.isprintable()}
-    return [f"/{_SPECIAL.sub(_ESCAPED, crate)}{BUILT}/" for crate in sorted(crates)]
+    return [f"/{re.sub(_SPECIAL, _ESCAPED, crate)}{BUILT}/" for crate in sorted(crates)]
 
 
 def _users_file(top: Path, common_dir: Path) -> Path:
@@ -278,7 +277,7 @@ def _users_file(top: Path, common_dir: Path) -> Path:
     configured = b"\n".join(map(read, files))
     told = tuple(sorted((name, os.environ[name]) for name in os.environ if name.startswith("GIT_CONFIG_")))
     # Asking git would take a process in every verb.
-    may_name = _MAY_NAME.search(configured + repr(told).encode())
+    may_name = re.search(_MAY_NAME, configured + repr(told).encode())
     asked = _asked_file(top, common_dir, configured, told) if may_name else ""
     return top / asked if asked else own / "ignore"
 

@@ -134,7 +134,7 @@ def _paths(line: str) -> Iterator[str]:
 def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied | None:
     """Return the access if the sandbox is why it failed."""
     real = os.path.realpath(path)
-    if box.checkout and SHOWN.fullmatch(os.path.relpath(real, box.checkout[0]).partition("/")[0]):
+    if box.checkout and re.fullmatch(SHOWN, os.path.relpath(real, box.checkout[0]).partition("/")[0]):
         # A word of an agent that harness could not write to its list is left for the run.
         return None
     if is_within(real, *map(os.path.realpath, box.protected)):

@@ -33,17 +33,17 @@ _ORDERS = frozenset(
         *("MAVEN_ARGS", "DOTNET_STARTUP_HOOKS"),
     )
 )
-_ORDERS_LIKE = re.compile(r"CARGO_TARGET_\w+_RUNNER|BASH_FUNC_.*")
+_ORDERS_LIKE = r"CARGO_TARGET_\w+_RUNNER|BASH_FUNC_.*"
 # Search paths: entries in the work tree are under control of the attempt.
 _PLACES = frozenset(
     ("PATH", "PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB", "LD_PRELOAD", "LD_LIBRARY_PATH")
 )
 # Of these variables only such words are removed; the rest is memory, modules and the like.
 _FLAGS = {
-    "GOFLAGS": re.compile(r"-{1,2}(run|skip|exec|overlay|toolexec|vet|list)\b"),
+    "GOFLAGS": r"-{1,2}(run|skip|exec|overlay|toolexec|vet|list)\b",
     **dict.fromkeys(
         ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS"),
-        re.compile(r"-(D(skip|maven\.test|test)|javaagent)"),
+        r"-(D(skip|maven\.test|test)|javaagent)",
     ),
 }
 
@@ -88,7 +88,7 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
     """Return `env` for a check in the work tree `top`, and the names of removed or shortened variables."""
     clean = {}
     for name, value in env.items():
-        if name in _ORDERS or _ORDERS_LIKE.fullmatch(name):
+        if name in _ORDERS or re.fullmatch(_ORDERS_LIKE, name):
             continue
         clean[name] = _value(name, value, top)
     changed = (name for name in env if name not in clean or clean[name] != env[name])
@@ -99,7 +99,7 @@ def _value(name: str, value: str, top: Path) -> str:
     turning = _FLAGS.get(name)
     if turning is not None:
         words = value.split()
-        kept = [word for word in words if not turning.match(word)]
+        kept = [word for word in words if not re.match(turning, word)]
         return value if len(kept) == len(words) else " ".join(kept)
     if name not in _PLACES or not value:
         return value
@@ -127,7 +127,7 @@ def _is_installed(name: str, entry: str) -> bool:
 
 _EXPANSIONS = frozenset("$`\n")
 _UNCERTAIN = frozenset("~*?[]{}!#")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_ASSIGNMENT = r"([A-Za-z_][A-Za-z0-9_]*)="
 _KEYWORDS = "if then else elif fi for in do done while until case esac function select time { } ! [["
 _BUILTINS = """
     . : [ alias bg break builtin cd command continue declare echo eval exec exit export false fc fg getopts
@@ -149,7 +149,7 @@ def first_word(command: str) -> str | None:
     if _EXPANSIONS & set(text) or end or more:
         return None
     for word in words:
-        assigned = _ASSIGNMENT.match(word)
+        assigned = re.match(_ASSIGNMENT, word)
         if assigned is None:
             return None if not word or word in _SHELL_WORDS or _UNCERTAIN & set(word) else word
         if assigned[1] == "PATH":

@@ -38,7 +38,7 @@ TAIL_BYTES = 64 * 1024
 # Compilers print what matters at the beginning, test runners at the end.
 END_BYTES = 256 * 1024
 # Colours, cursor movements and titles; the rest of a broken one goes with the control characters.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 KEPT_BYTES = 4 * 1024 * 1024
 
 
@@ -198,7 +198,7 @@ def ends_of(log: Path) -> list[str]:
 
 def plain(raw: bytes) -> list[str]:
     """Return the lines of `raw` as a terminal would show them finally."""
-    lines = _ESCAPES.sub("", raw.decode("utf-8", "replace")).split("\n")
+    lines = re.sub(_ESCAPES, "", raw.decode("utf-8", "replace")).split("\n")
     # Of a line only the part after the last carriage return is seen.
     shown = (line.rstrip("\r").rpartition("\r")[2].expandtabs(4) for line in lines)
     return [harmless(line, instead="").rstrip() for line in shown]

@@ -83,11 +83,11 @@ CLOUDS = {
 # A login of `hs` that is the project's.
 LOGIN = Path(".harness", ".auth.json")
 # What git ignores and a check needs, beside virtual environments: a copied one points to the original.
-SHOWN = re.compile(r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml")
+SHOWN = r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml"
 # More ignored paths than these, in characters, are hidden by hiding the directories around them.
 MOST_IGNORED = 16_000
 # Settings of git with a password or token in them.
-_PASSWORD = re.compile(rb"://[^/\s@]*:[^/\s@]*@|extraheader", re.IGNORECASE)
+_PASSWORD = rb"(?i)://[^/\s@]*:[^/\s@]*@|extraheader"
 
 
 class Project(NamedTuple):
@@ -136,14 +136,16 @@ def secrets_in(project: Project) -> list[str]:
     names = [
         name
         for name in project.ignored
-        if not any(SHOWN.fullmatch(at.name) or str(at) in shown for at in (Path(name), *Path(name).parents))
+        if not any(
+            re.fullmatch(SHOWN, at.name) or str(at) in shown for at in (Path(name), *Path(name).parents)
+        )
     ]
     if sum(map(len, names)) > MOST_IGNORED:
         names = sorted({Path(name).parts[0] for name in names})
     settings = project.git / "config"
     secret = [str(project.top / name) for name in (str(LOGIN), *names)]
     with suppress(OSError):
-        if _PASSWORD.search(settings.read_bytes()):
+        if re.search(_PASSWORD, settings.read_bytes()):
             secret.append(str(settings))
     return secret
 

@@ -297,14 +297,19 @@ def by_itself(ctx: Context) -> str | None:
 
     Rescued work is never removed without the user.
     """
-    taken = stats.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
+    taken = old_logs(ctx)
     remove(ctx, taken, [])
     size = sum(each.size for each in taken) / MEGABYTE
     old = f"older than {DAYS:g} days, or the oldest beyond {MEGABYTES} MB in all"
     return f"{len(taken)} logs of {size:.1f} MB were removed: {old}" if taken else None
 
 
-def logs(ctx: Context) -> Iterator[Old]:
+def old_logs(ctx: Context) -> tuple[Old, ...]:
+    """Return the logs that are older than DAYS, or the oldest ones beyond MEGABYTES in all."""
+    return stats.outdated(_logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
+
+
+def _logs(ctx: Context) -> Iterator[Old]:
     """Yield every log, except those of tasks in progress."""
     questions = ctx.store.ask()
     busy = {safe_name(task.id) for task in questions.in_progress()}

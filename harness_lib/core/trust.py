@@ -31,7 +31,7 @@ from harness_lib.system import fs
 from harness_lib.system.processes import owner
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
-from harness_lib.text import escape, some
+from harness_lib.text import escape, first, some
 
 _PRIVATE = 0o600
 _FILE = "harness/trust.json"
@@ -363,3 +363,58 @@ def runs_nothing(ctx: Context, questions: Questions) -> bool:
 def may_trust(ctx: Context, questions: Questions) -> bool:
     """Return whether the list may be trusted with new commands of this user: not if it came with a clone."""
     return is_trusted(ctx, questions) or runs_nothing(ctx, questions)
+
+
+SHOWN = 20
+LENGTH = 300
+
+
+class Command(NamedTuple):
+    """A command that would run: its purpose, its text, and which tasks share it."""
+
+    purpose: str
+    text: str
+    tasks: tuple[str, ...] = ()
+
+    def line(self, more: str | None) -> str:
+        """Return the command as one line: escaped, not cleaned, as the user reads it before trusting it.
+
+        A long one is cut if the command `more` shows the rest.
+        """
+        whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
+        shown = escape(self.text)
+        rest = len(shown) - LENGTH if more else 0
+        cut = f"… ({rest} characters more: {more})" if rest > 0 else ""
+        return f"{self.purpose}{whose}: {shown[: LENGTH if cut else None]}{cut}"
+
+
+def commands(ctx: Context, questions: Questions, *, only_new: bool = False) -> list[Command]:
+    """Return each different command once, in the order of the list.
+
+    `only_new`: of a trusted list that machines share, those that are not known here, if there are any.
+    """
+    new = frozenset(unknown(ctx, questions) if only_new and is_trusted(ctx, questions) else ())
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for row in questions.commands():
+        if new and row.task not in new:
+            continue
+        where = f" in {row.cwd}" if row.cwd else ""
+        for purpose, text in ((f"check{where}", row.check), ("cleanup", row.cleanup)):
+            if text:
+                tasks.setdefault((purpose, text), []).append(row.task)
+    found = [Command(purpose, text, tuple(ids)) for (purpose, text), ids in tasks.items()]
+    script = ctx.root.init_script
+    if script.is_file() and not new:
+        size = f"{script.stat().st_size} bytes; read it before you say yes"
+        found.insert(0, Command("init script", f"{script} ({size})"))
+    return found
+
+
+def listing(found: Sequence[Command], more: str | None) -> list[str]:
+    """Return the lines that show the commands; not all if `more` is a command that shows the rest."""
+    if not found:
+        return ["This list runs nothing yet."]
+    number = "1 command" if len(found) == 1 else f"{len(found)} different commands"
+    rows = [each.line(more) for each in found]
+    rows = first(rows, SHOWN, f": {more}") if more else rows
+    return [f"This list would run {number}:", *(f"  {row}" for row in rows)]

@@ -43,9 +43,6 @@ from harness_lib.task import Category, Session, Task
 from harness_lib.text import sentence
 
 SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
-# What libraries of all languages say of a port that another process has.
-TAKEN = "address already in use"
-OWN_PORTS = "Each worker has ports of its own, from HARNESS_PORT_FIRST to HARNESS_PORT_LAST."
 # Of an attempt that needs no agent.
 NOBODY = AgentExit("ended", "", Report(), 0.0, Path())
 BLAME: dict[str, Category] = {
@@ -156,9 +153,8 @@ def _explained(
 ) -> outcome.Verdict:
     """Return `verdict` with what the run knows of its cause beside what the check said."""
     crashed = f"{agent_exit.why[:1].upper()}{agent_exit.why[1:]}" if agent_exit.how == "crashed" else ""
-    ports = OWN_PORTS if TAKEN in failed.tail.lower() else ""
     # How it crashed ends with what was denied.
-    for more in (crashed, agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail), ports):
+    for more in (crashed, agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail)):
         if more not in verdict.message:
             verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
     return verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -41,17 +41,13 @@ IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for t
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
-# The fields of a task that are worth a line when they change, and the line.
-Progress = tuple[tuple[object, ...], str]
-
-
 class View(NamedTuple):
     """Everything that is shown of a list at one moment; equal views look the same.
 
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
     that they are unproven; `people` are the open sessions, `halts` what the user must do and `look_at` what
-    they should look at in completed work, all as sentences; `progress` has every task; `hooks` says whether
-    agents are held; `runs` go on unattended, with so much `ahead` of them and `up_next` what they begin next.
+    they should look at in completed work, all as sentences; `hooks` says whether agents are held; `runs` go
+    on unattended, with so much `ahead` of them and `up_next` what they begin next.
     """
 
     counts: Counts
@@ -69,7 +65,6 @@ class View(NamedTuple):
     session_count: int
     last_session: str | None
     unproven: tuple[str, ...]
-    progress: Mapping[str, Progress]
     runs: tuple[Seen, ...] = ()
     ahead: Ahead = Ahead()
     up_next: tuple[str, ...] = ()
@@ -120,13 +115,6 @@ def gather(ctx: Context, limit: int | None) -> View:
         last_session=questions.last_session,
         unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
         untrusted=untrusted,
-        progress={
-            task.id: (
-                (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by),
-                one_line(task),
-            )
-            for task in questions.search()
-        },
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
         up_next=tuple(quoting.one_line(f"{each.id} {each.title}", NEXT_LENGTH) for each in following),

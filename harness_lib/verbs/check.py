@@ -7,7 +7,6 @@ Source: docs/design.md, "Reading is strict" and "Trust".
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 
 from harness_lib import typed
 from harness_lib.core import ownership, project, rechecked, rights, trust
@@ -16,7 +15,7 @@ from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state import codec
 from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.render import Screen
-from harness_lib.text import counted, escape, first
+from harness_lib.text import counted, first
 
 SUMMARY = "validate the list, and show the commands that it runs"
 EXAMPLE = "harness check"
@@ -26,8 +25,6 @@ CORRECT = (
     "the user can put the last good list in its place: harness check --restore"
 )
 SHOWN = 15
-COMMANDS_SHOWN = 20
-LENGTH = 300
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -58,7 +55,7 @@ def run(ctx: Context, *, everything: bool) -> Reply:
     examined = ctx.store.examine()
     questions = examined.questions
     doubts = list(project.doubts(ctx, questions)) if questions else []
-    commands = list(_commands(questions)) if questions else []
+    commands = trust.commands(ctx, questions) if questions else []
     trusted = questions is not None and _is_trusted(ctx, questions)
     red = rechecked.red(ctx, questions.search("completed")) if questions else []
     limit = None if everything else SHOWN
@@ -66,7 +63,7 @@ def run(ctx: Context, *, everything: bool) -> Reply:
         *_bounded([str(problem) for problem in examined.problems], limit),
         *_bounded([f"warning: {doubt}" for doubt in doubts], limit),
         *(rechecked.lines(ctx, questions) if questions else []),
-        *_command_lines(ctx, commands, None if everything else COMMANDS_SHOWN),
+        *(trust.listing(commands, None if everything else "harness check --all") if commands else []),
         _verdict(ctx, examined, trusted=trusted),
     ]
     return Reply(
@@ -82,30 +79,6 @@ def run(ctx: Context, *, everything: bool) -> Reply:
             "trusted": trusted,
         },
     )
-
-
-def _commands(questions: Questions) -> Iterator[tuple[str, str]]:
-    """Yield (place in the list, shell command)."""
-    for row in questions.commands():
-        if row.check:
-            yield f"{row.task} check", row.check
-        if row.cleanup:
-            yield f"{row.task} cleanup", row.cleanup
-
-
-def _command_lines(ctx: Context, commands: list[tuple[str, str]], limit: int | None) -> Iterator[str]:
-    if ctx.root.init_script.is_file():
-        yield f"runs when a session starts: {ctx.root.init_script}"
-    if commands:
-        yield f"commands of this list ({len(commands)}):"
-    for where, text in commands[:limit]:
-        # Escaped, not cleaned: the user reads this before trusting it.
-        shown = escape(text)
-        if limit is not None and len(shown) > LENGTH:
-            shown = f"{shown[:LENGTH]}… ({len(shown) - LENGTH} characters more: harness check --all)"
-        yield f"  {where}: {shown}"
-    if limit is not None and len(commands) > limit:
-        yield f"  … and {len(commands) - limit} more (harness check --all)"
 
 
 def _bounded(lines: list[str], limit: int | None) -> list[str]:

@@ -45,7 +45,6 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fetch", action="store_true", help="first fetch what other machines of the list have kept"
     )
-    parser.add_argument("only", nargs="*", metavar="PATH", help="with apply: only these, not everything")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
@@ -57,8 +56,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             raise HeldError(
                 f"The work of other machines cannot be fetched: {fetched.why}.", "Try again later."
             )
-    if args.only and args.action != "apply":
-        raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
     if args.action == "list":
         return show_all(ctx, args.what)
     if args.what is None:
@@ -66,7 +63,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             raise UsageError("The task is missing.", "List the tasks: harness status --all")
         raise UsageError("The attempt is missing.", "See which there are: harness rescue list")
     if args.action == "apply":
-        return apply(ctx, args.what, tuple(path.rstrip("/") for path in args.only))
+        return apply(ctx, args.what)
     if args.action == "save":
         return save(ctx, args.what)
     return show(ctx, args.what) if args.action == "show" else drop(ctx, args.what)
@@ -118,26 +115,19 @@ def _next(ctx: Context, ref: str) -> str:
     return typed.harness("rescue", "apply", ref)
 
 
-def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
+def apply(ctx: Context, name: str) -> Reply:
     """Apply rescued work to the work tree as uncommitted changes; nothing is overwritten.
 
-    `only`: these files or directories, from the top of the work tree; none: everything. If a file has other
-    changes, or does not fit, nothing is written.
+    If a file has other changes, or does not fit, nothing is written.
     """
     rescue = _find(ctx, name)
     ownership.refuse_in_sandbox(ctx, "harness rescue apply", lambda: _by_git(ctx, rescue))
     _refuse_foreign_attempt(ctx)
-    brought = restore.apply(ctx.git, rescue.oid, ctx.excluded_paths, only)
-    if brought.unknown:
-        raise UsageError(
-            f"{rescue.ref} changes nothing that is called {_listed(brought.unknown)}. Nothing was written.",
-            f"See what it changes: {typed.harness('rescue', 'show', rescue.ref)}",
-        )
+    brought = restore.apply(ctx.git, rescue.oid, ctx.excluded_paths)
     if brought.in_the_way:
-        by_name = typed.harness("rescue", "apply", rescue.ref, rest="PATH …")
         raise RefusedError(
             f"{_listed(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
-            f"Commit or move that first, or take the rest by name: {by_name}",
+            "Commit or move that first.",
         )
     if brought.unfit:
         raise RefusedError(
@@ -151,7 +141,7 @@ def apply(ctx: Context, name: str, only: tuple[str, ...]) -> Reply:
     held = ctx.store.ask().held_by(ctx.owner.worker)
     message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
     if not brought.written:
-        message = f"{'All that was named' if only else 'All'} of {rescue.ref} is here already."
+        message = f"All of {rescue.ref} is here already."
         if brought.excluded:
             message = f"No other file of {rescue.ref} had to be brought in."
     elif held is None:

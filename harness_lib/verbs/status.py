@@ -20,7 +20,6 @@ EXAMPLE = "harness status"
 HELP_ORDER = 50
 POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0
-NAMED = 5
 NAME_LENGTH = 80
 
 
@@ -144,16 +143,20 @@ def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:
 
 
 def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
-    last = None
+    view, last = None, ""
     for view in follow(ctx, overview.SHOWN):
-        if last is None:
-            for warning in view.warnings:
-                screen.talk(f"warning: {warning}")
-        text = overview.headline(view.counts) if last is None else difference(last, view)
-        if text is not None:
-            screen.data(f"{timestamps.render(ctx.clock.now())} {text}")
-        last = view
-    return last
+        if (line := in_a_line(view)) != last:
+            screen.data(f"{timestamps.render(ctx.clock.now())} {line}")
+        last = line
+    return view
+
+
+def in_a_line(view: View) -> str:
+    """Return what a pipe is told of `view`: what is wrong, or the counts and the red tasks."""
+    if view.warnings:
+        return f"warning: {view.warnings[0]}"
+    red = (line for line in view.rechecks if line.startswith(rechecked.RED))
+    return "; ".join([overview.headline(view.counts), *red])
 
 
 def follow(ctx: Context, limit: int | None) -> Iterator[View]:
@@ -174,22 +177,6 @@ def follow(ctx: Context, limit: int | None) -> Iterator[View]:
         if current != view:
             yield current
         view = current
-
-
-def difference(before: View, after: View) -> str | None:
-    """Return one line about the changes between two views; None if no task has changed."""
-    if after.warnings != before.warnings and after.warnings:
-        return f"warning: {after.warnings[0]}"
-    old = before.progress
-    changed = [
-        line for name, (state, line) in after.progress.items() if name not in old or old[name][0] != state
-    ]
-    known = set(before.rechecks)
-    red = [line for line in after.rechecks if line.startswith(rechecked.RED) and line not in known]
-    if not changed and not red and len(old) == len(after.progress):
-        return None
-    more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
-    return "; ".join([overview.headline(after.counts), *changed[:NAMED], *more, *red])
 
 
 def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:

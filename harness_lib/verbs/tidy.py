@@ -11,33 +11,18 @@ from harness_lib import typed
 from harness_lib.attempts import rescue_refs
 from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context, Reply
-from harness_lib.rules import stats
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
 from harness_lib.text import first
 
 SUMMARY = "delete old logs and rescued work (shows them first; deletes with --yes)"
-EXAMPLE = "harness tidy --days 30"
+EXAMPLE = "harness tidy --rescues 90"
 HELP_ORDER = 450
 
 SHOWN = 20
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--days",
-        metavar="N",
-        type=options.amount,
-        default=rescue_refs.DAYS,
-        help=f"logs older than this ({rescue_refs.DAYS:g})",
-    )
-    parser.add_argument(
-        "--megabytes",
-        metavar="N",
-        type=options.whole,
-        default=rescue_refs.MEGABYTES,
-        help=f"the oldest logs beyond this in all ({rescue_refs.MEGABYTES})",
-    )
     parser.add_argument(
         "--rescues",
         metavar="DAYS",
@@ -48,14 +33,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """List old logs, those beyond the megabytes in total, and old rescued work.
+    """List logs older than 30 days, the oldest beyond 500 MB in all, and old rescued work.
 
     With `--yes` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
     """
     if args.yes:
         rights.require_user(ctx, "What becomes of old logs and work", typed.harness("tidy", "--yes"))
     now = ctx.clock.now().timestamp()
-    logs = stats.outdated(rescue_refs.logs(ctx), now, args.days, args.megabytes * rescue_refs.MEGABYTE)
+    logs = rescue_refs.old_logs(ctx)
     works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []
     needed = rescue_refs.needed(ctx.store.ask().search())
     works = [each for each in works if each.ref not in needed]
@@ -72,8 +57,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     then = "harness status"
     if (logs or works) and not args.yes:
         old = () if args.rescues is None else ("--rescues", f"{args.rescues:g}")
-        limits = ("--days", f"{args.days:g}", "--megabytes", args.megabytes)
-        then = typed.harness("tidy", *limits, *old, "--yes")
+        then = typed.harness("tidy", *old, "--yes")
     return Reply(
         "\n".join(lines),
         next=then,

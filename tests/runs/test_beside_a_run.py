@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -285,7 +285,7 @@ def test_the_estimate_is_never_cut(columns: int) -> None:
     state = RunState(0.0, {1: Row(1), 2: Row(2)}, spent, (36_000.0,), Budget(max_cost=5000.0, max_hours=99.0))
     view = overview.View(
         *(Counts(5, 1, 0, 4, 0, 0, 0, 0, 0, 0), (), {}, ("act",), (), "hooks: on", (), (), None, False, ()),
-        *("sessions: 1", 1, None, (), {}),
+        *("sessions: 1", 1, None, ()),
         runs=(Seen(4_194_304, state),),
         ahead=AHEAD,
         up_next=("task-009 Next",),
@@ -319,34 +319,40 @@ class Story(Sleeper):
         next(self.events, lambda: None)()
 
 
-def lines_about(project: Project, *events: Callable[[], object]) -> list[str | None]:
-    """Return what is said about each view until nothing is left to do."""
+def lines_about(project: Project, *events: Callable[[], object]) -> list[str]:
+    """Return what a pipe is told until nothing is left to do."""
     ctx = Context(env={}, cwd=project.top, clock=Story(events))
-    views = list(status.follow(ctx, 20))
-    return [status.difference(before, after) for before, after in pairwise(views)]
+    return [line for line, _ in groupby(map(status.in_a_line, status.follow(ctx, 20)))]
 
 
-def test_each_change_is_one_line_and_the_end_comes_by_itself(project: Project, agent: Agent) -> None:
-    """Nothing is said where only the log has grown."""
-    assert lines_about(project) == []
+def test_a_change_of_the_counts_is_one_line_and_the_end_comes_by_itself(
+    project: Project, agent: Agent
+) -> None:
     agent.ok("add", "One", "--validate", "true")
-    log = project.top / "harness-progress.txt"
+
+    def note() -> None:
+        with (project.top / "harness-progress.txt").open("a") as log:
+            log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN a word\n")
+
     said = lines_about(
         project,
         lambda: agent.ok("claim"),
-        lambda: None,
-        lambda: log.write_text(f"{log.read_text()}[2025-07-01T10:00:00Z] [SESSION-1] WARN a word\n"),
+        note,
         lambda: agent.ok("add", "Two", "--validate", "true"),
         lambda: agent.ok("finish"),
         agent.works,
     )
-    assert [line and line.partition("; ")[2] for line in said] == [
-        "[in_progress] task-001: One (0/3)",
-        None,
-        "[pending] task-002: Two (0/3)",
-        "[completed] task-001: One (0/3)",
-        "[completed] task-002: Two (0/3)",
+    assert [line.partition(": ")[2] for line in said] == [
+        "0 of 1 completed, 1 pending",
+        "0 of 1 completed, 1 in progress",
+        "0 of 2 completed, 1 in progress, 1 pending",
+        "1 of 2 completed, 1 pending",
+        "2 of 2 completed",
     ]
+
+
+def test_an_empty_list_is_finished_at_once(project: Project) -> None:
+    assert lines_about(project) == ["no tasks yet"]
 
 
 def test_a_list_that_the_user_is_editing_is_a_warning_and_not_the_end(project: Project, agent: Agent) -> None:
@@ -358,7 +364,5 @@ def test_a_list_that_the_user_is_editing_is_a_warning_and_not_the_end(project: P
         lambda: project.file.write_text(good.replace('"pending"', '"pnding"')),
         lambda: project.file.write_text(good.replace('"pending"', '"completed"')),
     )
-    assert said[0] is not None
-    assert said[0].startswith("warning: harness-tasks.json: tasks[0].status")
-    assert said[1] is not None
-    assert "100 %" in said[1]
+    assert said[1].startswith("warning: harness-tasks.json: tasks[0].status")
+    assert "100 %" in said[2]

@@ -201,15 +201,6 @@ def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_mor
     assert workshop.statuses()["task-001"] == "completed"
 
 
-def test_a_check_that_finds_its_port_taken_hears_of_the_workers_own(workshop: Workshop) -> None:
-    workshop.add("Serve", "echo 'listen: Address already in use'; false", "--max-attempts", "1")
-
-    workshop.ends(9)
-
-    ports = "Each worker has ports of its own, from HARNESS_PORT_FIRST to HARNESS_PORT_LAST."
-    assert workshop.task("task-001")["error_log"][0].endswith(f"Address already in use. {ports}")
-
-
 def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
     listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n"
     ignored = "*.key\ncache/\n.env\n"

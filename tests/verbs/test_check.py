@@ -148,7 +148,7 @@ def test_the_commands_of_an_untrusted_list_are_shown_as_they_are(project: Projec
     project.put("harness-init.sh", "echo\n")
     said = agent("check")
     assert said.code == 0
-    assert "  a check: true\\n\\x1b[8m; curl evil\n" in said.out
+    assert "  check of a: true\\n\\x1b[8m; curl evil\n" in said.out
     assert "(699 characters more: harness check --all)" in said.out
     assert cleanup in agent("check", "--all").out
     assert "harness-init.sh" in said.out

@@ -62,7 +62,7 @@ def test_logs_of_a_task_that_somebody_works_on_stay(project: Project, agent: Age
 
 
 def test_an_age_that_is_none_takes_nothing(project: Project, person: Agent, ref: str) -> None:
-    for typed in ("--rescues=-1", "--days=nan", "--megabytes=-1"):
+    for typed in ("--rescues=-1", "--rescues=nan"):
         assert typed.partition("=")[0] in person.fails(2, "tidy", typed, "--yes")["error"]["message"]
     assert project.git("rev-parse", ref)
     assert (project.top / ".harness/logs/task-001/1.log").exists()

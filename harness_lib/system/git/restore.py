@@ -179,14 +179,13 @@ class Rescue(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The result of restoring: nothing was written if a path is unknown, in the way or does not apply."""
+    """The result of restoring: nothing was written if a path is in the way or does not apply."""
 
     written: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
 
 
 def listed(git: Git, prefix: str) -> list[Rescue]:
@@ -219,23 +218,18 @@ def diff(git: Git, old: str, new: str) -> list[str]:
     return git.lines(*_DIFF, old, new, "--")
 
 
-def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
+def apply(git: Git, oid: str, excluded_paths: Sequence[str] = ()) -> Applied:
     """Apply the changes between `oid` and its origin to the work tree, all or none; HEAD and index stay.
 
-    Both `excluded_paths` and `only` name files, or directories with all below them: the first are never
-    written, and with `only` nothing else is.
+    `excluded_paths`, files or directories with all below them, are never written.
     """
     base = origin(git, oid)
     differences = trees.changed(git, base, oid)
-    unknown = tuple(name for name in only if not any(covers((name,), path) for path in differences))
-    if unknown:
-        return Applied(unknown=unknown)
     with locks.hold(git):
         present = snapshot.capture(git, excluded_paths)
         differs = trees.changed(git, present, oid)
-        asked = {path: pair for path, pair in differences.items() if not only or covers(only, path)}
-        excluded = tuple(path for path in asked if covers(excluded_paths, path))
-        changed = {path: pair for path, pair in asked.items() if path not in excluded}
+        excluded = tuple(path for path in differences if covers(excluded_paths, path))
+        changed = {path: pair for path, pair in differences.items() if path not in excluded}
         foreign = {
             path for path, pair in changed.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }

@@ -129,22 +129,27 @@ def test_no_more_is_read_than_a_host_would_send(monkeypatch: pytest.MonkeyPatch)
     assert entry._read() == b"123"
 
 
-def test_what_the_system_refuses_holds_nobody_and_is_said(
-    home_list: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(OSError("full"), ": full\n"), (KeyError("boom"), " by a bug in it: KeyError: 'boom' (")],
+)
+def test_what_goes_wrong_holds_nobody_and_is_said(
+    error: Exception,
+    said: str,
+    home_list: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def fails(*_args: object) -> int:
+        raise error
+
     says(cwd(home_list), monkeypatch)
-    monkeypatch.setattr(handler, "run", refuse)
+    monkeypatch.setattr(handler, "run", fails)
 
     assert entry.answer("Stop", []) == 0
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == (
-        "",
-        "harness: Stop hook disabled: full\n",
-    )
-
-
-def refuse(*_args: object) -> int:
-    raise OSError("full")
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith(f"harness: Stop hook disabled{said}")
 
 
 def test_byte_code_is_kept_from_then_on(home_list: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,18 +176,6 @@ def test_whoever_stops_is_held_or_let_go(row: str) -> None:
     assert said(stop(context, **fields)) == answer
 
 
-def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
-    def progress(*tasks: Task) -> str:
-        return stop(ours(*tasks, mode="concurrent")).progress
-
-    before = progress(MINE, THEIRS, PENDING)
-
-    # Another worker gets on, a lease is renewed, somebody adds a task:
-    assert progress(MINE, DONE, PENDING, Task("n")) == before
-    # This one takes another task, or notes a step:
-    assert progress(THEIRS, PENDING) != before
-
-
 def test_texts_are_bounded_however_long_the_list_is() -> None:
     tasks = [Task(f"t{n}", "x" * 1000, status="in_progress", claimed_by="w") for n in range(500)]
     unreachable = [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(500)]

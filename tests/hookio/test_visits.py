@@ -48,14 +48,6 @@ def visit(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 # -- any event
 
 
-@pytest.mark.parametrize("event", ["beforeSubmitPrompt", "x"])
-def test_an_event_that_is_not_ours_is_answered_with_nothing(root: Root, visit: Visit, event: str) -> None:
-    make(root, Task("a"))
-
-    assert visit("Stop", hook_event_name=event) == SILENT
-    assert not (root.path / ".harness/stops").exists()
-
-
 def test_a_session_in_a_sandbox_leaves_a_sign_at_every_visit(root: Root, visit: Visit) -> None:
     make(root, Task("a"), sessions=(SESSION._replace(pid=1, pid_started="x", boot_id="boot"),))
     visit("Stop")
@@ -96,17 +88,6 @@ def test_what_is_to_be_typed_is_named_by_the_path_that_the_host_knows(root: Root
 
 
 # -- a stop
-
-
-def test_whoever_works_is_held_and_that_is_counted(root: Root, visit: Visit) -> None:
-    make(root, Task("a", "Title"))
-
-    heard = visit("Stop")
-
-    assert heard.err == ""
-    assert f'Next is a "Title". Type: {LAUNCHER} claim\n' in heard.reason
-    assert heard.out.endswith("}\n")
-    assert (kept(root).progress, kept(root).blocks) == ("3:0 ", 1)
 
 
 def test_each_installation_counts_for_itself_and_the_nameless_as_one(root: Root, visit: Visit) -> None:
@@ -286,18 +267,6 @@ def test_a_fork_that_has_opened_a_session_works_in_it(root: Root, visit: Visit) 
 
     assert "This agent works on it in session 4." in said
     assert "You hold a" in said
-
-
-def test_whoever_begins_again_has_not_ended(root: Root, visit: Visit) -> None:
-    make(root, Task("a"))
-    for session_id in (ME, OTHER):
-        own_files.write_note(str(note(root, "ended", session_id)), b"")
-
-    visit("SessionStart")
-    visit("SessionStart", session_id=None)
-
-    assert not note(root, "ended").exists()
-    assert note(root, "ended", OTHER).exists()
 
 
 @pytest.mark.parametrize("session_id", [ME, None])

@@ -169,6 +169,18 @@ class TestNothingIsLeft:
 class TestTick:
     """A long check renews a lease, and ends when the lease is lost."""
 
+    def test_it_is_called_while_the_command_runs(self, log: Path) -> None:
+        go, calls = log.parents[2] / "go", []
+
+        def tick() -> bool:
+            calls.append(1)
+            if len(calls) == 3:
+                go.touch()
+            return True
+
+        assert run("until [ -f go ]; do sleep 0.02; done", log, on_tick=tick, tick=0.02).ok
+        assert len(calls) >= 3
+
     def test_false_ends_the_command(self, log: Path) -> None:
         up = log.parents[2] / "up"
 

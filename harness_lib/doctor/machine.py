@@ -150,7 +150,7 @@ def environment(ctx: Context) -> Diagnoses:
 
 
 def root(ctx: Context) -> Diagnoses:
-    """Report where the list is, how it was found, and whether it can be written."""
+    """Report where the list is, and whether it can be written."""
     try:
         path = ctx.root.path
     except UsageError as error:
@@ -159,7 +159,7 @@ def root(ctx: Context) -> Diagnoses:
     except EnvSetupError as error:
         yield failed(error)
         return
-    yield ok(f"state root {path}, found {_how(ctx, path)}")
+    yield ok(f"state root {path}")
     for place in (path, ctx.root.private, ctx.store.list_file, ctx.store.log_file):
         if place.exists() and not os.access(place, os.W_OK):
             if os.statvfs(place).f_flag & os.ST_RDONLY:
@@ -173,19 +173,6 @@ def root(ctx: Context) -> Diagnoses:
         yield bad(f"only {free // 2**20} MB are free on the disk of {path}", "Make room there.")
     else:
         yield ok(f"{free // 2**20} MB are free there")
-
-
-def _how(ctx: Context, path: Path) -> str:
-    if ctx.env.get("HARNESS_STATE_ROOT"):
-        return "through HARNESS_STATE_ROOT"
-    for name, start in (
-        ("CLAUDE_PROJECT_DIR", ctx.env.get("CLAUDE_PROJECT_DIR")),
-        ("the current directory", str(ctx.cwd)),
-    ):
-        directory = Path(os.path.realpath(start)) if start else None
-        if directory is not None and (path == directory or path in directory.parents):
-            return f"at {name}" if path == directory else f"above {name}"
-    return "through the repository of this linked worktree"
 
 
 # As hooks are started.

@@ -200,11 +200,7 @@ def choose_model(runtime: Runtime, name: str) -> None:
 
 
 def _meant(runtime: Runtime, name: str) -> Choice:
-    """Return the model that the user means by `name`, and its provider.
-
-    That is the run's own provider, unless PROVIDER/MODEL names another one, or a ready one is known to have
-    the model, by its default or by the `models.conf` of its pack.
-    """
+    """Return the model that the user means by `name`: the run's provider's, or PROVIDER/MODEL."""
     wide = _everywhere(runtime)
     known = _defaults(wide)
     own = next((each.model for each in known if each.provider == runtime.provider), "")
@@ -216,15 +212,6 @@ def _meant(runtime: Runtime, name: str) -> Choice:
     many = "/" in own
     if rest and name != own and (prefix == runtime.provider or (not many and prefix in candidates(wide))):
         return Choice(prefix, rest)
-    owners = [(len(line), pack) for pack, line in _lines(wide) if name.startswith(line)]
-    owner = max(owners, default=(0, ""))[1]
-    if name != own and owner != hosted.protocol_of(wide, runtime.provider):
-        for each in known:
-            if name == each.model:
-                return each
-        found = hosted.find_provider(wide, owner) if owner else None
-        if found is not None and found.ready(wide):
-            return Choice(owner, name)
     return Choice(runtime.provider, name)
 
 
@@ -247,7 +234,7 @@ def model_names(runtime: Runtime) -> list[str]:
     mine = [each.model for each in defaults if each.provider == own]
     mine += [line for pack, line in lines if pack == protocol]
     others = [str(each) for each in defaults if each.provider != own]
-    others += [line for pack, line in lines if pack in ready]
+    others += [f"{pack}/{line}" for pack, line in lines if pack in ready - {protocol}]
     return list(dict.fromkeys([*mine, *others]))
 
 

@@ -140,7 +140,7 @@ def test_a_list_unseen_from_a_worktree_is_told(project: Project, agent: Agent, t
     agent.cwd = tmp_path / "linked"
     said = finding(agent.fails(1, "doctor"), "not found from this linked worktree")
     agent.ok("init", said["cure"].split()[2])
-    assert "through the repository" in finding(agent.ok("doctor"), "state root")["what"]
+    assert str(project.top) in finding(agent.ok("doctor"), "state root")["what"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root; see tests/hosts for a sandbox")

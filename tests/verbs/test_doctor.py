@@ -101,19 +101,6 @@ def test_a_bare_repository_with_linked_work_trees_is_well(project: Project, tmp_
     assert "core.bare" not in agent.ok("doctor")["message"]
 
 
-def test_it_says_how_the_state_root_was_found(project: Project, agent: Agent, tmp_path: Path) -> None:
-    linked, top = tmp_path / "linked", project.top
-    project.git("worktree", "add", "-q", str(linked))
-    for cwd, env, said in (
-        (top, {}, "found at the current directory"),
-        (project.put("deep/er/file").parent, {}, "found above the current directory"),
-        (tmp_path, {"HARNESS_STATE_ROOT": str(top)}, "found through HARNESS_STATE_ROOT"),
-        (linked, {}, "found through the repository of this linked worktree"),
-    ):
-        agent.cwd = cwd
-        assert said in finding(agent("doctor", "--json", **env).json, "state root")["what"]
-
-
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [

@@ -278,8 +278,8 @@ def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path,
 
     with person(cwd=project, env=env) as someone:
         someone.types("hello\r", when="You:")
-        someone.types("/model gpt-4o-min\t", when="From one.")
-        someone.types("\r", when="You: /model gpt-4o-mini")
+        someone.types("/model openai/gpt-4o-min\t", when="From one.")
+        someone.types("\r", when="You: /model openai/gpt-4o-mini")
         someone.types("hello\r", when="gpt-4o-mini (openai)")
         someone.types("/model groq/one\r", when="From the other.", shows="GROQ_API_KEY")
         assert "None" not in someone.screen

@@ -196,15 +196,6 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     assert shown == [[True], [False], [False], [True]]
 
 
-@pytest.mark.release
-def test_tools_whose_names_become_one_are_told_apart(go: Go, home: Path) -> None:
-    write_servers(home / ".harness", **{"a.b": entry(), "a_b": entry()})
-    server, _ = go(say("Done."))
-    names = [name for name in offered(server.requests[0]) if "z_echo" in name]
-    assert len(names) == 2
-    assert "mcp__a_b__z_echo" in names
-
-
 def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
     write_servers(home / ".harness", **{"a.server": entry(env={"OURS": "${A_VARIABLE}"})})
     calls = (use("mcp__a_server__z_echo", text="x"), use("mcp__a_server__a_environment"))

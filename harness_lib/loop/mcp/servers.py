@@ -153,22 +153,19 @@ class McpTool(NamedTuple):
 
 def known(runtime: Runtime) -> list[Plugin]:
     """Return the tools that are known without starting a server."""
-    by_name: dict[str, Plugin] = {}
-    for server in runtime.servers:
-        for spec in server.tools or ():
-            name = name_of(server.name, str(spec["name"]))
-            if name in by_name:
-                name = name_of(server.name, str(spec["name"]), told_apart=True)
-            tool = McpTool(name, server, spec)
-            by_name[name] = Plugin("tools", "", name, f"mcp: {server.name}", tool)
-    return list(by_name.values())
+    tools = (
+        McpTool(name_of(server.name, str(spec["name"])), server, spec)
+        for server in runtime.servers
+        for spec in server.tools or ()
+    )
+    return [Plugin("tools", "", tool.name, f"mcp: {tool.server.name}", tool) for tool in tools]
 
 
-def name_of(server: str, tool: str, *, told_apart: bool = False) -> str:
+def name_of(server: str, tool: str) -> str:
     """Return the name of a tool for the model, of the characters and the length that hosts take."""
     whole = f"{PREFIX}{server}__{tool}"
     plain = disk.for_hosts(whole)
-    if len(whole) == len(plain) and not told_apart:
+    if len(whole) == len(plain):
         return plain
     mark = digest(f"{server}\0{tool}".encode())[:_HASH]
     return f"{plain[: disk.LONGEST - _HASH - 1]}_{mark}"

@@ -18,8 +18,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
 from harness_lib.loop.runtime import Runtime, once
-from harness_lib.system.processes import sandbox
-from harness_lib.text import words_of
+from harness_lib.system.processes import sandbox, sandbox_places
 
 # The settings that are one of some words: the variable of each, and its words.
 SETTINGS: dict[str, tuple[str, Sequence[str]]] = {
@@ -39,13 +38,8 @@ LOGINS = (
     *(".claude/.credentials.json", ".codex/auth.json", ".config/github-copilot", ".gemini/oauth_creds.json"),
     ".local/share/opencode/auth.json",
 )
-_OF_OTHERS = (
-    *LOGINS,
-    *words_of("""
-    .aws .azure .cargo/credentials .cargo/credentials.toml .config/gcloud .config/gh .config/git/credentials
-    .docker/config.json .git-credentials .gnupg .kube .netrc .npmrc .pgpass .pypirc .ssh
-    """),
-)
+# `.npmrc` may be read in a sandbox: npm needs its token.
+_OF_OTHERS = (*LOGINS, ".npmrc", *sandbox_places.SECRETS, *sandbox_places.CLOUD_PATHS)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # Sources that are named in one line.
 _SHOWN = 3

@@ -80,6 +80,7 @@ CLOUDS = {
     ),
     "github": Cloud(("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"), (".config/gh",)),
 }
+CLOUD_PATHS = tuple(path for cloud in CLOUDS.values() for path in cloud.paths)
 # A login of `hs` that is the project's.
 LOGIN = Path(".harness", ".auth.json")
 # What git ignores and a check needs, beside virtual environments: a copied one points to the original.
@@ -106,8 +107,7 @@ def run_by_git(git: Path) -> list[str]:
 def secrets_of(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
     """Return what no command may read below the home directory, `credentials` among it."""
     home = home_of(env)
-    clouds = (path for cloud in CLOUDS.values() for path in cloud.paths)
-    return [home / name for name in (*SECRETS, *SOCKETS_AT_HOME, *clouds, *credentials)]
+    return [home / name for name in (*SECRETS, *SOCKETS_AT_HOME, *CLOUD_PATHS, *credentials)]
 
 
 def caches_of(env: Mapping[str, str]) -> list[str]:

@@ -20,8 +20,6 @@ from harness_lib.system.place import own_files
 USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
 _SHOWN = 4
-# Of 1: how much alike a typing error and a name are.
-_RESEMBLES = 0.75
 
 
 def run(runtime: Runtime, args: list[str]) -> int:
@@ -35,8 +33,8 @@ def run(runtime: Runtime, args: list[str]) -> int:
     match words:
         case [] | ["list"] | ["list", _] if not local:
             return _list(runtime, words[1:])
-        case ["set" | "login" as verb, provider] if is_name(provider):
-            _check_name(runtime, provider, is_login=verb == "login")
+        case ["set" | "login", provider] if is_name(provider):
+            _check_name(runtime, provider)
             _set(runtime, provider, _file(runtime, local=local))
         case ["logout", provider]:
             _log_out(runtime, provider, _file(runtime, local=local))
@@ -49,21 +47,10 @@ def run(runtime: Runtime, args: list[str]) -> int:
     return 0
 
 
-def _check_name(runtime: Runtime, name: str, *, is_login: bool) -> None:
-    """Raise UsageError for the name of no provider, before the user types a key that nothing would find.
-
-    Plugins may look for a key under a name of their own, so one that resembles no provider is only told.
-    """
-    known = candidates(runtime)
-    if name in known or hosted.find_provider(runtime, name) is not None:
-        return
-    from difflib import get_close_matches  # noqa: PLC0415 (only a typing error needs it)
-
-    if close := get_close_matches(name, known, 1, _RESEMBLES):
-        raise UsageError(f"There is no provider {name}. Did you mean {close[0]}?", "hs help lists them.")
-    if is_login:
-        raise UsageError(f"There is no provider {name}.", "hs help lists them.")
-    complain(f"hs: There is no provider {name}; the key is kept for plugins that look for that name.")
+def _check_name(runtime: Runtime, name: str) -> None:
+    """Tell the user, before they type a key, that only a plugin could look for it under `name`."""
+    if name not in candidates(runtime) and hosted.find_provider(runtime, name) is None:
+        complain(f"hs: There is no provider {name} (hs help); the key is kept for plugins of that name.")
 
 
 def _set(runtime: Runtime, provider: str, path: Path) -> None:

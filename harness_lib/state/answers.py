@@ -5,7 +5,6 @@ The base of what the file store reads and of what its transactions change.
 
 from __future__ import annotations
 
-import os
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -322,8 +321,6 @@ class Tx(Change, Answers, api.Tx):
     ) -> None:
         super().__init__(state, now, warnings)
         self._is_narrow = kind == "tasks"
-        # Without `uuid`, which every verb that changes a list would have to load.
-        self.op = os.urandom(16).hex()
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], object]] = []
         # The name under which the file as it was read is kept beside the new one.

@@ -71,18 +71,6 @@ class Examined(NamedTuple):
     is_only_unproven: bool = False
 
 
-class Changes(NamedTuple):
-    """What may have changed in a list since an earlier look; `mark` stands for this look.
-
-    A task may come although it has not changed; none that has is missing. `is_whole`: the list has no other
-    tasks than `tasks`, which are in its order.
-    """
-
-    mark: object
-    tasks: tuple[Task, ...]
-    is_whole: bool
-
-
 class Questions(Protocol):
     """The questions about the list as it is at one moment, `now`: leases that ended before it have expired.
 
@@ -256,11 +244,10 @@ class Tx(Questions, Protocol):
     """One change of the list: all questions, answered with the changes so far, and the ways to change it.
 
     Only valid inside `with store.transaction() as tx:`. Leaving that publishes all of the change; after an
-    error nothing is published. `op` is the name of the change, which no other one has.
+    error nothing is published.
     """
 
     warnings: list[str]
-    op: str
 
     @property
     def changed(self) -> bool:
@@ -415,9 +402,6 @@ class Store(Protocol):
 
     def whole(self) -> State:
         """Return the list as one value, to be checked, moved or exported; raises as `ask` does."""
-
-    def changes(self, since: object = None) -> Changes:
-        """Return what has changed since the look with the mark `since`; raises as `ask` does."""
 
     def stamp(self) -> object:
         """Return a value that differs after each change of the list, its log or the enable flag."""

@@ -146,7 +146,7 @@ class Mirrored(Upkeep):
             "The run records what it does; it goes on with its task.",
         )
 
-    ask_to_change = ask_now = changes = transaction = take_turn = leave_turn = _refuse
+    ask_to_change = ask_now = transaction = take_turn = leave_turn = _refuse
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         raise RefusedError("This list exists already.", "Look at it with: harness status")

@@ -76,11 +76,6 @@ class Store(upkeep.Upkeep):
     def whole(self) -> State:
         return self.ask().state
 
-    def changes(self, since: object = None) -> api.Changes:
-        loaded = self._own(load.find(self.root))
-        is_same = since is not None and since == loaded.stamp
-        return api.Changes(loaded.stamp, () if is_same else loaded.state.tasks, is_whole=not is_same)
-
     def examine(self) -> api.Examined:
         return upkeep.examine(self.root, self._clock.now())
 

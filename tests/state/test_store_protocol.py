@@ -103,38 +103,6 @@ def test_a_check_that_has_passed_on_a_commit_is_known(empty: api.Store) -> None:
     assert empty.ask().passed(asks._replace(started_at_commit=elsewhere)) is None
 
 
-def test_each_change_has_a_name_of_its_own(store: api.Store) -> None:
-    names = []
-    for _ in range(3):
-        with store.transaction() as tx:
-            names.append(tx.op)
-    assert len({*names, ""}) == 4
-
-
-def test_whoever_asks_for_what_has_changed_has_the_whole_list(store: api.Store) -> None:
-    def remove(tx: api.Tx) -> None:
-        tx.remove("task-003")
-
-    first = store.changes()
-    assert (first.is_whole, first.tasks) == (True, (FIRST, SECOND))
-    known, mark = {task.id: task for task in first.tasks}, first.mark
-    for change in (
-        lambda _tx: None,
-        lambda tx: tx.replace(FIRST._replace(title="New")),
-        lambda tx: tx.add([Task("task-003")]),
-        remove,
-        lambda tx: tx.add([Task("task-003", "Again")]),
-    ):
-        with store.transaction() as tx:
-            change(tx)
-        found = store.changes(mark)
-        known, mark = (
-            {**({} if found.is_whole else known), **{each.id: each for each in found.tasks}},
-            found.mark,
-        )
-        assert tuple(known.values()) == store.whole().tasks == store.ask().search()
-
-
 def test_an_error_publishes_nothing(store: api.Store) -> None:
     def fail() -> None:
         with store.transaction() as tx:

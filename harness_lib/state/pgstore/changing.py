@@ -46,7 +46,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
     ) -> None:
         super().__init__(moments.time_of(version), warnings)
         self._open_sessions = lists.sessions_of(version.sessions)
-        # Without `uuid`, as in `answers`.
+        # The name of this change. Without `uuid`, which each verb that changes the list would have to load.
         self.op = os.urandom(16).hex()
         self.lines = []
         self.callbacks = []

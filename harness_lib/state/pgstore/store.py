@@ -125,14 +125,6 @@ class PgStore(Mirrored):
         assert isinstance(answers, Answers | Looking)
         return answers.state
 
-    def changes(self, since: object = None) -> api.Changes:
-        with connecting.explained(self.link.url, changes=False):
-            looking = self.look()
-            now = looking.version
-            if not isinstance(since, Version) or not now.follows(since):
-                return api.Changes(now, looking.search(), is_whole=True)
-            return api.Changes(now, rows.changed(looking.connection, now.key, since.xmin), is_whole=False)
-
     def stamp(self) -> object:
         """Return a value that differs after each change that this machine knows of; looks about every 2 s."""
         now = self._clock.monotonic()

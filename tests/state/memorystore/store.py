@@ -199,16 +199,6 @@ class MemoryStore(api.Store):
     def whole(self) -> State:
         return self._rows.state()
 
-    def changes(self, since: object = None) -> api.Changes:
-        rows = self._rows
-        if not isinstance(since, Rows):
-            return api.Changes(rows, tuple(rows.tasks.values()), is_whole=True)
-        order = [name for name in rows.tasks if name in since.tasks]
-        if order != list(since.tasks):
-            return api.Changes(rows, tuple(rows.tasks.values()), is_whole=True)
-        changed = (task for name, task in rows.tasks.items() if since.tasks.get(name) is not task)
-        return api.Changes(rows, tuple(changed), is_whole=False)
-
     def stamp(self) -> object:
         return self._rows, len(self.lines), self._hooks
 

@@ -14,7 +14,6 @@ from harness_lib.runs import waiting
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import checking, connecting, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
-from harness_lib.state.pgstore.lists import Version
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.system.state_lock import StateLock
@@ -321,10 +320,9 @@ def test_a_loss_is_noticed_also_after_others_have_gone_on(shared: Shared) -> Non
     store, other = shared.with_tasks(), shared.machine("second")
     with postgres.set_back(shared.server, shared.name):
         add(store, "task-003")
-        seen = store.changes().mark
+        seen = store.moments.looked().version
     for number in range(4, 9):
         add(other, f"task-{number:03}")
-    assert isinstance(seen, Version)
     assert other.moments.looked().version.number > seen.number
     for again in (store, shared.machine("first")):
         with pytest.raises(EnvSetupError, match=f"event {seen.number} of"):
@@ -357,21 +355,6 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
     assert other.ask().tasks([LONG.id]) == (LONG,)
     assert other.root.state.read_bytes() == store.root.state.read_bytes()
     assert other.log_tail() == store.log_tail()
-
-
-def test_a_connection_that_breaks_while_changes_are_read_is_a_database_that_is_away(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = shared.with_tasks()
-    seen = store.changes().mark
-
-    def broken(*_: object) -> None:
-        raise psycopg.OperationalError
-
-    monkeypatch.setattr("harness_lib.state.pgstore.rows.changed", broken)
-
-    with pytest.raises(AwayError):
-        store.changes(seen)
 
 
 def test_what_the_database_refuses_is_not_taken_for_a_database_that_is_away(shared: Shared) -> None:

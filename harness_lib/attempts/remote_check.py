@@ -8,17 +8,17 @@ there (somebody has rewritten the branch).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import pull_request, remote, snapshots, target_branch
 from harness_lib.attempts.remote import Answer, Landed, Leaving, There
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import arrows, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.text import safe_name, without_credentials
 
@@ -74,11 +74,11 @@ def _tried(ctx: Context, there: There) -> Iterator[str]:
 
 
 def _pushed(ctx: Context, there: There) -> Iterator[Answer]:
-    """Push a ref of each kind, and delete it again; yield how that went, for each remote."""
-    with suppress(HeldError):
-        # If a remote does not answer, the first push says so.
-        snapshots.drop_probes(ctx, there)
-    probe = snapshots.probe(ctx)
+    """Push a ref of each kind, and delete it again; yield how that went, for each remote.
+
+    What was left there when this was killed goes with the next join of this machine.
+    """
+    probe = snapshots.PROBE + safe_name(owner.machine(ctx.env))
     commit = there.git.commit(there.git.empty_tree(), [], "harness: try what this remote takes\n")
     unfinished = [there.ref(kind, probe, "0") for kind in KINDS]
     turn = [there.ref("turn", probe)]
@@ -91,7 +91,7 @@ def _pushed(ctx: Context, there: There) -> Iterator[Answer]:
 
 
 def _once(ctx: Context, there: There, name: str, refs: Sequence[str], commit: str) -> Answer:
-    made = remote.push(ctx, there, "--atomic", name, *(f"{commit}:{ref}" for ref in refs))
+    made = remote.push(ctx, there, "--atomic", "--force", name, *(f"{commit}:{ref}" for ref in refs))
     if not made.done:
         return Answer(done=False, why=f"{name} refuses refs below {there.ref()}: {made.why}")
     gone = remote.push(ctx, there, name, *(f":{ref}" for ref in refs))

@@ -7,7 +7,6 @@ that waits for its merge. Both go when the attempt ends; what is kept then is in
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -30,10 +29,8 @@ Kind = Literal["wip", "ready"]
 KINDS: tuple[Kind, ...] = ("wip", "ready")
 # Copies of what is kept here alone, as the remote could not take it.
 UNSENT = "unsent"
-# A ref with which a join tries what the remote takes: when it began, by the clock of the database.
-_PROBE = re.compile(r"/probe-(\d+)-[0-9a-f]{8}(?:/|-|$)")
-# Longer than a join takes: it pushes twice, and waits two minutes for each answer.
-PROBE_SECONDS = 600.0
+# With it begins, in the place of a task, the name of a ref with which a join tries what the remote takes.
+PROBE = "probe+"
 
 
 class Left(NamedTuple):
@@ -237,7 +234,7 @@ def keep_unknown(ctx: Context) -> int:
     for ref in found:
         kind, task, fence = ref.split("/")[-3:]
         is_known = task in known and (not fence.isdigit() or int(fence) <= known[task])
-        if not is_known and not _PROBE.search(ref):
+        if not is_known and not task.startswith(PROBE):
             name = "checked" if kind == "ready" else "so-far"
             specs.append(f"+{ref}:{rescue_refs.RESCUE_REFS}{task}/{name}-{fence}")
     if specs:
@@ -255,35 +252,15 @@ def sweep(ctx: Context) -> None:
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: what was pushed for a claim that is made meanwhile is not in it.
     needed = _needed(ctx.store.ask_to_change()) if found else set()
-    is_needed = {ref: ref.split("/")[-2] in needed or _PROBE.search(ref) for ref in found}
-    _delete(ctx, there.work, there, {ref: oid for ref, oid in found.items() if not is_needed[ref]})
+    names = {ref: ref.split("/")[-2] for ref in found}
+    gone = (ref for ref, name in names.items() if name not in needed and not name.startswith(PROBE))
+    _delete(ctx, there.work, there, {ref: found[ref] for ref in gone})
 
 
 def _needed(questions: Questions) -> set[str]:
     """Return the names in refs of the tasks that go on, or may have to go on with what was pushed last."""
     handed_back = (task for task in questions.search("pending") if task.handback and task.handback.rescue)
     return {safe_name(task.id) for task in (*questions.in_progress(), *handed_back)}
-
-
-def probe(ctx: Context) -> str:
-    """Return a name for refs with which a join tries a remote."""
-    return f"probe-{ctx.store.ask().now.timestamp():.0f}-{os.urandom(4).hex()}"
-
-
-def drop_probes(ctx: Context, there: There, *, only_look: bool = False) -> dict[str, int]:
-    """Remove the refs that joins which were killed have left; return how many, by remote. Raises HeldError.
-
-    Those of a join that may still go on stay.
-    """
-    counts = {}
-    for name in dict.fromkeys((there.remote, there.work)):
-        found = remote.listed(ctx, there, name, f"{there.ref()}/*/probe-*")
-        long_ago = ctx.store.ask().now.timestamp() - PROBE_SECONDS
-        began = ((ref, _PROBE.search(ref)) for ref in found)
-        left = {ref: found[ref] for ref, match in began if match and int(match[1]) < long_ago}
-        if left and (only_look or _delete(ctx, name, there, left).done):
-            counts[name] = len(left)
-    return counts
 
 
 def forget(ctx: Context, rescue: str) -> Answer:

@@ -263,14 +263,10 @@ def _keep(ctx: Context, store: PgStore) -> None:
 
 def _left_over(ctx: Context, *, repair: bool) -> list[str]:
     """Remove from the remote what nobody needs any more, or return a sentence about it."""
-    probes = snapshots.drop_probes(ctx, remote.of(ctx), only_look=not repair)
     refs = snapshots.outlived(ctx)
     if not repair:
         rescued = f"of rescued work in the remote, older than {snapshots.DAYS:.0f} days"
-        left = [
-            f"{counted(n, 'ref')} in {name} that a killed store join has left" for name, n in probes.items()
-        ]
-        return [*left, *([f"{counted(len(refs), 'ref')} {rescued}"] if refs else [])]
+        return [f"{counted(len(refs), 'ref')} {rescued}"] if refs else []
     answer = snapshots.remove(ctx, refs)
     return [] if answer.done else [f"old rescue refs could not be removed: {answer.why}"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import processes, trust
+from harness_lib.loop import trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import engines, sandbox
@@ -66,23 +66,14 @@ def wall(runtime: Runtime) -> Wall | None:
     return found
 
 
-def begin(runtime: Runtime) -> None:
-    """Start to look for the sandbox, so that the first call need not wait for the trial; say nothing yet."""
-    if "engine" not in runtime.kept and not runtime.env.get(sandbox.INSIDE):
-        mode = cast("sandbox.Mode", trust.setting(runtime, "sandbox"))
-        looking = sandbox.requiring(mode, runtime.for_data(runtime.env))
-        with processes.uninterrupted():
-            runtime.kept["engine"] = runtime.opened.enter_context(looking)
-
-
 def _find(runtime: Runtime) -> Wall | None:
     if outer := runtime.env.get(sandbox.INSIDE):
         runtime.notice(f"sandbox: that of the program which started hs ({outer})")
         return None
-    begin(runtime)
-    engine: engines.Engine | None = runtime.kept["engine"]()
+    mode = cast("sandbox.Mode", trust.setting(runtime, "sandbox"))
+    engine = sandbox.required(mode, runtime.for_data(runtime.env))
     if engine is None:
-        if trust.setting(runtime, "sandbox") != "off":
+        if mode != "off":
             runtime.notice("sandbox: none, as neither bubblewrap nor nono-py starts here")
         return None
     place, git = _project(runtime)

@@ -27,7 +27,7 @@ from tests.loop.conftest import (
     served,
     session_of,
 )
-from tests.loop.servers.script import Json, ModelServer, Step, say, use
+from tests.loop.servers.script import say, use
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -152,45 +152,19 @@ def test_inside_the_sandbox_of_a_run_hs_starts_none_of_its_own(
     assert not (home / "evil").exists()
 
 
-class TriedFirst(ModelServer):
-    """Answers when the trial of the sandbox is under way, and lets it go on."""
-
-    fifo: Path
-
-    def next_step(self, body: Json, headers: dict[str, str]) -> Step:
-        """Wait at the first request."""
-        if not self.requests:
-            # It is opened when the trial opens it, too.
-            self.fifo.write_text("go on\n")
-        return super().next_step(body, headers)
-
-
 def false_bwrap(home: Path, ending: str) -> dict[str, str]:
     """Return an environment whose `bwrap` notes that it was tried, and then does `ending`."""
     program = put(home / "bin/bwrap", f"#!/bin/sh\necho $$ >> {home}/tried\n{ending}\n", executable=True)
     return {"HARNESS_SANDBOX": "auto", "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
 
-def test_the_trial_runs_beside_the_first_request(hs: Hs, home: Path) -> None:
-    os.mkfifo(home / "fifo")
-    env = false_bwrap(home, f"read -r _ < {home}/fifo; exit 1")
-    server = TriedFirst(CHAT.handler, [use("bash", command="echo hi"), say("Done.")])
-    server.fifo = home / "fifo"
-    try:
-        said = hs("go", env={**CHAT.environment(server), **env})
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert (said.code, said.out) == (0, "Done.\n"), said.err
-    assert said.err.count("hs: sandbox: ") == 1
-
-
-def test_a_trial_that_no_command_waits_for_ends_with_hs(done: Done, home: Path) -> None:
-    _, answer = done(say("Done."), env=false_bwrap(home, "exec sleep 1000"))
-    assert "sandbox" not in answer.err
-    # It may have been killed before its first line.
-    tried = (home / "tried").read_text().split() if (home / "tried").exists() else []
-    assert not any(Path("/proc", pid).exists() for pid in tried)
+def test_a_sandbox_is_tried_once_and_only_where_a_command_is_to_run(done: Done, home: Path) -> None:
+    env = false_bwrap(home, "exit 1")
+    done(say("Done."), env=env)
+    assert not (home / "tried").exists()
+    _, answer = done(use("bash", command="echo 1"), use("bash", command="echo 2"), say("Done."), env=env)
+    assert answer.err.count("hs: sandbox: ") == 1
+    assert len((home / "tried").read_text().split()) == 1
 
 
 def test_nothing_is_tried_where_no_sandbox_is_wanted(done: Done, home: Path) -> None:

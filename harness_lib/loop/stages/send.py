@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib.loop import confined, disk, plugins
+from harness_lib.loop import disk, plugins
 from harness_lib.loop.piped import ContextError, HookError, Json, ProviderError
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
@@ -42,8 +42,6 @@ def send(runtime: Runtime, payload: Json) -> Json:
     # A provider that keeps the conversation also makes room in it.
     if is_full and plugin is None and compact(runtime, payload):
         return {"next_state": "assemble"}
-    if payload.get("tools"):
-        confined.begin(runtime)
     runtime.requests += 1
     runtime.stream.empty()
     try:

@@ -13,9 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -143,37 +142,13 @@ class Sandbox(NamedTuple):
 
 def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
     """Return the engine of `mode`; None for none. Raises EnvSetupError if it has to start and does not."""
-    with requiring(mode, env) as engine:
-        return engine()
-
-
-@contextmanager
-def requiring(mode: Mode, env: Mapping[str, str]) -> Iterator[Callable[[], Engine | None]]:
-    """Start to look for the engine of `mode`; yield a function that waits for it like `required`."""
-    wanted = [each for each in engines.ENGINES if mode in ("auto", "require", each)]
-    if not wanted:
-        yield lambda: None
-        return
-    first = wanted[0]
-    with (
-        _directory() as place,
-        _trying(Sandbox(first, str(place)), "true", env, place) as verdict,
-    ):
-
-        def engine() -> Engine | None:
-            failure, _ = verdict()
-            if failure is None:
-                return first
-            other, failures = find(env, wanted[1:])
-            if other is None and mode != "auto":
-                failures = "; ".join(filter(None, (f"{first}: {failure}", failures)))
-                raise EnvSetupError(
-                    f"No sandbox can be started on this machine. {failures}",
-                    "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
-                )
-            return other
-
-        yield engine
+    engine, failures = find(env, [each for each in ENGINES if mode in ("auto", "require", each)])
+    if engine is None and mode not in ("off", "auto"):
+        raise EnvSetupError(
+            f"No sandbox can be started on this machine. {failures}",
+            "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
+        )
+    return engine
 
 
 def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
@@ -205,43 +180,21 @@ Verdict = tuple[str | None, list[str]]
 
 def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) -> Verdict:
     """Run a short `command` in `tree` as its work tree."""
-    with _trying(sandbox, command, env, tree) as verdict:
-        return verdict()
-
-
-@contextmanager
-def _trying(
-    sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path
-) -> Iterator[Callable[[], Verdict]]:
-    """Start `command` like `trial`, and yield a function that waits for its verdict.
-
-    If it still runs at the end of the block, it is killed.
-    """
     with _directory() as temporary, ExitStack() as started:
         try:
             grants = sandbox.grants(tree, temporary, env, command)
             ready = engines.command(sandbox.engine, command, grants, env, closed=False)
             process = child.start_noted(ready, lambda _: None, cwd=tree, output=child.PIPE)
             started.enter_context(process)
+            # Before it is waited for, also after an interrupt.
             started.callback(process.kill)
+            output, _ = process.communicate(timeout=TRIAL_SECONDS)
         except OwnProcessConfinedError:
             raise
-        except (EnvSetupError, OSError) as error:
-            why = str(error)
-            yield lambda: (why, [])
-            return
-
-        @cache
-        def verdict() -> Verdict:
-            try:
-                output, _ = process.communicate(timeout=TRIAL_SECONDS)
-            except subprocess.TimeoutExpired as error:
-                return str(error), []
-            printed = output.decode("utf-8", "replace").splitlines()
-            code = process.returncode
-            return ((printed[-1] if printed else f"exit {code}") if code else None), printed
-
-        yield verdict
+        except (EnvSetupError, OSError, subprocess.TimeoutExpired) as error:
+            return str(error), []
+    printed, code = output.decode("utf-8", "replace").splitlines(), process.returncode
+    return ((printed[-1] if printed else f"exit {code}") if code else None), printed
 
 
 def of_run(

@@ -11,27 +11,7 @@ from tests.docs import cited_tests
 from tests.docs.cited_tests import CITATION
 
 PAGE = (CHECKOUT / "docs/hs-protocol.md").read_text()
-CHAPTERS = [
-    "Words",
-    "Start",
-    "Commands",
-    "Sources",
-    "Hooks",
-    "States",
-    "Stages",
-    "Sessions",
-    "A task",
-    "Tools",
-    "Skills and prompts",
-    "Providers and credentials",
-    "Events",
-    "At the prompt",
-    "Clients",
-    "Subagents",
-    "Plugins in any language",
-    "What is better",
-    "For callers",
-]
+CHAPTERS = 19
 HEAD = ["", "the sentence", "shown by"]
 OURS = {"test_our_hooks.py", "test_our_tools.py", "test_our_providers.py"}
 
@@ -50,15 +30,10 @@ ROWS = [
 ]
 
 
-def test_every_chapter_of_the_protocol_is_there() -> None:
-    assert re.findall(r"^## (.+)$", PAGE, re.MULTILINE) == CHAPTERS
-    assert {row.chapter for row in ROWS} == set(range(1, len(CHAPTERS) + 1))
-
-
-def test_the_sentences_of_a_chapter_are_numbered_one_after_another() -> None:
-    for chapter in range(1, len(CHAPTERS) + 1):
+def test_the_sentences_of_each_chapter_are_numbered_one_after_another() -> None:
+    for chapter in range(1, CHAPTERS + 1):
         numbers = [row.number for row in ROWS if row.chapter == chapter]
-        assert numbers == [f"{chapter}.{place}" for place in range(1, len(numbers) + 1)]
+        assert numbers == [f"{chapter}.{place}" for place in range(1, len(numbers) + 1)] != []
 
 
 def test_every_sentence_is_one_and_shown_by_tests_that_exist() -> None:

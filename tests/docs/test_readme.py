@@ -211,21 +211,7 @@ def test_the_picture_shows_a_demo_that_kept_its_promises() -> None:
 
 
 # All that is on the PATH of a new machine: git, Python, and what every system has.
-PROGRAMS = (
-    "git",
-    "sh",
-    "bash",
-    "env",
-    "mkdir",
-    "ln",
-    "cat",
-    "grep",
-    "dirname",
-    "readlink",
-    "uname",
-    "rm",
-    "ps",
-)
+PROGRAMS = "git sh bash env mkdir ln cat grep dirname readlink uname rm ps"
 COMPLETED = "[completed] task-001: Say hello"
 
 
@@ -279,7 +265,7 @@ def test_readme_typed_on_a_new_machine(tmp_path: Path) -> None:
     home.mkdir()
     shutil.copy(Path.home() / ".gitconfig", home)
     programs.mkdir()
-    for name in PROGRAMS:
+    for name in PROGRAMS.split():
         (programs / name).symlink_to(str(shutil.which(name)))
     (programs / "python3").symlink_to(os.path.realpath(sys.executable))
     kept = {name: REAL_ENVIRON[name] for name in REAL_ENVIRON if name.startswith(("PIP_", "SSL_", "UV_"))}

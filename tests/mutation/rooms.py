@@ -31,7 +31,8 @@ _MERGING = [
 # These start processes, and nobody knows which lines they run: they try what no other test has noticed.
 ANYWAY = ["tests/crash/test_merging.py", "tests/runs/test_run.py"]
 TESTS: dict[str, list[str]] = {
-    "rules": ["tests/rules"],
+    # The order of plans is seen where they are imported.
+    "rules": ["tests/rules", "tests/verbs/test_import_plans.py"],
     "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
     # What an attempt does is seen through the verbs, where runs merge, and between machines.
     "attempts": [

@@ -148,7 +148,7 @@ def test_long_texts_and_lists_are_cut() -> None:
 
 
 def _run(at: float, *, complete: bool = False) -> Ran:
-    return Ran(OPENED._replace(at=at), Closed(at + 5, "done", complete), at + 5, ())
+    return Ran(OPENED._replace(at=at, run=f"run-{99 - at}"), Closed(at + 5, "done", complete), at + 5, ())
 
 
 def test_the_runs_in_question_are_those_since_the_list_was_complete() -> None:

@@ -239,8 +239,9 @@ def _before(doc: Document, items: list[_Item], phases: list[_Phase]) -> list[set
 
 def _before_stories(phases: list[_Phase], number: int) -> set[int]:
     """Return what a story without dependencies still waits for: the phases before the first story."""
-    first = next((place for place, phase in enumerate(phases) if phase.story), 0)
-    return set(range(first)) if phases[number].story else set()
+    if not phases[number].story:
+        return set()
+    return set(range(next(place for place, phase in enumerate(phases) if phase.story)))
 
 
 def _sentences(doc: Document, phases: list[_Phase]) -> Iterator[tuple[set[int], str]]:

@@ -147,6 +147,21 @@ def test_gsd_has_a_task_for_each_element_and_asks_a_person_at_a_checkpoint() -> 
     assert "execute-plan" not in plan.header
 
 
+def test_spec_kit_without_phases_goes_by_headings_of_the_second_level() -> None:
+    one = "# Tasks\n\n## One\n\n- [ ] T001 [P] A\n\n### Inside\n\n- [ ] T002 [P] B\n"
+    two = "## Two\n\n- [ ] T003 C\n\n## T004 D\n\n- [ ] T005 E\n"
+    after = {"T001": "", "T002": "", "T003": "T001 T002", "T005": "T003"}
+    assert waits(read(f"{one}\n{two}", "spec-kit")) == after
+
+
+def test_code_of_gsd_is_hidden_to_its_last_line_unless_a_task_ends_in_it() -> None:
+    """What stands before the tasks is the header."""
+    first = 'Say it.\n\n<task type="auto"><name>A</name>\n```sh\nx\n'
+    plan = read(f'{first}<task type="auto"><name>B</name>\n```\n</task>\n', "gsd")
+    assert (plan.header, [task.title for task in plan.tasks]) == ("Say it.", ["A"])
+    assert read(f"{first}</task>\n```\n", "gsd").tasks[0].lines == (3, 6)
+
+
 def test_tasks_between_comments_keep_their_lines() -> None:
     task = '<task type="auto"><name>{}</name></task>\n'
     plan = read(f"<!-- one -->\n{task.format('A')}<!-- two\n-->\n{task.format('B')}", "gsd")

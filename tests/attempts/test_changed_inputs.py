@@ -66,23 +66,9 @@ def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agen
         assert "halt" not in project.task()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "tests/test_a.py",
-        *for_release("conftest.py", "pytest.ini", "pyproject.toml", "setup.cfg", "pytest.py"),
-    ],
-)
-def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: Agent, name: str) -> None:
-    _begin(project, agent)
-    reply = agent.finishes({name: CHEATS[name]})
-
-    assert any(name in warning for warning in reply["warnings"])
-    assert project.grep("WARN", "[task-001]", name)
-    assert name in agent.ok("show", "task-001")["message"]
-
-
-def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Project, agent: Agent) -> None:
+def test_any_other_task_says_what_shows_the_whole_of_the_change_in_reply_log_status_and_show(
+    project: Project, agent: Agent
+) -> None:
     _begin(project, agent)
     base = project.head
     project.commit(files={"tests/test_a.py": CHEATS["tests/test_a.py"]})
@@ -92,7 +78,9 @@ def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Pro
     changed = "task-001 changed a file that its check depends on: tests/test_a.py (1 line)"
     assert said == f"{changed} (git log --patch {span})"
     assert project.task()["look_at"] == [said]
-    assert f"look at: {said}" in agent("status").out
+    assert project.grep("WARN", "[task-001]", "tests/test_a.py")
+    for verb in ("status", "show task-001"):
+        assert f"look at: {said}" in agent(*verb.split()).out
 
 
 def test_auto_alone_protects_them(project: Project, agent: Agent) -> None:

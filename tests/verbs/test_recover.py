@@ -12,8 +12,6 @@ from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, own_work_tree
 
-MODES = ("exclusive", *for_release("concurrent"))
-
 
 def interrupted(make_project: Make, mode: str, check: str = "test -f done") -> tuple[Project, Agent]:
     """Return a project whose agent holds a task and will die."""
@@ -35,15 +33,12 @@ def recover(project: Project, agent: Agent, mode: str = "exclusive") -> str:
     return str(lines[0])
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_no_change_no_commit_no_checkpoint_fails(make_project: Make, mode: str) -> None:
+def test_no_change_no_commit_no_checkpoint_fails(project: Project, agent: Agent) -> None:
     """What was untracked before is no change."""
-    project = make_project(mode=mode)
     project.put("mine.txt", "mine\n")
-    agent = project.agent()
     begin(agent)
 
-    assert "No progress detected" in recover(project, agent, mode)
+    assert "No progress detected" in recover(project, agent)
 
     task = project.task()
     assert (task["status"], task["attempts"]) == ("failed", 1)
@@ -53,13 +48,12 @@ def test_no_change_no_commit_no_checkpoint_fails(make_project: Make, mode: str) 
     assert [each["worker"] for each in project.state["sessions"]] == ["next"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_checkpoints_that_the_files_reflect_are_resumed(make_project: Make, mode: str) -> None:
+def test_checkpoints_that_the_files_reflect_are_resumed(project: Project, agent: Agent) -> None:
     """The work was ignored by git or committed elsewhere: no change to see, but the content is the same."""
-    project, agent = interrupted(make_project, mode)
+    begin(agent)
     agent.ok("checkpoint", "task-001", "1/2", "looked around, wrote nothing")
 
-    assert "resume from last step" in recover(project, agent, mode)
+    assert "resume from last step" in recover(project, agent)
 
     task = project.task()
     assert (task["status"], task["attempts"], task["claimed_by"]) == ("in_progress", 0, "next")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from harness_lib.attempts import committed
-from tests.conftest import for_release
 from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Project, Stepping
 
@@ -74,55 +71,21 @@ def test_what_is_meant_must_be_said_whole(one: Agent) -> None:
         assert FINAL in one.fails(2, "validate", *words.split())["error"]["hint"]
 
 
-# -- the final check of a list, in projects of several languages
+# -- the final check of a list
 
 
-class Kind(NamedTuple):
-    """A language: the file that the first task makes, what breaks it, its check, and what that needs."""
-
-    file: str
-    right: str
-    wrong: str
-    check: str
-    needs: str
-
-
-PYTHON = Kind(
-    "lib.py",
-    "VALUE = 1\n",
-    "VALUE = 2\n",
-    f"{shlex.quote(sys.executable)} -B -c 'import lib; assert lib.VALUE == 1'",
-    sys.executable,
-)
-NODE = Kind(
-    "lib.js",
-    "module.exports = 1\n",
-    "module.exports = 2\n",
-    "node -e 'process.exit(require(\"./lib.js\") === 1 ? 0 : 1)'",
-    "node",
-)
-C = Kind(
-    "lib.c",
-    "int main(void) { return 0; }\n",
-    "int main(void) { return 1; }\n",
-    "gcc -o prog lib.c && ./prog",
-    "gcc",
-)
-
-
-def begin_two(project: Project, agent: Agent, kind: Kind) -> None:
-    """Begin a list of two tasks, the first of which is done; git ignores what its check builds."""
-    project.commit(files={".gitignore": "prog\n"})
-    agent.ok("add", "Library", "--validate", kind.check)
-    agent.ok("add", "User", "--validate", "test -f user")
-    agent.works({kind.file: kind.right})
-    agent.ok("claim")
-    project.put("user")
+RIGHT, WRONG = {"lib.py": "VALUE = 1\n"}, {"lib.py": "VALUE = 2\n"}
+CHECK = f"{shlex.quote(sys.executable)} -B -c 'import lib; assert lib.VALUE == 1'"
 
 
 @pytest.fixture
 def begun(project: Project, agent: Agent) -> Project:
-    begin_two(project, agent, PYTHON)
+    """Begin a list of two tasks, the first of which is done."""
+    agent.ok("add", "Library", "--validate", CHECK)
+    agent.ok("add", "User", "--validate", "test -f user")
+    agent.works(RIGHT)
+    agent.ok("claim")
+    project.put("user")
     return project
 
 
@@ -164,21 +127,16 @@ def test_the_checkout_of_a_slice_outlives_another_one_beside_it(
     assert not made.parent.exists()
 
 
-@pytest.mark.parametrize("kind", [PYTHON, *for_release((NODE,), (C,))], ids=["python", "node", "c"])
-def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agent: Agent, kind: Kind) -> None:
-    if shutil.which(kind.needs) is None:
-        pytest.skip(f"there is no {kind.needs}")
-    begin_two(project, agent, kind)
-    agent.finishes({kind.file: kind.wrong})
+def test_what_a_later_task_broke_is_red_and_is_done_again(begun: Project, agent: Agent) -> None:
+    agent.finishes(WRONG)
 
     red = agent.fails(1, "validate", "--all", "--committed")
 
     assert (red["stop"], red["next"]) == (None, "harness retry task-001")
-    assert project.enable_flag
+    assert begun.enable_flag
     agent.ok("retry", "task-001")
     agent.ok("claim")
-    project.put(kind.file, kind.right)
-    assert agent.ok("finish")["next"] == FINAL
+    assert agent.finishes(RIGHT)["next"] == FINAL
     assert agent.final_check()["stop"] == {"reason": "done"}
 
 
@@ -193,8 +151,7 @@ def test_a_list_without_it_is_done_with_its_last_task(begun: Project, agent: Age
 
 def test_in_ci_a_range_is_checked_and_nothing_recorded(begun: Project, agent: Agent, tmp_path: Path) -> None:
     before_last = begun.head
-    begun.put(PYTHON.file, PYTHON.wrong)
-    agent.ok("finish")
+    agent.finishes(WRONG)
     begun.git("add", "--force", "harness-tasks.json")
     begun.commit_only("the list")
     sh(tmp_path, "clone", "-q", str(begun.top), "ci")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +11,6 @@ from harness_lib.state import codec, load, reading
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
-
-CHANGE = """
-import sys
-from pathlib import Path
-from harness_lib.state.store import Store
-from harness_lib.system.place.roots import Root
-with Store(Root(Path(sys.argv[1]))).transaction() as tx:
-    tx.replace(tx.state.tasks[0]._replace(title=sys.argv[2]))
-"""
-
-
-def change_elsewhere(root: Root, title: str) -> None:
-    """Let another process change the first task."""
-    subprocess.run([sys.executable, "-c", CHANGE, str(root.path), title], check=True)
 
 
 def test_what_did_not_change_stays_the_same_object(store: Store) -> None:
@@ -39,25 +23,6 @@ def test_what_did_not_change_stays_the_same_object(store: Store) -> None:
     assert after.tasks[0].title == "New"
     assert after.tasks[1] is before.tasks[1]
     assert after.tasks[2] is before.tasks[2]
-
-
-def test_the_change_of_another_process_is_seen(store: Store, root: Root) -> None:
-    store.ask()
-
-    change_elsewhere(root, "Theirs")
-
-    assert store.whole().tasks[0].title == "Theirs"
-    assert load.find(root).ours
-
-
-def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Root) -> None:
-    store.ask()
-
-    root.state.write_text(root.state.read_text().replace("First", "By hand"))
-
-    loaded = load.find(root)
-    assert loaded.state.tasks[0].title == "By hand"
-    assert not loaded.ours
 
 
 def test_what_this_process_has_read_or_written_is_not_read_again(

@@ -113,15 +113,6 @@ def test_it_is_not_believed_unless_it_fits(root: Root, damage: str) -> None:
     assert summary.read(root) is None
 
 
-def test_every_change_renews_it(store: Store, root: Root) -> None:
-    with store.transaction() as tx:
-        tx.state = tx.state._replace(tasks=())
-
-    digest = summary.read(root)
-    assert digest is not None
-    assert (digest["counts"]["total"], digest["stop"]) == (0, "done")
-
-
 def test_the_whole_of_it() -> None:
     working = Task(
         "w",

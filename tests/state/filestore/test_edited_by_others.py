@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.state import schema
+from harness_lib.state import load, schema
 from harness_lib.state.codec import ContractError
 from harness_lib.state.reading import Problem
 from harness_lib.state.store import Store
@@ -61,6 +61,7 @@ def test_an_edit_by_the_user_between_two_changes_is_kept(store: Store, root: Roo
         other.write_text(text)
         other.rename(root.state)
 
+    assert not load.find(root).ours
     rename(store, "New")
 
     assert [task.title for task in store.whole().tasks] == ["New", "Mine!!", ""]

@@ -88,21 +88,6 @@ def test_what_nothing_proves_is_named_and_is_no_other_problem(store: Store, root
     assert examined.questions is not None
 
 
-def test_every_problem_is_told_once_the_nearest_to_the_top_first(store: Store, root: Root) -> None:
-    edit(root, validation={"cwd": 1}, attempts=-1)
-    document = json.loads(root.state.read_bytes())
-    root.state.write_text(json.dumps({**document, "version": 9}))
-
-    examined = store.examine()
-
-    assert [line.partition(":")[0] for line in problems_in(examined)] == [
-        "version",
-        "tasks[2].attempts",
-        "tasks[2].validation.cwd",
-    ]
-    assert (examined.questions, examined.is_lost) == (None, False)
-
-
 def test_a_key_that_stands_twice_is_told(store: Store, root: Root) -> None:
     root.state.write_text('{"tasks": [], "tasks": []}')
 

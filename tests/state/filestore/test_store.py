@@ -89,6 +89,7 @@ def test_no_change_is_lost_between_processes_and_readers_see_it_whole(store: Sto
 
     assert [counter.returncode for counter in counters] == [0, 0, 0, 0]
     assert store.whole().tasks[0].attempts == 48
+    assert load.find(root).ours
     assert len(journal.tail(root.log, 100)) == 48
 
 

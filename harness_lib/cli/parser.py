@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import keyword
-import os
 import re
 import sys
 from argparse import Namespace
@@ -19,6 +18,7 @@ from harness_lib import typed
 from harness_lib.core.context import Reply
 from harness_lib.errors import UsageError
 from harness_lib.system.place import roots
+from harness_lib.system.processes import environment
 from harness_lib.terminal import render
 from harness_lib.text import without_credentials
 
@@ -89,15 +89,6 @@ class _FirstSteps:
         return Reply("\n".join([FIRST_STEPS, *([missing] if missing else []), *elsewhere]))
 
 
-def _columns() -> int:
-    said = os.environ.get("COLUMNS", "")
-    try:
-        return int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError):
-        # Not a terminal: a pipe, or a replaced stdout in a test.
-        return COLUMNS
-
-
 class _Parser(argparse.ArgumentParser):
     """An argparse parser that raises UsageError."""
 
@@ -132,7 +123,7 @@ def _row(name: str, summary: str) -> str:
     """Return a row of the list of verbs, wrapped at the width of the terminal."""
     from textwrap import fill  # noqa: PLC0415 (only the help needs it)
 
-    width = max(LEAST_COLUMNS, _columns() - 4)
+    width = max(LEAST_COLUMNS, environment.columns(COLUMNS) - 4)
     return fill(summary, width, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
 
 
@@ -215,7 +206,7 @@ def _closest(word: str, names: Iterable[str]) -> str | None:
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
     """Return the parser of the program with the verb `chosen` only, as no other is needed."""
     # argparse makes one for every argument, and would import shutil to ask for the terminal's width.
-    as_wide = partial(argparse.RawDescriptionHelpFormatter, width=_columns() - 2)
+    as_wide = partial(argparse.RawDescriptionHelpFormatter, width=environment.columns(COLUMNS) - 2)
     parser = _Program(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",

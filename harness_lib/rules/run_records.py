@@ -49,7 +49,7 @@ class Tried(NamedTuple):
 
     `status` None: the attempt goes on, or was cut off by the death of its worker at `ended`.
     `touched` are the files of the check that it changed, `session` is the agent's name for its conversation.
-    `claimed_at` is when by the clock of the list, None if the record is of an older harness.
+    `claimed_at` is when by the clock of the list.
     """
 
     task: str

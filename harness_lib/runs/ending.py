@@ -23,6 +23,7 @@ from harness_lib.rules.run_records import Closed
 from harness_lib.rules.run_state import Spent
 from harness_lib.runs import report_facts, report_text
 from harness_lib.state.api import Questions
+from harness_lib.system.processes import environment
 from harness_lib.task import Attempt, RunStop, StopReason, Task
 from harness_lib.text import some
 
@@ -252,7 +253,7 @@ def _gone(facts: report_facts.Facts) -> list[str]:
 
 def _lines(facts: report_facts.Facts, first: list[str]) -> list[str]:
     """Return the report on all runs in question, after the lines `first`."""
-    return report_text.lines(facts, first, width=report_text.columns())
+    return report_text.lines(facts, first, width=environment.columns(report_text.WIDTH))
 
 
 def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:

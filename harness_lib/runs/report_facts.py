@@ -142,13 +142,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
 
 def _unrecorded(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> list[Tried]:
     """Return the attempts since `start` that no record has: of chats, of runs elsewhere or unrecorded."""
-    recorded = [each for ran in runs for each in ran.tried]
-    claims = {(each.task, each.claimed_at) for each in recorded}
-    # Of records without claims; the clock of this machine may differ from that of the list.
-    moments: dict[str, list[float]] = {}
-    for each in recorded:
-        if each.claimed_at is None:
-            moments.setdefault(each.task, []).append(each.began)
+    claims = {(each.task, each.claimed_at) for ran in runs for each in ran.tried}
     found = []
     for task in tasks:
         for attempt in task.attempt_log:
@@ -156,8 +150,6 @@ def _unrecorded(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> lis
                 continue
             began, ended = _moment(attempt.started_at), _moment(attempt.ended_at)
             if ended < start or (task.id, attempt.started_at) in claims:
-                continue
-            if any(began - 1 <= at <= ended + 1 for at in moments.get(task.id, ())):
                 continue
             found.append(
                 Tried(

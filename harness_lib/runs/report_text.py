@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
@@ -73,16 +71,6 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
         ]
         body += kept
     return [*head, *body, _again(facts, width)]
-
-
-def columns() -> int:
-    """Return how many characters a line may have: those of COLUMNS or the terminal, else WIDTH."""
-    said = os.environ.get("COLUMNS", "")
-    try:
-        return int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
-    except (OSError, ValueError):
-        # A pipe, a file, or a replaced stdout.
-        return WIDTH
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -10,6 +10,7 @@ from harness_lib import timestamps, typed
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.runs import report_facts, report_text
+from harness_lib.system.processes import environment
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "show what the last runs did: what needs you, what is done, what it cost, what comes next"
@@ -41,7 +42,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.format == "markdown":
         lines = report_text.markdown(facts)
     else:
-        lines = report_text.lines(facts, width=report_text.columns(), whole=args.all)
+        lines = report_text.lines(facts, width=environment.columns(report_text.WIDTH), whole=args.all)
     return Reply("\n".join(lines), extra={"report": report_facts.document(facts)})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping, MutableMapping
 from pathlib import Path
 
@@ -194,3 +195,15 @@ def _find_from(word: str, cwd: Path, env: Mapping[str, str]) -> str | None:
     # An empty or relative entry of PATH counts from the directory of the command, not from ours.
     entries = (str(cwd / entry) for entry in env.get("PATH", os.defpath).split(os.pathsep))
     return find(word, os.pathsep.join(entries))
+
+
+def columns(otherwise: int) -> int:
+    """Return how many characters a line may have: those of COLUMNS or the terminal, or `otherwise`."""
+    said = os.environ.get("COLUMNS", "")
+    try:
+        return (
+            int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns or otherwise
+        )
+    except (OSError, ValueError):
+        # A pipe, a file, or a replaced stdout.
+        return otherwise

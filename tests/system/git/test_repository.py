@@ -48,7 +48,7 @@ def test_changes_leaves_out_files_and_directories_but_not_their_namesakes(world:
     for name in ("keep", "keep.txt", ".harness/log", ".harness-not/ours", "sub/keep"):
         world.put(name, "x")
     world.put("tracked.txt", "changed")
-    changes = status.changes(world.git, ("keep", ".harness", "tracked.txt"))
+    changes = status.changes(world.git, ("keep", ".harness", "tracked.txt", "sub/keep/below"))
     assert changes.tracked == ()
     assert set(changes.untracked) == {"keep.txt", ".harness-not/ours", "sub/keep"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,9 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.system.processes import process, runner
-from tests.waiting import until
+from tests.waiting import number_in, until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+RUN = """
+import os, pathlib, sys
+from harness_lib.system.processes import runner
+log = pathlib.Path(sys.argv[1])
+runner.run(sys.argv[2], cwd=log.parent, log=log, timeout=60, env=os.environ)
+"""
 KILLED_FIRST = """
 import os, pathlib, signal, sys
 from harness_lib.system.processes import runner
@@ -25,6 +32,23 @@ runner.note = die
 log = pathlib.Path("1.log").absolute()
 runner.run("echo ran > ran", cwd=log.parent, log=log, timeout=60, env=os.environ)
 """
+
+
+def test_a_command_whose_runner_was_killed_is_ended_with_what_has_a_group_of_its_own(tmp_path: Path) -> None:
+    """Agents start the commands of their tools in process groups of their own."""
+    log, python = tmp_path / "1.log", shlex.quote(sys.executable)
+    below = f"""{python} -c "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)" """
+    with subprocess.Popen([sys.executable, "-c", RUN, str(log), f"{below} & wait"]) as running:
+        apart = number_in(log)
+        running.kill()
+    command = int((tmp_path / "1.running").read_text().split()[0])
+    assert process.alive(command)
+    assert process.alive(apart)
+
+    assert runner.end_all(tmp_path) == 1
+    assert not process.alive(command)
+    assert not process.alive(apart)
+    assert not (tmp_path / "1.running").exists()
 
 
 def test_a_command_whose_runner_was_killed_before_its_note_never_begins(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def test_a_check_that_writes_into_the_tree_judges_as_any_other(project: Project,
 
     assert task["status"] == "completed"
     assert project.git("show", "HEAD:tracked.txt") == "one"
+    assert project.read("trace")
+    assert "trace" not in project.in_commit()
 
 
 def test_in_a_monorepo_what_judges_is_where_the_check_runs(project: Project, agent: Agent) -> None:

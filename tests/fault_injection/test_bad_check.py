@@ -52,7 +52,13 @@ def test_its_output_may_be_anything(project: Project, agent: Agent) -> None:
     assert agent.ok("claim")["task"]["id"] == "task-001"
 
 
-CRIMES = ("rm harness-tasks.json", "echo oops > harness-tasks.json", "rm -rf .harness")
+# The newest list lies in the git directory, too.
+CRIMES = (
+    "rm harness-tasks.json",
+    "echo oops > harness-tasks.json",
+    "rm -rf .harness",
+    "rm -rf harness-* .harness*",
+)
 
 
 @pytest.mark.parametrize("crime", CRIMES)
@@ -81,15 +87,6 @@ def test_a_torn_note_of_a_killed_check_does_not_stop_recovery(project: Project, 
     assert not any(note.exists() for note in notes)
 
 
-def test_one_that_deletes_all_of_it_ends_nothing_but_itself(project: Project, agent: Agent) -> None:
-    """The newest list lies in the git directory, too."""
-    begin(agent, "rm -rf harness-* .harness*")
-    agent.finishes({"work.txt": "work\n"})
-
-    assert project.task()["status"] == "completed"
-    assert "work.txt" in project.in_commit()
-
-
 def test_one_that_deletes_that_copy_too_is_exit_4_and_the_work_stands(project: Project, agent: Agent) -> None:
     begin(agent, "rm -rf harness-* .harness* .git/harness")
     project.put("work.txt", "work\n")
@@ -111,14 +108,6 @@ def test_one_that_writes_into_the_list_has_completed_nothing(project: Project, a
 
     assert project.task()["status"] == "failed"
     assert project.git("show", f"{said['rescue']}:work.txt") == "work"
-
-
-def test_what_it_leaves_behind_is_not_committed(project: Project, agent: Agent) -> None:
-    begin(agent, "mkdir -p build && echo x > build/out && test -f done")
-    agent.finishes({"done": "x\n"})
-
-    assert project.in_commit() == ["done", "tracked.txt"]
-    assert project.read("build/out") == "x\n"
 
 
 @pytest.mark.parametrize(("check", "words"), [("kill -SEGV $$", "signal 11"), ("./tool", "126")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -94,16 +93,3 @@ def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, one:
     assert name in error["message"]
     assert place.exists()
     assert name == ".harness" or (place / "mine.txt").exists()
-
-
-@pytest.mark.parametrize("kind", ["directory", "fifo"])
-def test_a_log_that_is_no_file_costs_only_the_log(project: Project, one: Agent, kind: str) -> None:
-    log = project.top / "harness-progress.txt"
-    log.unlink()
-    log.mkdir() if kind == "directory" else os.mkfifo(log)
-
-    reply = one.ok("claim")
-
-    assert project.task()["status"] == "in_progress"
-    assert any("log" in warning for warning in reply["warnings"])
-    log.rmdir() if kind == "directory" else log.unlink()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -176,20 +175,10 @@ def _check_limits(runtime: Runtime) -> None:
             raise ConfigError(f"{variable} wants {wanted}, not {value}.", "Correct or unset it.")
 
 
-class Choice(NamedTuple):
-    """A model at a provider."""
-
-    provider: str
-    model: str
-
-    def __str__(self) -> str:
-        return f"{self.provider}/{self.model}"
-
-
-def choose_model(runtime: Runtime, name: str) -> None:
-    """Switch to the model `name` or PROVIDER/MODEL. Raises HarnessError and changes nothing if it fails."""
+def switch(runtime: Runtime, provider: str, model: str) -> None:
+    """Go on with `model`. Raises HarnessError and changes nothing if it fails."""
     before = runtime.provider, runtime.model
-    runtime.provider, runtime.model = _meant(runtime, name)
+    runtime.provider, runtime.model = provider, model
     try:
         resolve(runtime)
     except HarnessError:
@@ -199,43 +188,33 @@ def choose_model(runtime: Runtime, name: str) -> None:
     runtime.session.goes_on_with(runtime.provider, runtime.model)
 
 
-def _meant(runtime: Runtime, name: str) -> Choice:
-    """Return the model that the user means by `name`: the run's provider's, or PROVIDER/MODEL."""
-    wide = _everywhere(runtime)
-    known = _defaults(wide)
-    own = next((each.model for each in known if each.provider == runtime.provider), "")
-    prefix, _, rest = name.partition("/")
-    for each in known:
-        if name == str(each) or each == Choice(prefix, name):
-            return each
+def meant(runtime: Runtime, name: str) -> tuple[str, str]:
+    """Return the provider and the model that the user means by MODEL or PROVIDER/MODEL."""
+    mine = hosted.find_provider(runtime, runtime.provider)
+    own = mine.defaults(runtime).get("model", "") if mine else ""
+    provider, _, model = name.partition("/")
     # A host of many vendors' models calls them VENDOR/MODEL.
-    many = "/" in own
-    if rest and name != own and (prefix == runtime.provider or (not many and prefix in candidates(wide))):
-        return Choice(prefix, rest)
-    return Choice(runtime.provider, name)
+    others = [] if "/" in own else candidates(_everywhere(runtime))
+    if model and name != own and provider in (runtime.provider, *others):
+        return provider, model
+    return runtime.provider, name
 
 
-def ready_models(runtime: Runtime) -> list[Choice]:
-    """Return the default model of each provider that is ready."""
-    return _defaults(_everywhere(runtime))
-
-
-def model_names(runtime: Runtime) -> list[str]:
-    """Return the known names of models, those of the run's provider first.
+def models(runtime: Runtime) -> list[str]:
+    """Return PROVIDER/MODEL for each provider that is ready: its default, and what its pack knows.
 
     Providers that are programs are not asked: one of them may take its time.
     """
     wide = _everywhere(runtime)
-    defaults = _defaults(wide, programs=False)
-    own, protocol = runtime.provider, hosted.protocol_of(wide, runtime.provider)
-    ready = {each.provider for each in defaults}
-    # Another one is only the beginning of a name.
-    lines = [(pack, line) for pack, line in _lines(wide) if not line.endswith(("-", "."))]
-    mine = [each.model for each in defaults if each.provider == own]
-    mine += [line for pack, line in lines if pack == protocol]
-    others = [str(each) for each in defaults if each.provider != own]
-    others += [f"{pack}/{line}" for pack, line in lines if pack in ready - {protocol}]
-    return list(dict.fromkeys([*mine, *others]))
+    names: dict[str, None] = {}
+    for name in candidates(wide):
+        plugin, provider = wide.table.find("providers", name), hosted.find_provider(wide, name)
+        if provider is not None and (plugin is None or plugin.is_ours) and provider.ready(wide):
+            names[f"{name}/{provider.defaults(wide)['model']}"] = None
+            lines = hosted.by_prefix(str(runtime.root / "plugins" / name))
+            # Another one is only the beginning of a name.
+            names |= {f"{name}/{line}": None for line in lines if not line.endswith(("-", "."))}
+    return list(names)
 
 
 def _everywhere(runtime: Runtime) -> Runtime:
@@ -243,22 +222,3 @@ def _everywhere(runtime: Runtime) -> Runtime:
     wide = replace(runtime, provider="", model="", table=Table())
     discovery.refresh(wide)
     return wide
-
-
-def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
-    choices = []
-    for name in candidates(wide):
-        plugin, provider = wide.table.find("providers", name), hosted.find_provider(wide, name)
-        asked = provider is not None and (programs or plugin is None or plugin.is_ours)
-        model = (
-            provider.defaults(wide).get("model", "") if provider and asked and provider.ready(wide) else ""
-        )
-        if model:
-            choices.append(Choice(name, model))
-    return choices
-
-
-def _lines(wide: Runtime) -> list[tuple[str, str]]:
-    """Return the beginnings of names in the `models.conf` of each pack, behind the name of the pack."""
-    packs = [Path(source) for source in trust.usable(wide) if Path(source).parent.name == "plugins"]
-    return [(pack.name, line) for pack in packs for line in hosted.by_prefix(str(pack))]

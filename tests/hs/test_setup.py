@@ -163,7 +163,7 @@ MANY = "protocol=openai\nmodel=many/one\nurl=http://127.0.0.1:9/v1/chat/completi
         ("openai", "whatever", "openai/whatever"),
         ("openai", "anthropic/whatever", "anthropic/whatever"),
         ("openai", "groq/whatever", "groq/whatever"),
-        ("openai", "many/one", "many/many/one"),
+        ("openai", "many/one", "many/one"),
         ("ours", "ours/claude-opus-4-5", "ours/claude-opus-4-5"),
         # Where models are called VENDOR/MODEL, the first part names no provider of ours.
         ("many", "anthropic/claude-opus-4-5", "many/anthropic/claude-opus-4-5"),
@@ -178,7 +178,7 @@ def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, m
     run = start({"HOME": str(home), **keys, "HARNESS_PROVIDER": provider, "HARNESS_MODEL": "m"}, project)
     discovery.refresh(run)
 
-    assert str(setup._meant(run, name)) == meant
+    assert "/".join(setup.meant(run, name)) == meant
 
 
 def test_of_a_provider_that_is_not_ready_no_model_is_named(home: Path, project: Path) -> None:
@@ -186,7 +186,7 @@ def test_of_a_provider_that_is_not_ready_no_model_is_named(home: Path, project: 
     run = start(env, project)
     discovery.refresh(run)
 
-    assert not [name for name in setup.model_names(run) if "claude" in name]
+    assert not [name for name in setup.models(run) if "claude" in name]
 
 
 @pytest.mark.parametrize(

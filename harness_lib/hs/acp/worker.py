@@ -199,7 +199,7 @@ class Worker:
 def config(runtime: Runtime) -> list[Json]:
     """Return the settings, each with its value and its options, in the words of the protocol."""
     current = f"{runtime.provider}/{runtime.model}"
-    models = dict.fromkeys([current, *map(str, setup.ready_models(runtime))])
+    models = dict.fromkeys([current, *setup.models(runtime)])
     approval = trust.setting(runtime, "approve")
     return [
         _setting("model", "model", current, {name: name for name in models}),
@@ -226,7 +226,8 @@ def choose(runtime: Runtime, name: str, value: str) -> None:
     if name == "approval":
         runtime.env["HARNESS_APPROVE"] = value
         return
-    setup.choose_model(runtime, value)
+    provider, _, model = value.partition("/")
+    setup.switch(runtime, provider, model)
 
 
 def commands(runtime: Runtime) -> list[Json]:

@@ -271,7 +271,9 @@ class Conversation:
         self._skills = list(skills.every(self._runtime))
         if self._provider != self._runtime.provider:
             self._provider = self._runtime.provider
-            self._models = setup.model_names(self._runtime)
+            own, names = f"{self._provider}/", setup.models(self._runtime)
+            mine = [name.removeprefix(own) for name in names if name.startswith(own)]
+            self._models = [*mine, *(name for name in names if not name.startswith(own))]
         self.editor.draw()
 
     def _above(self, below: int) -> Fragments:
@@ -357,7 +359,7 @@ def _permissions(runtime: Runtime, _: str, drawing: Drawing) -> None:
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
-        setup.choose_model(runtime, name)
+        setup.switch(runtime, *setup.meant(runtime, name))
     drawing.note(f"{runtime.model} ({runtime.provider})")
 
 

@@ -37,9 +37,9 @@ def run(runtime: Runtime, args: list[str]) -> int:
             _check_name(runtime, provider)
             _set(runtime, provider, _file(runtime, local=local))
         case ["logout", provider]:
-            _log_out(runtime, provider, _file(runtime, local=local))
+            _remove(runtime, provider, _file(runtime, local=local))
         case ["rm", provider, index] if index == "0" or disk.number(index):
-            _remove(runtime, provider, disk.number(index), _file(runtime, local=local))
+            _remove(runtime, provider, _file(runtime, local=local), disk.number(index))
         case _:
             raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {USAGE}")
     # Provider programs read a cache of the credentials, which this updates.
@@ -72,25 +72,18 @@ def _set(runtime: Runtime, provider: str, path: Path) -> None:
         print(f"hs: logged in at {provider}", file=sys.stderr)
 
 
-def _log_out(runtime: Runtime, provider: str, path: Path) -> None:
-    """Forget every credential of `provider`."""
+def _remove(runtime: Runtime, provider: str, path: Path, index: int | None = None) -> None:
+    """Forget the credential of `provider` at `index`, or all of them."""
     with keys.held(runtime):
         stored = keys.stored(path)
-        if provider not in stored:
-            print(f"hs: nobody is logged in at {provider} ({path})", file=sys.stderr)
-            return
-        keys.write(path, {name: value for name, value in stored.items() if name != provider})
-    print(f"hs: logged out of {provider}", file=sys.stderr)
-
-
-def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> None:
-    with keys.held(runtime):
-        stored = keys.stored(path)
-        entries = stored.get(provider)
-        if isinstance(entries, list) and index < len(entries):
-            left = entries[:index] + entries[index + 1 :]
-            others = {name: value for name, value in stored.items() if name != provider}
-            keys.write(path, {**others, provider: left} if left else others)
+        entries = stored.pop(provider, None)
+        if index is None:
+            said = "logged out of" if entries is not None else "nobody is logged in at"
+            print(f"hs: {said} {provider}", file=sys.stderr)
+        elif isinstance(entries, list) and (left := entries[:index] + entries[index + 1 :]):
+            stored[provider] = left
+        if entries is not None:
+            keys.write(path, stored)
 
 
 def _list(runtime: Runtime, only: list[str]) -> int:

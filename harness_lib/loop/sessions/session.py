@@ -268,12 +268,8 @@ class Session:
     @property
     def is_full(self) -> bool:
         """Whether its files together have more than SIZE_LIMIT bytes."""
-        # The sizes of the messages are known.
-        size = sum(stamp[1] for stamp, _ in self._parsed.values())
-        messages = str(self.directory / "messages")
-        for place, directories, names in os.walk(self.directory):
-            if messages in (f"{place}{os.sep}{name}" for name in directories) and self._parsed:
-                directories.remove("messages")
+        size = 0
+        for place, _, names in os.walk(self.directory):
             for name in names:
                 # It may have been a temporary one.
                 with suppress(FileNotFoundError):

@@ -14,7 +14,7 @@ from harness_lib.hs.repl import drawing
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import LEAVE, Editor, Words
 from harness_lib.hs.terminal import one_line
-from harness_lib.loop import disk, permissions, plugins, processes, trust, turn
+from harness_lib.loop import disk, plugins, processes, turn
 from harness_lib.loop.piped import HookError
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
@@ -34,7 +34,6 @@ _HELP = """\
 /new            begin a new session (/clear: and clear the screen); this one can be resumed
 /session [ID]   where this session is, or go on in another one
 /tools          what the model may call
-/permissions    the rules about what runs, is asked about and never runs
 /quit           leave (Ctrl-D, too); /NAME of a skill loads it; Tab completes
 @FILE           attach a file to what you say; Tab completes
 !COMMAND        run a command yourself; the model is told of it with your next message
@@ -350,13 +349,6 @@ def _tools(runtime: Runtime, _: str, drawing: Drawing) -> None:
     drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
 
 
-def _permissions(runtime: Runtime, _: str, drawing: Drawing) -> None:
-    example = 'no rules; one is written {"permissions": {"allow": ["Bash(git status:*)"]}}'
-    rules = "\n".join(map(str, permissions.rules(runtime))) or f"{runtime.home / permissions.FILE}: {example}"
-    modes = "\n".join(f"{name}={trust.setting(runtime, name)}" for name in trust.SETTINGS)
-    drawing.note(f"{modes}\n{rules}")
-
-
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
         setup.switch(runtime, *setup.meant(runtime, name))
@@ -385,7 +377,6 @@ _RUN: dict[str, Callable[[Runtime, str, Drawing], Session | None]] = {
     "/help": _help,
     "/model": _model,
     "/new": _new,
-    "/permissions": _permissions,
     "/session": _session,
     "/tools": _tools,
 }

@@ -23,7 +23,7 @@ def main() -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
-        pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
+        pattern = re.compile(asked["pattern"])
     except (re.error, RecursionError, OverflowError) as error:
         sys.stdout.write(f"error: invalid regular expression: {error}\n")
         return 2
@@ -31,14 +31,10 @@ def main() -> int:
     for file, name in asked["files"]:
         lines = _lines(file)
         hits = [number for number, line in enumerate(lines) if pattern.search(line)][: left + 1]
-        if hits and asked["files_only"]:
-            sys.stdout.write(f"{name}\n")
-            left -= 1
-        elif hits:
-            _show(name, lines, hits[:left], asked["context"])
-            left -= len(hits)
-        if left < 0 or (left == 0 and asked["files_only"]):
-            sys.stdout.write(f"... (more than {asked['limit']}; narrow the search, or set limit)\n")
+        _show(name, lines, hits[:left], asked["context"])
+        left -= len(hits)
+        if left < 0:
+            sys.stdout.write(f"... (more than {asked['limit']}; narrow the search)\n")
             break
     return 0
 

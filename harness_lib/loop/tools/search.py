@@ -38,10 +38,8 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
     pattern = text_of(tool_input, "pattern")
     asked = {
         "pattern": pattern,
-        "ignore_case": tool_input.get("ignore_case") is True,
-        "files_only": tool_input.get("files_only") is True,
         "context": number_of(tool_input, "context") or 0,
-        "limit": number_of(tool_input, "limit") or _MOST,
+        "limit": _MOST,
         # Each as it is opened, and as it is shown.
         "files": [
             (name, escape(name)) for name in _files(runtime, tool_input, str(tool_input.get("glob") or ""))
@@ -62,12 +60,9 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
 
 
 def _glob(runtime: Runtime, tool_input: Json) -> Result:
-    limit = number_of(tool_input, "limit") or _MOST
     found = [escape(name) for name in _files(runtime, tool_input, text_of(tool_input, "pattern"))]
-    more = (
-        [f"... ({len(found) - limit} more; narrow the pattern, or set limit)"] if len(found) > limit else []
-    )
-    return Result(builtin.clipped(runtime, "\n".join([*found[:limit], *more])) or "nothing was found")
+    more = [f"... ({len(found) - _MOST} more; narrow the pattern)"] if len(found) > _MOST else []
+    return Result(builtin.clipped(runtime, "\n".join([*found[:_MOST], *more])) or "nothing was found")
 
 
 def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
@@ -126,22 +121,18 @@ def _without_braces(pattern: str) -> list[str]:
 
 
 _PATH = "The directory or file to search, by default the working directory"
-_LIMIT = (int, f"How many to show at most ({_MOST})")
 
 GREP = Builtin(
     name="grep",
     description=(
-        "Search the text of files for a regular expression (Python's syntax), line by line. Shows "
-        "file:line:text. Files that git ignores are left out."
+        "Search the text of files for a regular expression (Python's syntax; (?i) before it ignores case), "
+        "line by line. Shows file:line:text. Files that git ignores are left out."
     ),
     inputs={
         "pattern": "The regular expression",
         "path?": _PATH,
         "glob?": "Only files whose names match, such as *.py or src/**/*.{ts,tsx}",
-        "ignore_case?": (bool, "Whether upper and lower case are the same"),
         "context?": (int, "How many lines to show before and after each"),
-        "files_only?": (bool, "Show the names of the files only"),
-        "limit?": _LIMIT,
     },
     function=_grep,
     reads=True,
@@ -156,7 +147,6 @@ GLOB = Builtin(
     inputs={
         "pattern": "The pattern: *, ?, [a-z], ** and {a,b}",
         "path?": _PATH,
-        "limit?": _LIMIT,
     },
     function=_glob,
     reads=True,

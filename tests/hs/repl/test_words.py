@@ -106,14 +106,6 @@ def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation, home
     assert len(someone.model.requests) == 3
 
 
-def test_the_rules_in_force_are_shown(conversation: Conversation, home: Path) -> None:
-    with conversation(say("Never.")) as someone:
-        someone.types("/permissions\r", shows="approve=ask")
-        someone.has_on_screen("no rules")
-        write(home / ".harness/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"]}}')
-        someone.types("/permissions\r", shows="deny Bash(rm:*) (")
-
-
 def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
     write(project / "src/calc.py", "def add(a, b):\n    return a - b\n")
     write(project / ".hidden", "")

@@ -71,6 +71,8 @@ class Payload:
         self.cwd = _text(fields, "cwd")
         self.source = _name(fields, "source", "trigger")
         self.reason = _name(fields, "reason")
+        # An agent in plan mode may change nothing, so it cannot go on with the list.
+        self.plans = fields.get("permission_mode") == "plan"
         self.stop_hook_active = fields.get("stop_hook_active", fields.get("stopHookActive")) is True
 
     def background(self) -> tuple[bool, bool]:

@@ -33,7 +33,7 @@ def stop(context: HookContext, payload: Payload) -> Answer:
     # Copilot calls this for a subagent too, and then once more as SubagentStop.
     # Where no session is known to be the caller's, another agent works on the list, or none does.
     is_elsewhere = cache is not None and cache["sessions"] is not None and not context.mine
-    is_concerned = not payload.parent_agent_id and not is_elsewhere
+    is_concerned = not payload.parent_agent_id and not is_elsewhere and not payload.plans
     wakes, may_wake = payload.background()
     waits = is_concerned and may_wake and not wakes and not context.counter.waited
     if wakes or waits or not is_concerned:
@@ -68,7 +68,7 @@ def subagent_start(context: HookContext, payload: Payload) -> Answer:
 
 def subagent_stop(context: HookContext, payload: Payload) -> Answer:
     """Return whether a subagent may stop: not while it holds a task."""
-    if context.trouble or context.cache is None:
+    if context.trouble or context.cache is None or payload.plans:
         return Answer("allow")
     if context.cache["sessions"] is None and payload.stop_hook_active:
         # As in the legacy protocol, for its lists.
@@ -82,7 +82,7 @@ def subagent_stop(context: HookContext, payload: Payload) -> Answer:
 def teammate_idle(context: HookContext, payload: Payload) -> Answer:
     """Return whether a teammate may idle: not while it holds a task or, where workers share, one waits."""
     cache = context.cache
-    if context.trouble or cache is None:
+    if context.trouble or cache is None or payload.plans:
         return Answer("allow")
     own = _claimed(cache["in_progress"], (*payload.names, *context.workers))
     halt = _halt(context.mine, own)

@@ -63,6 +63,7 @@ STOP: dict[str, tuple[HookContext, dict[str, object], Any]] = {
     "my session is open": (ours(PENDING), {}, "3:0 "),
     "a subagent of Copilot stops": (ours(PENDING), {"parent_agent_id": "p"}, SILENT),
     "unreadable, and another's": (ours(PENDING, mine=False, trouble="torn"), {}, SILENT),
+    "it may only plan": (ours(MINE, PENDING), {"permission_mode": "plan"}, SILENT),
     # What runs behind an agent.
     "a subagent runs": (ours(PENDING), running("subagent"), SILENT),
     "a server runs": (ours(PENDING), running("shell"), "3:0 "),
@@ -225,6 +226,7 @@ STOPS: dict[str, tuple[HookContext, dict[str, object], str | None]] = {
     "the legacy works": (legacy(BUSY), {}, "subagent a/2/1"),
     "the legacy works, and it was held": (legacy(BUSY), {"stop_hook_active": True}, None),
     "it was held": (ours(BUSY, workers=["me"]), {"stop_hook_active": True}, "subagent a/2/1"),
+    "it may only plan": (ours(BUSY, workers=["me"]), {"permission_mode": "plan"}, None),
     "unreadable": (ours(BUSY, workers=["me"], trouble="torn"), {}, None),
     "unreadable from the first": (TORN, {}, None),
 }
@@ -318,6 +320,8 @@ def test_an_idle_teammate_is_kept_while_it_owns_a_task_or_one_waits(row: str) ->
         answer = ("keep", messages.stop(context, own_tasks(context, count)), "", answer, False, False)
 
     assert said(policy.teammate_idle(context, payload("TeammateIdle", teammate_name="mate"))) == answer
+    plans = payload("TeammateIdle", teammate_name="mate", permission_mode="plan")
+    assert said(policy.teammate_idle(context, plans)) == SILENT
 
 
 # -- whoever begins

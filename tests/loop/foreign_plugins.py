@@ -85,36 +85,6 @@ if name == "50-team":
     payload["sources"].append(os.environ["TEAM"])
 json.dump(payload, sys.stdout, indent=2)
 """,
-    "node": r"""#!/usr/bin/env node
-const fs = require("fs");
-const name = process.argv[1].split("/").pop(), words = process.argv.slice(2), env = process.env;
-const flags = {
-  "--schema": JSON.stringify({name: "greet", description: "Greets", input_schema: {type: "object"}}),
-  "--describe": "Says it", "--ready": "", "--defaults": "model=echo-1", "--env": "ECHO_KEY  none is needed",
-};
-const finish = (code, ...said) => { console.log(...said); process.exit(code); };
-if (words[0] in flags) finish(0, flags[words[0]]);
-if (name === "ship") finish(9, "shipped", ...words);
-const payload = JSON.parse(fs.readFileSync(0, "utf8"));
-const kinds = {
-  "greet": () => { console.error("and stderr"); finish(3, "hello from node:", JSON.stringify(payload)); },
-  "10-gate": () => JSON.stringify(payload.input).includes("forbidden")
-    ? {...payload, decision: "deny", reason: "no, says node"} : payload,
-  "echo": () => ({said: `${env.HARNESS_MODEL}: ${payload.messages[0]}`}),
-  "10-messages": () => {
-    const directory = `${env.HARNESS_SESSION}/messages`;
-    const last = fs.readFileSync(`${directory}/${fs.readdirSync(directory).sort().pop()}`, "utf8");
-    return {...payload, messages: [last.trim().split("\n").pop()]};
-  },
-  "10-save": () => ({next_state: "done", output: payload.said}),
-  "50-team": () => ({...payload, sources: [...payload.sources, env.TEAM]}),
-};
-const watch = () => {
-  fs.appendFileSync(env.SEEN, `${name.slice(3)} ${env.HARNESS_STAGE} ${Object.keys(payload)[0] || ""}\n`);
-  return payload;
-};
-process.stdout.write(JSON.stringify((kinds[name] || watch)()));
-""",
 }
 
 

@@ -13,7 +13,7 @@ from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import asking
 from harness_lib.loop.tools.asking import Question, Said, always_about
-from tests.loop.conftest import Conversation, Done, Go, Hs
+from tests.loop.conftest import Done, Go, Hs
 from tests.loop.environment import environment
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use
@@ -117,9 +117,6 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
     assert sum("denied: not on my watch" in words for words in refused) == 4
 
 
-ASKED = ("--approve", "ask")
-
-
 @pytest.mark.parametrize(
     ("mode", "decision", "reason"),
     [("auto", "allow", ""), ("read-only", "deny", "nothing may be changed"), ("ask", "deny", "none here")],
@@ -148,29 +145,6 @@ def test_a_setting_that_is_none_runs_nothing(run: Runtime, home: Path) -> None:
     write(home / ".harness/settings.conf", "approve=sometimes\n")
     verdict = decided(run)
     assert (verdict.decision, "approve=sometimes must be one of" in verdict.reason) == ("deny", True), verdict
-
-
-@pytest.mark.release
-def test_always_holds_for_the_session_and_all_its_subagents(
-    conversation: Conversation, project: Path
-) -> None:
-    with conversation(
-        use("agent", prompt="make one"),
-        use("bash", command="touch one"),
-        say("Made one."),
-        use("bash", command="touch two"),
-        use("agent", prompt="make three"),
-        use("bash", command="touch three"),
-        say("Made three."),
-        say("Done."),
-        args=ASKED,
-        task="go",
-    ) as someone:
-        someone.sees("always (bash touch)")
-        someone.types("a\n", then="Done.")
-
-    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    assert someone.raw.count("may bash run") == 1
 
 
 def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> None:

@@ -170,7 +170,8 @@ async def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serv
     server = serve(
         CHAT, use("bash", command="touch made"), say("As you like."),
         use("bash", command="touch a"), use("bash", command="touch b"), use("bash", command="rm a"),
-        use("agent", prompt="make it"), use("bash", command="mkdir made"), say("Made."), say("Done."),
+        use("agent", prompt="do"), use("bash", command="mkdir made"), use("bash", command="touch made/c"),
+        say("Made."), use("bash", command="mkdir d"), say("Done."),
     )  # fmt: skip
     editor = Editor("reject_once")
 
@@ -183,9 +184,10 @@ async def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serv
             await session.says("/no-such thing")
 
     assert "the user said no" in str(server.requests[1])
-    # That of the subagent, too.
+    # That of the subagent, too; and what it was allowed for good holds for all.
     assert [asked.title for asked, _ in editor.questions] == ["touch made", "touch a", "rm a", "mkdir made"]
-    assert {path.name for path in project.iterdir()} == {"b", "made"}  # noqa: ASYNC240 (it has ended)
+    assert {path.name for path in project.iterdir()} == {"b", "made", "d"}  # noqa: ASYNC240 (it has ended)
+    assert (project / "made/c").exists()
     assert "/no-such" not in str(server.requests)
 
 

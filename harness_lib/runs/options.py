@@ -99,7 +99,6 @@ class Options(AgentOptions):
     """
 
     workers: int = 1
-    target: str | None = None
     budget: Budget = field(default_factory=Budget)
     final_check: rechecks.Scope | None = None
     sandbox: confinement.Asked = field(default_factory=confinement.Asked)

@@ -5,7 +5,6 @@ Accepted work is completed like a task of a run, without an agent.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,10 +41,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, runner
 from harness_lib.system.processes.child import Child
 from harness_lib.task import Merge, Session
-from harness_lib.text import some
 
-# How many branches are suggested for a mistyped one.
-NAMED = 5
 # Seconds that a claim of a run is valid without a heartbeat, if machines share its list.
 SHARED_LEASE = "180"
 
@@ -207,7 +203,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     calls.require_for_runs(existing.cwd)
     # The branch of the work tree that the user is in, which need not be the one with the list.
     here = ctx.git if ctx.git.common_dir == existing.git.common_dir else existing.git
-    existing.target = _target(here, options.target)
+    existing.target = _target(here)
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
     existing.merging = publish.of(existing, existing.target, options.merge, options.merge_command or "")
@@ -248,26 +244,12 @@ def _require_submodules(ctx: Context) -> None:
         )
 
 
-def _target(git: Git, asked: str | None) -> str:
-    """Return the full name of the branch to merge into: the given one, or the current one."""
-    if asked is None:
-        branch = target_branch.current(git)
-    else:
-        branch = asked if asked.startswith(target_branch.HEADS) else target_branch.HEADS + asked
-    # By name: `git.ref` would accept main~1, too.
-    existing = [name for name, _ in git.refs(target_branch.HEADS)]
-    if branch in existing or target_branch.waiting(branch) in existing:
-        return branch
-    if not existing or asked is None:
+def _target(git: Git) -> str:
+    """Return the full name of the current branch, if it or the one where work for it waits has a commit."""
+    branch = target_branch.current(git)
+    if git.ref(branch) is None and git.ref(target_branch.waiting(branch)) is None:
         raise target_branch.error(git, branch)
-    name = target_branch.short(branch)
-    theirs = [target_branch.short(ref) for ref in existing if not ref.startswith(target_branch.WAITING)]
-    alike = difflib.get_close_matches(name, theirs, n=NAMED)
-    named = some(list(dict.fromkeys([*alike, *theirs])), NAMED)
-    raise UsageError(
-        f"There is no branch {name}.",
-        f"There are: {named}. Or make it first: git branch NAME",
-    )
+    return branch
 
 
 def _agent(ctx: Context, options: Options) -> str | None:

@@ -97,7 +97,6 @@ def arguments(parser: ArgumentParser) -> None:
         help="run no check before an agent works; what passed already is then not named",
     )
     parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
-    parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")
     parser.add_argument(
         "--review", action="store_true", help="finished work waits until you accept or return it"
     )
@@ -118,7 +117,6 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         agent_command=value["agent-command"],
         model=value["model"],
         extra=tuple(args.agent_arg),
-        target=args.target,
         budget=run_state.read_budget(
             {name: value[name.replace("_", "-")] for name in run_state.Budget._fields}
         ),
@@ -176,7 +174,7 @@ def _again(args: Namespace) -> str:
     Without them it would merge, spend or reach what this run was told not to.
     """
     words = []
-    for name in (*settings.KEYS, "agent-arg", "target", "html"):
+    for name in (*settings.KEYS, "agent-arg", "html"):
         value = getattr(args, name.replace("-", "_"))
         for each in value if isinstance(value, list) else () if value is None else (value,):
             text = str(each).removesuffix(".0") if isinstance(each, float) else str(each)

@@ -264,10 +264,11 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
 @pytest.mark.parametrize("merge", ["local", *for_release("branch")])
 def test_accepted_work_goes_to_the_branch_of_its_run(workshop: Workshop, merge: str) -> None:
     """The user has another one checked out by then; where that of the run is gone, it goes there."""
-    workshop.sh("branch", "other")
+    workshop.sh("switch", "-qc", "other")
     into = "other" if merge == "local" else "harness/other"
     tasks = [workshop.file_task(name) for name in "ab"]
-    workshop.ends(9, "--review", "--target", "other", "--merge", merge)
+    workshop.ends(9, "--review", "--merge", merge)
+    workshop.sh("switch", "-q", "main")
     before = workshop.sh("rev-parse", "main")
 
     said = workshop.ok("accept", tasks[0])["message"]

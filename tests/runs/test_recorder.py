@@ -219,7 +219,7 @@ def test_a_usage_limit_is_told_once_for_all_and_who_stopped_it(workshop: Worksho
 
 def test_a_run_that_never_began_is_told_to_who_typed_it_only(workshop: Workshop, news: Path) -> None:
     workshop.file_task("one")
-    assert workshop.run(*notify(news), "--target", "no-such-branch").returncode != 0
+    assert workshop.run(*notify(news), "--agent", "claude", PATH="/nowhere").returncode != 0
     assert not news.exists()
 
 

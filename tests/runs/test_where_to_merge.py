@@ -114,30 +114,13 @@ def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop
     workshop.sh("update-ref", "-d", "refs/heads/main")
     shutil.rmtree(workshop.top / ".git/logs")
 
-    for argv in ([], ["--target", "typo"]):
-        said = workshop.run(*argv)
-        assert said.returncode == 7
-        assert "has no commit yet" in said.stderr
-        assert "git commit --allow-empty" in said.stderr
+    said = workshop.run()
+    assert said.returncode == 7
+    assert "has no commit yet" in said.stderr
+    assert "git commit --allow-empty" in said.stderr
 
     workshop.sh("commit", "-q", "--allow-empty", "-m", "Start")
     workshop.ends(0)
-
-
-def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop) -> None:
-    workshop.file_task("one")
-    for name in ("typos", "harness/b0", *(f"b{number}" for number in range(6))):
-        workshop.sh("branch", name)
-
-    for name in ("typo", "refs/heads/typo", "main~0", ""):
-        said = workshop.run("--target", name)
-
-        assert said.returncode == 2
-        assert f"There is no branch {name.removeprefix('refs/heads/')}." in said.stderr
-        assert "and 3 more" in said.stderr
-        assert "harness/b0" not in said.stderr
-        assert ("There are: typos, b0" in said.stderr) == name.endswith("typo")
-    assert workshop.state["session_count"] == 0
 
 
 def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop) -> None:

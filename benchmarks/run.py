@@ -12,6 +12,7 @@ How to read the table: README.md beside this file.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -32,7 +33,9 @@ def main() -> int:
     if options.list or not wanted:
         print("\n".join(f"{each.name:<12} {each.seconds:>4} s  {each.about}" for each in ALL))
         return 0 if options.list else 2
-    with tempfile.TemporaryDirectory(prefix="harness-bench-") as name:
+    # nono names each file beside a home: in /tmp there may be thousands, beside the home of a user are few.
+    around = os.environ.get("TMPDIR", "/var/tmp")  # noqa: S108 (a new directory is made there)
+    with tempfile.TemporaryDirectory(prefix="harness-bench-", dir=around) as name:
         projects.settle_in(Path(name))
         with Place(Path(name), quick=options.quick) as place:
             rows = _measured(wanted, place)

@@ -231,6 +231,19 @@ def test_a_server_that_chatters_is_understood_and_not_heard(done: Done, home: Pa
     assert "Listening now" in (session_of(home) / "mcp.log").read_text()
 
 
+def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(go: Go, home: Path) -> None:
+    write_servers(home / ".harness", one=entry())
+    go(
+        use("mcp__one__z_echo", text="x"),
+        use("mcp__one__a_environment"),
+        say("Done."),
+        words=("--approve", "read-only", "go"),
+    )
+    results = results_in(home)
+    assert results[0] == "echo: x\n"
+    assert "denied" in results[1]
+
+
 @pytest.mark.parametrize(
     ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
 )

@@ -10,7 +10,6 @@ import pytest
 
 from harness_lib.attempts import pending_merges, target_branch
 from harness_lib.core.context import Context
-from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Time
@@ -204,20 +203,6 @@ def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
     workshop.sh("worktree", "add", "-q", "--detach", str(beside))
     sh(beside, "update-ref", "refs/heads/main", commit)
     workshop.sh("worktree", "remove", "--force", str(beside))
-
-
-@pytest.mark.parametrize("edited", [*for_release("two"), "README.md"])
-@pytest.mark.usefixtures("chat")
-def test_what_the_user_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:
-    _left_behind(workshop)
-    workshop.put(edited, "the user is writing\n")
-    workshop.sh("add", edited)
-    before = _status(workshop)
-
-    target_branch.mend(workshop.context())
-
-    assert _status(workshop) == before
-    assert workshop.read(edited) == "the user is writing\n"
 
 
 @pytest.mark.usefixtures("chat")

@@ -12,7 +12,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import here, ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
-from harness_lib.errors import HarnessError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
@@ -49,12 +49,20 @@ def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
         return rechecked.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, sessions.START)
-    found = here.next_task(ctx, questions)
+    found = _next_here(ctx, questions)
     if found.task is None and not trust.known(ctx, questions.provable()):
         return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
     return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
+
+
+def _next_here(ctx: Context, questions: Questions) -> Here:
+    try:
+        return here.next_task(ctx, questions)
+    except EnvSetupError:
+        # Without a repository the list is shown all the same.
+        return Here(questions.next_ready())
 
 
 def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | None:

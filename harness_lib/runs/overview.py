@@ -10,6 +10,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.core import add_tasks, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
 from harness_lib.rules import recovery, run_state
 from harness_lib.rules.run_state import Row, RunState
@@ -80,7 +81,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_files.running(ctx))
     log = [quoting.one_line(line, LINE_LENGTH) for line in next_step.log_lines(ctx)]
-    untrusted = trust.waiting(ctx, questions)
+    untrusted = _untrusted(ctx, questions)
     acts = [*next_step.lacked(questions, log), *_halts(questions)]
     told = trust.told(ctx, untrusted)
     # A session that cannot go on may say so already.
@@ -120,6 +121,14 @@ def gather(ctx: Context, limit: int | None) -> View:
     )
 
 
+def _untrusted(ctx: Context, questions: Questions) -> tuple[str, ...]:
+    """Return the tasks that wait for the user's trust; none without a repository."""
+    try:
+        return trust.waiting(ctx, questions)
+    except EnvSetupError:
+        return ()
+
+
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
     """Return what to review in completed work, the newest first; with a `limit` only the first lines.
 
@@ -136,12 +145,18 @@ def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
 def _lacking(ctx: Context, questions: Questions) -> frozenset[str]:
     """Return the ids of tasks that were completed on a branch that HEAD does not have."""
     moved = [*filter(rules.was_completed_elsewhere, questions.search("completed"))]
-    return frozenset(task.id for task in rechecked.lacking(ctx.git, moved)) if moved else frozenset()
+    try:
+        return frozenset(task.id for task in rechecked.lacking(ctx.git, moved)) if moved else frozenset()
+    except EnvSetupError:
+        return frozenset()
 
 
 def _waiting(ctx: Context) -> list[str]:
-    """Return a sentence for each branch where finished work waits."""
-    refs = ctx.git.refs(recovery.WAITING)
+    """Return a sentence for each branch where finished work waits; none without a repository."""
+    try:
+        refs = ctx.git.refs(recovery.WAITING)
+    except EnvSetupError:
+        return []
     tips = {recovery.HEADS + ref.removeprefix(recovery.WAITING): oid for ref, oid in refs}
     targets = [target for target, oid in tips.items() if ctx.git.ref(target) != oid]
     if not targets:

@@ -11,9 +11,9 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.core import ownership, project, rechecked, rights, trust
 from harness_lib.core.context import Context, Reply
-from harness_lib.errors import Exit, RefusedError
+from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state import codec
-from harness_lib.state.api import Examined
+from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, first
 
@@ -56,7 +56,7 @@ def run(ctx: Context, *, everything: bool) -> Reply:
     questions = examined.questions
     doubts = list(project.doubts(ctx, questions)) if questions else []
     commands = trust.commands(ctx, questions) if questions else []
-    trusted = questions is not None and trust.is_whole(ctx, questions)
+    trusted = questions is not None and _is_trusted(ctx, questions)
     red = rechecked.red(ctx, questions.search("completed")) if questions else []
     limit = None if everything else SHOWN
     lines = [
@@ -91,9 +91,16 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
         # A lost list has its own command, and a readable list is not replaced.
         hint = codec.cure(examined.problems, CORRECT)
         return found if examined.is_lost or examined.questions else f"{found}\n{hint}"
-    which = "some of its commands" if trust.is_trusted(ctx, examined.questions) else "its commands"
-    doubt = "" if trusted else f"; {which} have not been trusted on this machine"
+    doubt = "" if trusted else f"; {_which(ctx, examined.questions)} have not been trusted on this machine"
     return f"{ctx.store.list_file} is valid ({counted(examined.questions.counts().total, 'task')}){doubt}"
+
+
+def _which(ctx: Context, questions: Questions) -> str:
+    try:
+        is_rest_trusted = trust.is_trusted(ctx, questions)
+    except EnvSetupError:
+        is_rest_trusted = False
+    return "some of its commands" if is_rest_trusted else "its commands"
 
 
 def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
@@ -110,6 +117,14 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
         return "harness status"
     # Only the user may do this: an agent would be refused.
     return None if rights.acting_agent(ctx) else "harness trust"
+
+
+def _is_trusted(ctx: Context, questions: Questions) -> bool:
+    """Return whether the commands may run; without a repository, none may."""
+    try:
+        return trust.is_whole(ctx, questions)
+    except EnvSetupError:
+        return False
 
 
 def repair(ctx: Context) -> Reply:

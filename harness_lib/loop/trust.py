@@ -19,6 +19,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.system.processes import sandbox, sandbox_places
+from harness_lib.text import some
 
 # The settings that are one of some words: the variable of each, and its words.
 SETTINGS: dict[str, tuple[str, Sequence[str]]] = {
@@ -64,10 +65,8 @@ def usable(runtime: Runtime, *sources: str) -> list[str]:
             told.add(source)
             new.append(source)
     if new:
-        more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
         runtime.notice(
-            f"the plugins and settings in {', '.join(new[:_SHOWN])}{more} are not used; "
-            "look at them, then run: hs trust"
+            f"the plugins and settings in {some(new, _SHOWN)} are not used; look at them, then run: hs trust"
         )
     return found
 

@@ -19,7 +19,7 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, files
 from harness_lib.loop.tools.asking import Question
 from harness_lib.loop.tools.builtin import Change
-from harness_lib.text import harmless, in_one_line
+from harness_lib.text import first, harmless, in_one_line
 
 Fragments = StyleAndTextTuples
 _SHOWN_LINES = 12
@@ -172,8 +172,7 @@ class Drawing:
         if edit is not None:
             # Its difference has been shown; the indented lines are the call's input.
             output = [line for line in output[1:] if not line.startswith(" ")][:1]
-        more = [f"... ({len(output) - _SHOWN_LINES} more lines)"] if len(output) > _SHOWN_LINES else []
-        self.note("\n".join([*output[:_SHOWN_LINES], *more]))
+        self.note("\n".join(first(output, _SHOWN_LINES, " lines")))
 
     def _print(self, renderable: Text | Markdown) -> None:
         self._show(self._drawn(renderable))

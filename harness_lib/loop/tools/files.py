@@ -20,7 +20,7 @@ from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, number_of, path_of, text_of
 from harness_lib.system import fs
-from harness_lib.text import counted, cut
+from harness_lib.text import counted, cut, first
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -330,12 +330,10 @@ def unified(change: Change, most: int = LINES) -> str:
         return ""
     marked = (line.replace("\n", "\n\\ No newline at end of file") for line in _hunks(old, new))
     lines = [cut(part, _LINE_CHARACTERS) for line in marked for part in line.split("\n")]
-    if len(lines) > most:
-        lines[most:] = [f"... ({len(lines) - most} more lines)"]
     real = os.path.realpath(change.path)
     leads = "" if real == os.path.abspath(change.path) else f" (leads to {real})"  # noqa: PTH100 (links stay)
     kind = "edit" if change.old is not None else "new file"
-    return "\n".join([f"{kind} {change.path}{leads}", *lines])
+    return "\n".join([f"{kind} {change.path}{leads}", *first(lines, most, " lines")])
 
 
 def _lines(text: str) -> list[str]:

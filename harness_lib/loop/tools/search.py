@@ -20,7 +20,7 @@ from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.system.git import calls
 from harness_lib.system.install import launcher
-from harness_lib.text import escape
+from harness_lib.text import escape, first
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -61,8 +61,8 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
 
 def _glob(runtime: Runtime, tool_input: Json) -> Result:
     found = [escape(name) for name in _files(runtime, tool_input, text_of(tool_input, "pattern"))]
-    more = [f"... ({len(found) - _MOST} more; narrow the pattern)"] if len(found) > _MOST else []
-    return Result(builtin.clipped(runtime, "\n".join([*found[:_MOST], *more])) or "nothing was found")
+    shown = first(found, _MOST, "; narrow the pattern")
+    return Result(builtin.clipped(runtime, "\n".join(shown)) or "nothing was found")
 
 
 def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:

@@ -58,7 +58,7 @@ def test_of_many_the_first_are_shown(do: Do, project: Path) -> None:
     assert do("grep", pattern="x").text.endswith("\nlong:250:x\n... (more than 250; narrow the search)")
     for number in range(250):
         write(project / f"f{number}", "")
-    assert do("glob", pattern="*").text.endswith("\n... (1 more; narrow the pattern)")
+    assert do("glob", pattern="*").text.endswith("\n… and 1 more; narrow the pattern")
 
 
 @pytest.mark.usefixtures("place")

@@ -85,6 +85,8 @@ def arguments(parser: ArgumentParser) -> None:
         const="none",
         help="the same as --final-check none",
     )
+    # Between two groups, as Python before 3.13 writes the usage of two in a row wrongly.
+    parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
     green.add_argument(
         "--skip-green",
         action="store_true",
@@ -96,7 +98,6 @@ def arguments(parser: ArgumentParser) -> None:
         action="store_false",
         help="run no check before an agent works; what passed already is then not named",
     )
-    parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
     parser.add_argument(
         "--review", action="store_true", help="finished work waits until you accept or return it"
     )

@@ -24,7 +24,9 @@ def test_every_verb_has_help_with_a_working_example(name: str, capsys: pytest.Ca
         main.main([name, "--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
+    usage = text.partition("\n\n")[0]
     assert "--json" in text
+    assert re.search(r"\S {2}-", usage) is None
     assert "example: harness " in text
     assert EXAMPLES[name][0] == name
     assert parser.parse(EXAMPLES[name]).verb == name

@@ -171,7 +171,7 @@ def send(ctx: Context) -> None:
 def drop(ctx: Context, there: There, task: Task) -> None:
     """Remove the work so far of `task` from the remote; what cannot be removed now does no harm."""
     git, safe = there.git, safe_name(task.id)
-    copies = [each for kind in KINDS for each in git.refs(there.copy(kind, safe))]
+    copies = git.refs(*(f"{there.copy(kind, safe)}/" for kind in KINDS))
     _delete(ctx, there.work, there, {there.ref(*name.split("/")[-3:]): commit for name, commit in copies})
     for name, commit in copies:
         git.delete_ref(name, commit)

@@ -215,7 +215,10 @@ class Context:
     @cached_property
     def main(self) -> Git:
         """The work tree around the list. Raises EnvSetupError if there is none."""
-        return self._origin.main if self._origin else _opened(self.root.path)
+        if self._origin:
+            return self._origin.main
+        here = self.git_at_cwd
+        return here if here and here.top == self.root.path else _opened(self.root.path)
 
     @property
     def git_of_list(self) -> Git:

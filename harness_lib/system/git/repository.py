@@ -29,6 +29,8 @@ NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect
 NOBODY = "harness@localhost"
 by_nobody: set[str] = set()
 HEADS = "refs/heads/"
+# Refs that all work trees of a repository have in common, each in a file unless git has packed it.
+_IN_FILES = (HEADS, "refs/remotes/", "refs/harness/")
 # The content of HEAD if the refs are not in files.
 ELSEWHERE = "refs/heads/.invalid"
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -161,7 +163,7 @@ class Git(NamedTuple):
 
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
         """Return whether `descendant` is `ancestor` or has it in its history."""
-        if ancestor in _parents.get((self.common_dir, descendant), ()):
+        if ancestor in (descendant, *_parents.get((self.common_dir, descendant), ())):
             return True
         return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
 
@@ -189,7 +191,10 @@ class Git(NamedTuple):
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
-        return self.text("hash-object", "-t", "tree", "-w", "--stdin")
+        known = _trees.get((self.common_dir, ""))
+        if known is None:
+            known = _trees[self.common_dir, ""] = self.text("hash-object", "-t", "tree", "-w", "--stdin")
+        return known
 
     def under_way(self) -> str | None:
         """Return the unfinished operation: merge, rebase, am, cherry-pick, revert or bisect; None without."""
@@ -261,7 +266,7 @@ class Git(NamedTuple):
         whole = (_content(self.git_dir / name) if name == "HEAD" else name).removeprefix("ref: ")
         if name == "HEAD" and OID.fullmatch(whole):
             return whole
-        if whole.startswith(HEADS) and ".." not in whole:
+        if whole.startswith(_IN_FILES) and ".." not in whole:
             # A run asks this dozens of times for each task: reading the file needs no process.
             told = _content(self.common_dir / whole)
             if OID.fullmatch(told):

@@ -392,7 +392,8 @@ def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World
 
 
 def test_an_odd_ref_is_what_git_says_it_is(world: World) -> None:
-    world.sh("symbolic-ref", "refs/heads/leads", "refs/heads/main")
+    for leads in ("refs/heads/leads", "refs/remotes/o/HEAD"):
+        world.sh("symbolic-ref", leads, "refs/heads/main")
     put(world.git.common_dir / "refs/heads/torn", "")
     odd = (
         "main",
@@ -402,11 +403,20 @@ def test_an_odd_ref_is_what_git_says_it_is(world: World) -> None:
         "refs/heads/main^{tree}",
         "refs/heads/../heads/main",
     )
-    for name in (*odd, "refs/heads/leads", "refs/heads/torn", "refs/heads", "refs/heads/none"):
+    for name in (
+        *odd,
+        "refs/heads/leads",
+        "refs/remotes/o/HEAD",
+        "refs/heads/torn",
+        "refs/heads",
+        "refs/heads/none",
+    ):
         told = world.sh("rev-parse", "--verify", "--quiet", name, check=False)
         assert world.git.ref(name) == (told or None), name
     linked = world.linked()
     linked.sh("commit", "-q", "--allow-empty", "-m", "There")
+    linked.sh("update-ref", "refs/worktree/own", "HEAD")
+    assert linked.git.ref("refs/worktree/own") == linked.sh("rev-parse", "HEAD")
     assert linked.git.branch() == "refs/heads/side"
     assert linked.git.head() == world.git.ref("refs/heads/side") == linked.sh("rev-parse", "HEAD")
 

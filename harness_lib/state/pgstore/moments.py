@@ -61,15 +61,11 @@ def _close(idle: deque[tuple[Asking, float]]) -> None:
 class Moments:
     """Opens moments of the list of `link`, for the project at `root`; `remembered` answers from its files.
 
-    `news` counts how often one had new events. Times are those of the database, unless `tells_time`: then
-    they are those of `clock`, for tests.
+    `news` counts how often one had new events.
     """
 
-    def __init__(
-        self, root: Root, link: Link, clock: Clock, remembered: Remembered, *, tells_time: bool
-    ) -> None:
+    def __init__(self, root: Root, link: Link, clock: Clock, remembered: Remembered) -> None:
         self.root, self.clock, self.remembered = root, clock, remembered
-        self._tells_time = tells_time
         self._known: Known | None = None
         # Connections that nobody uses now, and since when.
         self._idle: deque[tuple[Asking, float]] = deque()
@@ -238,8 +234,8 @@ class Moments:
         return escape(row[0]) if row else ""
 
     def time_of(self, version: Version) -> datetime:
-        """Return when the list was as `version`."""
-        return self.clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
+        """Return when the list was as `version`, by the clock of the database."""
+        return version.now.astimezone(timezone.utc)
 
     @contextmanager
     def writer(self) -> Iterator[Asking]:

@@ -58,7 +58,6 @@ def opened(root: Root, clock: Clock) -> PgStore:
 class PgStore(Mirrored):
     """The list called `link.name` in the database at `link.url`, with the project's files at `root`.
 
-    Times are those of the database, unless `tells_time`: then they are those of `clock`, for tests.
     `timeout`: seconds to wait for the database and for a change of another machine. `follows`: whether the
     files follow what is asked.
     """
@@ -69,14 +68,13 @@ class PgStore(Mirrored):
         link: Link,
         *,
         clock: Clock = SYSTEM,
-        tells_time: bool = False,
         timeout: float = TIMEOUT_SECONDS,
         follows: bool = True,
     ) -> None:
         super().__init__(root, clock)
         self._follows = follows
         self.mirror = Mirror(root, clock)
-        self.moments = Moments(root, link, clock, self.mirror.remembered, tells_time=tells_time)
+        self.moments = Moments(root, link, clock, self.mirror.remembered)
         self._timeout = timeout
         self._look_at = float("-inf")
 
@@ -383,12 +381,8 @@ class Doubt:
     def op(self) -> str | None:
         """The change that is noted."""
         try:
-            text = json.loads(self._file.read_text(encoding="utf-8"))["op"]
-            from uuid import UUID  # noqa: PLC0415 (mostly nothing is noted)
-
-            # Earlier versions wrote hyphens, as the database does.
-            return UUID(text).hex
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return str(json.loads(self._file.read_text(encoding="utf-8"))["op"])
+        except (OSError, ValueError, KeyError):
             return None
 
     def has_happened(self, conn: Connection) -> bool:

@@ -5,27 +5,22 @@ With CRASH_EVERYWHERE=1 at each of them, else at a few.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from harness_lib.state import api
-from harness_lib.state.pgstore.store import Doubt, opened
+from harness_lib.state.pgstore.store import opened
 from harness_lib.system.clock import SYSTEM
-from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 from tests.state.pgstore.beside import claim, exact, finish
 from tests.state.pgstore.machines import Shared
 
 EVERYWHERE = "CRASH_EVERYWHERE" in os.environ
 DIED, MADE = 9, 0
-OP = "1234abcd" * 4
-WITH_HYPHENS = "1234abcd-1234-abcd-1234-abcd1234abcd"
 # More than a change has statements, twice: before and after each.
 MOST = 60
 
@@ -112,17 +107,3 @@ def test_whoever_comes_next_finds_all_of_a_change_or_nothing(shared: Shared, nam
             return
         assert died, "it has done nothing, and says that it is done"
     raise AssertionError("it died before each of its steps")
-
-
-@pytest.mark.parametrize(
-    ("noted", "op"),
-    [(OP, OP), (WITH_HYPHENS, OP), ("1234", None), ("'; drop", None), (7, None), (None, None)],
-)
-def test_a_note_of_any_version_names_its_change_and_rubbish_names_none(
-    tmp_path: Path, noted: object, op: str | None
-) -> None:
-    root = Root(tmp_path)
-    root.private.mkdir()
-    (root.private / "store-doubt.json").write_text(json.dumps({"op": noted, "pid": 1}))
-
-    assert Doubt(root).op == op

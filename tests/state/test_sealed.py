@@ -28,13 +28,13 @@ NAMING = {"core/context.py": 1}
 OF_THEIR_OWN = {
     ("core/planned.py", "plan"),
     ("core/planned.py", "read.plan"),
+    ("core/trust.py", "self"),
     ("runs/next_step.py", "questions.ahead()"),
     ("verbs/export.py", "read.plan"),
     ("verbs/graph.py", "drawing"),
     ("verbs/import_.py", "plan"),
     ("verbs/import_.py", "read.plan"),
     ("verbs/trust.py", "each"),
-    ("verbs/trust.py", "self"),
 }
 
 FILES = {"state", "backup", "log", "enable_flag", "summary", "lock_file", "generations"}

@@ -30,6 +30,8 @@ def test_bash_gives_output_and_errors_together_and_says_how_it_ended(ours: Ours,
     assert ours.tool("bash", "--exec", {"command": "pwd; echo err >&2"}) == Ran(0, f"{project}\nerr")
     assert ours.tool("bash", "--exec", {"command": "echo out; exit 3"}) == Ran(1, "out\n[exit status 3]")
     assert ours.tool("bash", "--exec", {"command": "kill -9 $$"}) == Ran(1, "[ended by signal 9]")
+    ours.env["HARNESS_TOOL_TIMEOUT"] = "1"
+    assert "timed out after 1 seconds" in ours.tool("bash", "--exec", {"command": "sleep 300"}).out
 
 
 def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:

@@ -6,9 +6,8 @@ end, which the record of a killed run lacks. What cannot be read is skipped, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from harness_lib.rules import events
 from harness_lib.text import cut
@@ -212,50 +211,16 @@ def _ended(tried: Tried, at: float, news: events.Ended) -> Tried:
 
 
 def _read(document: object) -> Opened | Closed | events.Event | None:
-    """Return the record in `document`; None if it was torn, forged or written by another version."""
+    """Return the record in `document`; None if it was torn, or written by another version."""
     if not isinstance(document, Mapping):
         return None
     try:
         if document.get("event") in ("opened", "closed"):
             fields = {key: value for key, value in document.items() if key != "event"}
-            kind = Opened if document["event"] == "opened" else Closed
-            record = kind(**fields)
-            return record if _fits(record, record._asdict()) else None
-        event = events.read(document)
-        known = _fits(event.news, vars(event.news)) and isinstance(event.at, (int, float))
-        return event if known and (event.worker is None or isinstance(event.worker, int)) else None
+            return (Opened if document["event"] == "opened" else Closed)(**fields)
+        return events.read(document)
     except (KeyError, TypeError):
         return None
-
-
-def _fits(record: object, fields: Mapping[str, object]) -> bool:
-    """Return whether each of the `fields` of `record` has its type."""
-    kind: Any = type(record)
-    allowed = _types(kind)
-    return all(
-        (isinstance(value, allowed[name]) and not (isinstance(value, bool) and bool not in allowed[name]))
-        and (not isinstance(value, tuple) or all(isinstance(each, str) for each in value))
-        for name, value in fields.items()
-    )
-
-
-@cache
-def _types(kind: Any) -> dict[str, tuple[type, ...]]:
-    """Return the classes of the values of each field of `kind`."""
-    return {name: tuple(_classes(hint)) for name, hint in get_type_hints(kind).items()}
-
-
-def _classes(hint: Any) -> Iterator[type]:
-    """Yield the classes of what `hint` allows: of a choice of words or types those of each."""
-    if get_origin(hint) is tuple:
-        yield tuple
-    elif parts := get_args(hint):
-        for part in parts:
-            yield from _classes(part)
-    elif hint is float:
-        yield from (int, float)
-    else:
-        yield hint if isinstance(hint, type) else type(hint)
 
 
 def window(runs: Sequence[Ran], since: float | None) -> tuple[tuple[Ran, ...], float]:

@@ -135,7 +135,6 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
     view = overview.View(
         counts=stats.count(state),
         shown=state.tasks,
-        progress={},
         sessions="sessions: 1 of at most 50, last none",
         session_count=1,
         last_session=None,

@@ -196,7 +196,9 @@ def run(
     """
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
-    with runner.noting(notes) as note, ExitStack() as fed:
+    # One that cannot be noted outlives hs if that is killed.
+    noted = notes and notes / os.urandom(8).hex()
+    with ExitStack() as fed:
         errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
         given = NOTHING if stdin is None else fed.enter_context(_holding(stdin))
         child: Child | None = None
@@ -205,7 +207,9 @@ def run(
             nonlocal child
             child = started
             _running.add(started.pid)
-            note(started.pid)
+            if noted:
+                with suppress(OSError):
+                    runner.note(noted, started.pid)
 
         try:
             # It could not be ended before its id is known.
@@ -228,6 +232,9 @@ def run(
                 written.close()
             raise
         finally:
+            if noted:
+                with suppress(OSError):
+                    runner.forget(noted)
             if child is not None:
                 _running.discard(child.pid)
     written.seek(0)

@@ -249,28 +249,6 @@ def note(log: Path, pid: int) -> None:
             fs.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
 
 
-@contextmanager
-def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that notes a process group in `directory` (None: nothing) until the block ends.
-
-    A group that cannot be noted outlives harness if that is killed.
-    """
-    if directory is None:
-        yield lambda _pid: None
-        return
-    log = directory / os.urandom(8).hex()
-
-    def noted(pid: int) -> None:
-        with suppress(OSError):
-            note(log, pid)
-
-    try:
-        yield noted
-    finally:
-        with suppress(OSError):
-            forget(log)
-
-
 def forget(log: Path) -> None:
     """Remove the note beside `log`."""
     fs.remove(log.with_suffix(_SUFFIX))

@@ -179,7 +179,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
         case "limit":
             return f"A limit of this run is reached ({message}). To go on, raise it: harness run --help"
         case "stuck":
-            return f"The user must act first. {message}".strip()
+            return f"The user must act first: {message}".rstrip(": ")
         case "waiting" if message:
             return message
         case _:

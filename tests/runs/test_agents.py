@@ -126,7 +126,7 @@ def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, 
     told = ("--notify", f'echo "$HARNESS_EVENT" >> {news}')
     said = workshop.ends(7, *told, agent="no-such-agent --yes", **HURRIED)
 
-    assert "The user must act first. the agent cannot start" in said.stderr
+    assert "The user must act first: the agent cannot start" in said.stderr
     assert "Then: harness run --agent-command 'no-such-agent --yes' " in said.stderr
     assert "2 tasks: 0 completed, 2 pending" in said.stderr
     assert [(task["attempts"], task.get("halt")) for task in workshop.state["tasks"]] == [(0, None)] * 2

@@ -155,7 +155,7 @@ def test_an_engine_that_is_removed_ends_the_run(workshop: Workshop, home: Path, 
         program.unlink()
     assert run.wait() == 7
     assert (
-        "The user must act first. bwrap is not on the PATH" in (workshop.top.parent / "run.log").read_text()
+        "The user must act first: bwrap is not on the PATH" in (workshop.top.parent / "run.log").read_text()
     )
     assert [workshop.task(name)["attempts"] for name in workshop.statuses()] == [0, 0]
     assert not (home / "outside").exists()

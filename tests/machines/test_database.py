@@ -26,7 +26,7 @@ from harness_lib.state.pgstore.moments import Looking
 from harness_lib.task import Task
 from tests import postgres
 from tests.cli.loading import executed
-from tests.conftest import CHECKOUT, Harness
+from tests.conftest import CHECKOUT
 from tests.machines.world import MAIN, Machine, World, at
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import HURRIED
@@ -39,12 +39,6 @@ SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. The run waits up to half an hour."
 WAITS_ONCE = "The run waits up to half an hour."
 AGENT = "touch {0}/works ;; write done done ;; wait {0}/go ;; touch {0}/gone"
-LOADED = """\
-import sys
-from harness_lib.cli.main import main
-main({argv!r})
-print(*(name for name in sys.modules if name.startswith(("psycopg", "harness_lib.state.pgstore"))))
-"""
 
 
 def agent_works(world: World, one: Machine) -> tuple[str, subprocess.Popen[str]]:
@@ -274,14 +268,6 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
     assert "HARNESS_SUPERVISED" in seen
     assert "PGPASSWORD" not in seen
     assert "PGSERVICEFILE" not in seen
-
-
-@pytest.mark.parametrize("argv", [["status"], ["add", "More", "--validate", "test -f x"], ["claim"]])
-def test_a_list_in_a_file_loads_nothing_of_the_database(harness: Harness, argv: list[str]) -> None:
-    harness("init")
-    harness("add", "Work", "--validate", "test -f done")
-    done = run_to_end([sys.executable, "-c", LOADED.format(argv=argv)], cwd="repo", check=True)
-    assert done.stdout.splitlines()[-1] == ""
 
 
 def test_no_password_gets_into_a_file_of_the_project(world: World) -> None:

@@ -122,8 +122,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if self._is_narrow and self._open:
             # Whoever begins a session gets a number of its own.
             query = f"select session_count from harness.list where key = %s{LOCKS}"
-            row = self.connection.execute(query.encode(), (self._key,)).fetchone()
-            count = max(self._shell.session_count, row[0] if row else 0)
+            count = max(self._shell.session_count, rows.value(self.connection, query, (self._key,)))
             # Somebody may have opened one before that.
             self._open_sessions = None
             self._shell = self._shell._replace(session_count=count)
@@ -297,7 +296,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
             rows.put_edges(self.connection, self._key, [task for task in dirty if task.id in self._rewired])
         if (added or dirty) and self._rewired and not self._cyclic:
             query = "select cyclic from harness.list where key = %s"
-            self._cyclic = bool((self.connection.execute(query, (self._key,)).fetchone() or (False,))[0])
+            self._cyclic = bool(rows.value(self.connection, query, (self._key,)))
 
     def _valid(self, changed: dict[str, Task]) -> list[Task]:
         """Return those of the `changed` tasks that keep the contract; note the problems of the others."""

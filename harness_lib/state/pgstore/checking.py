@@ -234,8 +234,7 @@ class Found:
         if wrong:
             self.problems.append(f"the tally is wrong: {', '.join(wrong)}")
         self._rings = graph.cycles(row.task._replace(status="pending") for row in self._rows)
-        cyclic = conn.execute("select cyclic from harness.list where key = %s", (key,)).fetchone()
-        if self._rings and cyclic == (False,):
+        if self._rings and not rows.value(conn, "select cyclic from harness.list where key = %s", (key,)):
             self.problems.append(f"a ring is not noticed: {graph.describe(self._rings[0])}")
 
     def _read(self, has: dict[str, Any]) -> None:

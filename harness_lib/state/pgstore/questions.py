@@ -86,8 +86,7 @@ class RowsAnswers(ShellAnswers):
 
     def _is_any(self, condition: str) -> bool:
         query = f"select exists(select from harness.task where list = %s and {condition})"
-        row = self._connection().execute(query.encode(), (self._key,)).fetchone()
-        return row is not None and bool(row[0])
+        return bool(rows.value(self._connection(), query, (self._key,)))
 
     def counts(self) -> Counts:
         sums = lists.tally(self._connection(), self._key)
@@ -125,10 +124,7 @@ class RowsAnswers(ShellAnswers):
             "select count(*) from harness.task where list = %s and place < "
             "(select place from harness.task where list = %s and id = %s)"
         )
-        values = (self._key, self._key, rows.text_key(task_id))
-        row = self._connection().execute(query, values).fetchone()
-        assert row is not None
-        return int(row[0])
+        return int(rows.value(self._connection(), query, (self._key, self._key, rows.text_key(task_id))))
 
     def why(self, task_id: str) -> Why:
         return self._all().why(task_id)
@@ -199,9 +195,7 @@ class RowsAnswers(ShellAnswers):
     def highest_number(self) -> int:
         number = "max(substring(id from '^task-([0-9]+)$')::numeric)::text"
         query = f"select coalesce({number}, '0') from harness.task where list = %s"
-        row = self._connection().execute(query.encode(), (self._key,)).fetchone()
-        assert row is not None
-        return int(row[0])
+        return int(rows.value(self._connection(), query, (self._key,)))
 
     def rings(self) -> Mapping[str, str]:
         return self._all().rings() if self._cyclic else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from psycopg.errors import DivisionByZero
@@ -112,6 +112,13 @@ def select(conn: Connection, query: str, *values: object) -> Cursor:
         f"select ver, id, document, brief, validation, on_failure from harness.task where {query}".encode(),
         values,
     )
+
+
+def value(conn: Connection, query: str, values: Sequence[object] | Mapping[str, object]) -> Any:
+    """Return the one value that `query` asks for; it always has a row."""
+    row = conn.execute(query.encode(), values).fetchone()
+    assert row is not None, f"BUG: no row of {query}"
+    return row[0]
 
 
 def tasks_of(found: Cursor) -> list[tuple[Task, int]]:
@@ -227,10 +234,7 @@ def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     ids = [text_key(task.id) for task in added]
     spent = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
     fences: dict[str, int] = dict(spent.fetchall())
-    last = conn.execute(
-        "select place from harness.task where list = %s order by place desc limit 1", (key,)
-    ).fetchone()
-    first = last[0] + 1 if last else 0
+    first = value(conn, "select coalesce(max(place) + 1, 0) from harness.task where list = %s", (key,))
     for start in range(0, len(added), BATCH):
         names = ids[start : start + BATCH]
         values = [
@@ -288,8 +292,7 @@ def put_edges(conn: Connection, key: int, changed: Sequence[Task], *, new: bool 
         (key, [task for task, _ in edges], [name for _, name in edges]),
     )
     count_needs(conn, key, ids)
-    row = conn.execute(_CLOSES_RING, {"list": key, "ids": ids}).fetchone()
-    if row is not None and row[0]:
+    if value(conn, _CLOSES_RING, {"list": key, "ids": ids}):
         conn.execute("update harness.list set cyclic = true where key = %s", (key,))
 
 
@@ -328,8 +331,7 @@ def lacks_needs(conn: Connection, key: int, changed: Iterable[str], gone: Iterab
     `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
     """
     changed, gone = ([*map(text_key, names)] for names in (changed, gone))
-    row = conn.execute(_LACKS_NEEDS, {"list": key, "changed": changed, "gone": gone}).fetchone()
-    return row is not None and bool(row[0])
+    return bool(value(conn, _LACKS_NEEDS, {"list": key, "changed": changed, "gone": gone}))
 
 
 def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:

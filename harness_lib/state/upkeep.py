@@ -96,7 +96,7 @@ class Upkeep(api.Store):
         done: list[str] = []
         with self.transaction() as tx:
             if is_lost:
-                done, tx.warnings = tx.warnings, []
+                done, tx.warnings[:] = [*tx.warnings], []
             if self._is_log_torn():
                 # `append` begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)

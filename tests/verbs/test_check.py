@@ -166,7 +166,9 @@ def test_a_lost_list_waits_for_its_repair(project: Project, agent: Agent, broken
     assert "the newest good state is" in said["message"]
     assert said["next"] == "harness check --repair"
     assert not project.file.exists() if broken is None else project.file.read_bytes() == broken
-    assert "restored from" in agent.ok("check", "--repair")["repaired"][0]
+    said = agent.ok("check", "--repair")
+    assert "restored from" in said["repaired"][0]
+    assert said["warnings"] == []
     assert project.task()["title"] == "One"
     kept = [path.read_bytes() for path in project.top.glob("harness-tasks.json.broken-*")]
     assert kept == ([] if broken is None else [broken])

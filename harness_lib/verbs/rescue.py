@@ -145,7 +145,7 @@ def apply(ctx: Context, name: str) -> Reply:
         if brought.excluded:
             message = f"No other file of {rescue.ref} had to be brought in."
     elif held is None:
-        message += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
+        message += "; commit what you take over: a claim refuses changed files, and new ones stay yours"
     return Reply(
         "\n".join([message, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
         task=held,

@@ -40,7 +40,7 @@ def project(tmp_path: Path, home: Path) -> Path:
     """Return a repository, beside a home with secrets."""
     put(home / ".ssh/id_x", "a key")
     put(home / ".codex/auth.json", "a login")
-    put(home / ".mozilla/cookies", "a cookie")
+    put(home / ".docker/run/note", "beside a socket")
     made = tmp_path / "project with a space"
     made.mkdir()
     sh(made, "init", "-q", "-b", "main")
@@ -56,7 +56,7 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
         "secrets": use("bash", command="cat ~/.ssh/id_x ~/.codex/auth.json"),
         "written": use("bash", command="echo x > ~/evil"),
         "edited": use("write_file", path="~/evil", content="x"),
-        "a cookie": use("read_file", path="~/.mozilla/cookies"),
+        "beside a socket": use("read_file", path="~/.docker/run/note"),
         "a hook": use("write_file", path=".git/hooks/pre-commit", content="x"),
         "work": use("bash", command=work),
         "kept": use("bash", command="echo kept > $TMPDIR/note"),
@@ -72,7 +72,7 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
     assert "denied: read ~/.ssh/id_x" in said["secrets"]
     assert not {"a key", "a login"} & set(said["secrets"].splitlines())
     assert "denied: write ~/evil" in said["written"]
-    for name in ("edited", "a cookie", "a hook"):
+    for name in ("edited", "beside a socket", "a hook"):
         assert "error: the sandbox denied: " in said[name]
     assert not (home / "evil").exists()
     # What the user's next command of git runs; Landlock cannot forbid a part of what may be written.

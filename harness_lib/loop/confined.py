@@ -8,7 +8,6 @@ so they ask here. Source: docs/sandbox.md.
 from __future__ import annotations
 
 import os
-import shlex
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,9 +123,8 @@ def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) ->
     found = wall(runtime)
     if found is None:
         return Command(command, env)
-    text = f"exec {shlex.join(command)}"
     for_data = runtime.for_data(env)
-    ready = sandbox.confined(found.box, text, for_data, found.temporary, found.temporary)
+    ready = sandbox.confined(found.box, command, for_data, found.temporary, found.temporary)
     # A plugin knows the home of plugins, also a default one.
     return ready._replace(env={**{key: env[key] for key in env.keys() - for_data.keys()}, **ready.env})
 

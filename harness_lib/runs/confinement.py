@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -199,7 +198,7 @@ def _require_checks(ctx: Context, box: Sandbox) -> None:
         for path in _needed(text or "", ctx.root.path / (directory or ""), ctx.env):
             needed.setdefault(path, task_id)
     paths = [path for path in needed if os.access(path, os.R_OK)]
-    failure, printed = sandbox.trial(box, shlex.join(["sh", "-c", READS, "sh", *paths]), ctx.env, ctx.git.top)
+    failure, printed = sandbox.trial(box, ["sh", "-c", READS, "sh", *paths], ctx.env, ctx.git.top)
     if failure is not None:
         raise EnvSetupError(
             f"The sandbox of this run does not start: {failure}", "Run without: harness run --sandbox off"

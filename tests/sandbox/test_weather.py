@@ -80,7 +80,7 @@ def test_a_file_that_is_removed_while_nono_starts_a_command_does_not_keep_it_fro
         # It is there for whoever looks, and cannot be opened by its name.
         gone = f"/proc/{os.getpid()}/fd/{removed.fileno()}"
         confined = Sandbox("nono", str(tmp_path), writable=(gone, str(tmp_path)))
-        assert sandbox.trial(confined, "touch made", os.environ, tmp_path) == (None, [])
+        assert sandbox.trial(confined, ["touch", "made"], os.environ, tmp_path) == (None, [])
     assert (tmp_path / "made").exists()
 
 
@@ -189,6 +189,8 @@ def test_bubblewrap_is_taken_from_no_place_that_was_made_writable_but_from_any_w
     env = {"PATH": str(put(tmp_path / "bin/bwrap", "", executable=True).parent)}
     grants = engines.Grants(str(tmp_path), ("/",), (), (), (), str(tmp_path))
 
-    assert engines.command("bubblewrap", "true", grants, env, closed=False).argv[0] == f"{env['PATH']}/bwrap"
+    assert (
+        engines.command("bubblewrap", ["true"], grants, env, closed=False).argv[0] == f"{env['PATH']}/bwrap"
+    )
     with pytest.raises(EnvSetupError, match="not on the PATH"):
-        engines.command("bubblewrap", "true", grants._replace(writable=(env["PATH"],)), env, closed=False)
+        engines.command("bubblewrap", ["true"], grants._replace(writable=(env["PATH"],)), env, closed=False)

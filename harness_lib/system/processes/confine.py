@@ -21,14 +21,14 @@ PR_CAPBSET_DROP, CAPABILITIES = 24, 64
 
 
 def enter() -> None:
-    """Confine this process and run a command; the arguments: a file of grants, the command, and nono_py."""
-    note, command, package = sys.argv[1:]
+    """Confine this process and become a command; the arguments: a file of grants, nono_py, the command."""
+    note, package, *command = sys.argv[1:]
     with open(note, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
         closed, *grants = stream.read().split("\0")
     os.unlink(note)  # noqa: PTH108
     apply(load(package), grants, closed=bool(closed))
     drop_capabilities(libc_of_root())
-    os.execv("/bin/sh", ["sh", "-c", command])  # noqa: S606
+    os.execvp(command[0], command)  # noqa: S606
 
 
 def load(package: str) -> Any:

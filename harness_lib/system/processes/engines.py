@@ -54,19 +54,19 @@ def is_within(path: str, *tops: str) -> bool:
 
 def command(
     engine: Engine,
-    text: str,
+    argv: Sequence[str],
     grants: Grants,
     env: Mapping[str, str],
     *,
     closed: bool,
     platform: str = sys.platform,
 ) -> Command:
-    """Return what runs `sh -c text` with `grants` and `env`; `closed`: without a network.
+    """Return what runs `argv` with `grants` and `env`; `closed`: without a network.
 
     bubblewrap keeps a loopback interface of its own then.
     """
     if engine == "bubblewrap":
-        return Command(_bubblewrap(text, grants, env, closed=closed), env)
+        return Command(_bubblewrap(argv, grants, env, closed=closed), env)
     from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
 
     listed = _listed(grants)
@@ -76,16 +76,16 @@ def command(
         except ImportError as error:
             raise EnvSetupError(f"nono-py cannot be loaded: {error}") from error
         starter = partial(_start_confined, nono_py, listed, closed=closed)
-        return Command(["sh", "-c", text], env, starter)
+        return Command(argv, env, starter)
     code = "from harness_lib.system.processes import confine; confine.enter()"
     # There may be thousands: too many for an argument. Commands that run at once each have their own.
     descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(b"\0".join(map(os.fsencode, ["C" * closed, *listed])))
-    return Command([*launcher.python(code, ()), note, text, launcher.nono(env)], env)
+    return Command([*launcher.python(code, ()), note, launcher.nono(env), *argv], env)
 
 
-def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
+def _bubblewrap(argv: Sequence[str], grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
     # Links are followed: what they lead to is hidden, or written.
     mounts = dict.fromkeys(map(os.path.realpath, grants.shown), "shown")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.secret), "hidden")
@@ -102,7 +102,7 @@ def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bo
             arguments += _mount(how, path, grants.temporary)
     # As root it could mount everything anew if it kept its capabilities.
     ends = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
-    return [*arguments, *ends, *(["--unshare-net"] if closed else []), "sh", "-c", text]
+    return [*arguments, *ends, *(["--unshare-net"] if closed else []), *argv]
 
 
 def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:

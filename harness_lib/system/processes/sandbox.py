@@ -118,10 +118,10 @@ class Sandbox(NamedTuple):
         names = CREDENTIALS.union(*(cloud.variables for cloud in CLOUDS.values()))
         return sorted(name for name in names.difference(self.kept) if env.get(name))
 
-    def grants(self, tree: Path, temporary: Path, env: Mapping[str, str], command: str) -> Grants:
-        """Return what `command` may read and write in the work tree `tree`."""
+    def grants(self, tree: Path, temporary: Path, env: Mapping[str, str], argv: Sequence[str]) -> Grants:
+        """Return what `argv` may read and write in the work tree `tree`."""
         there = list(filter(os.path.lexists, self.writable))
-        named = temporary_paths(command, env)
+        named = temporary_paths(argv, env)
         # The link beside a work tree leads to its project.
         shown = [*self.shown, f"{tree}.git"]
         hidden = [*self.secret, *SOCKETS]
@@ -142,7 +142,7 @@ class Sandbox(NamedTuple):
 
 def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
     """Return the engine of `mode`; None for none. Raises EnvSetupError if it has to start and does not."""
-    engine, failures = find(env, [each for each in ENGINES if mode in ("auto", "require", each)])
+    engine, failures = find(env, [each for each in engines.ENGINES if mode in ("auto", "require", each)])
     if engine is None and mode not in ("off", "auto"):
         raise EnvSetupError(
             f"No sandbox can be started on this machine. {failures}",
@@ -156,7 +156,7 @@ def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[En
     failures = []
     for engine in wanted:
         with _directory() as place:
-            failure, _ = trial(Sandbox(engine, str(place)), "true", env, place)
+            failure, _ = trial(Sandbox(engine, str(place)), ["true"], env, place)
         if failure is None:
             return engine, ""
         failures.append(f"{engine}: {failure}")
@@ -178,12 +178,12 @@ def _directory() -> Iterator[Path]:
 Verdict = tuple[str | None, list[str]]
 
 
-def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) -> Verdict:
-    """Run a short `command` in `tree` as its work tree."""
+def trial(sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: Path) -> Verdict:
+    """Run `argv`, which takes a moment, in `tree` as its work tree."""
     with _directory() as temporary, ExitStack() as started:
         try:
-            grants = sandbox.grants(tree, temporary, env, command)
-            ready = engines.command(sandbox.engine, command, grants, env, closed=False)
+            grants = sandbox.grants(tree, temporary, env, argv)
+            ready = engines.command(sandbox.engine, argv, grants, env, closed=False)
             process = child.start_noted(ready, lambda _: None, cwd=tree, output=child.PIPE)
             started.enter_context(process)
             # Before it is waited for, also after an interrupt.
@@ -310,15 +310,18 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[Command
     """Yield what runs `sh -c command`, in the sandbox of `env` if it has one."""
     inside = {name: value for name, value in env.items() if name != VARIABLE}
     place = placed(env, cwd) if VARIABLE in env else None
+    argv = ["sh", "-c", command]
     if place is None:
-        yield Command(["sh", "-c", command], inside)
+        yield Command(argv, inside)
         return
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
-        yield confined(place[0], command, inside, place[1], Path(temporary))
+        yield confined(place[0], argv, inside, place[1], Path(temporary))
 
 
-def confined(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path, temporary: Path) -> Command:
-    """Return what runs `sh -c command` in `sandbox`, which may write `tree`.
+def confined(
+    sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: Path, temporary: Path
+) -> Command:
+    """Return what runs `argv` in `sandbox`, which may write `tree`.
 
     `temporary` is the directory for its temporary files.
     """
@@ -326,7 +329,7 @@ def confined(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path,
     inside = {name: value for name, value in env.items() if name not in removed}
     inside |= {**without_signing(inside), INSIDE: sandbox.engine}
     closed = sandbox.is_check and sandbox.network_of_checks != "open"
-    grants = sandbox.grants(tree, temporary, inside, command)
+    grants = sandbox.grants(tree, temporary, inside, argv)
     # Under bubblewrap the command has its temporary directory there.
     inside["TMPDIR"] = PRIVATE[0] if sandbox.engine == "bubblewrap" else str(temporary)
-    return engines.command(sandbox.engine, command, grants, inside, closed=closed)
+    return engines.command(sandbox.engine, argv, grants, inside, closed=closed)

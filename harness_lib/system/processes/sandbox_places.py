@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -162,12 +162,14 @@ def listening_sockets(home: str) -> Iterator[str]:
             yield f"{home.rstrip('/')}/{os.fsdecode(path)}"
 
 
-def temporary_paths(command: str, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the paths below temporary directories that the command or a variable names, but no sockets."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
+def temporary_paths(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths below temporary directories that `argv` or a variable names, but no sockets."""
+    words = [*argv]
+    if words[:2] == ["sh", "-c"]:
+        try:
+            words += shlex.split(argv[2])
+        except ValueError:
+            words += argv[2].split()
     named = {part for text in (*words, *env.values()) for part in (text, *text.split(os.pathsep))}
     for path in named:
         if path.startswith(tuple(f"{place}/" for place in engines.PRIVATE)) and "\0" not in path:

@@ -49,7 +49,7 @@ def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_com
     (on_disk / "own").mkdir()
     grants = engines.Grants(str(on_disk / "own"), (), (), (), (), str(on_disk))
     text = "touch own/made && ! touch outside && ls own"
-    ready = engines.command("nono", text, grants, os.environ, closed=False, platform="darwin")
+    ready = engines.command("nono", ["sh", "-c", text], grants, os.environ, closed=False, platform="darwin")
     assert ready.starter is None
     done = subprocess.run(ready.argv, cwd=on_disk, capture_output=True, text=True, check=False)
     if done.returncode and "Landlock" in done.stderr:

@@ -36,7 +36,7 @@ def confined(tmp_path: Path) -> Callable[..., Command]:
 
     def made(text: str, *, closed: bool = False) -> Command:
         grants = engines.Grants(str(tmp_path / "own"), (), (), (), (), str(tmp_path))
-        return engines.command("nono", text, grants, os.environ, closed=closed)
+        return engines.command("nono", ["sh", "-c", text], grants, os.environ, closed=closed)
 
     return made
 

@@ -50,6 +50,7 @@ def test_nothing_breaks_it(data: bytes) -> None:
 )
 def test_the_host_says_which_event_it_is(said: dict[str, object], event: str | None) -> None:
     assert payload.Payload("SessionEnd", said).event == event
+    assert payload.Payload("SessionEnd", said, "gemini").event == event
 
 
 @pytest.mark.parametrize(

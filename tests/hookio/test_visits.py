@@ -269,6 +269,18 @@ def test_a_fork_that_has_opened_a_session_works_in_it(root: Root, visit: Visit) 
     assert "You hold a" in said
 
 
+def test_whoever_begins_again_has_not_ended(root: Root, visit: Visit) -> None:
+    make(root, Task("a"))
+    for session_id in (ME, OTHER):
+        own_files.write_note(str(note(root, "ended", session_id)), b"")
+
+    visit("SessionStart")
+    visit("SessionStart", session_id=None)
+
+    assert not note(root, "ended").exists()
+    assert note(root, "ended", OTHER).exists()
+
+
 @pytest.mark.parametrize("session_id", [ME, None])
 def test_the_end_of_a_session_is_noted_with_why(root: Root, visit: Visit, session_id: str | None) -> None:
     make(root, Task("a"))

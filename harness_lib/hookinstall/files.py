@@ -81,11 +81,15 @@ class HostFile(NamedTuple):
             if _is_untouched(HostFile(self.host, self.path, data), self):
                 return data
         with _named(self.path):
+            by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
             if self.host.form == "toml":
-                return self._encoded(entries.uninstall_toml(self.text))
+                bare = self._encoded(entries.uninstall_toml(self.text))
+                if HostFile(self.host, self.path, bare).ours():
+                    # Edited, or in an array, where 0.1.0 has put them.
+                    raise RefusedError(f"{self.path} has hooks of harness outside of its block.", by_hand)
+                return bare
             document = entries.parsed(self.text)
             entries.uninstall(document)
-            by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
             return self._rendered(document, by_hand)
 
     def lines(self) -> list[str]:

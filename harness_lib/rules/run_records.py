@@ -211,16 +211,35 @@ def _ended(tried: Tried, at: float, news: events.Ended) -> Tried:
 
 
 def _read(document: object) -> Opened | Closed | events.Event | None:
-    """Return the record in `document`; None if it was torn, or written by another version."""
+    """Return the record in `document`; None if it was torn, forged or written by another version."""
     if not isinstance(document, Mapping):
         return None
     try:
         if document.get("event") in ("opened", "closed"):
             fields = {key: value for key, value in document.items() if key != "event"}
-            return (Opened if document["event"] == "opened" else Closed)(**fields)
-        return events.read(document)
+            record = (Opened if document["event"] == "opened" else Closed)(**fields)
+            return record if _fits(record) else None
+        event = events.read(document)
     except (KeyError, TypeError):
         return None
+    has_number = isinstance(event.at, (int, float)) and isinstance(event.worker, (int, type(None)))
+    return event if has_number and _fits(event.news) else None
+
+
+# What the annotation of a field says of its value in JSON; all others are text.
+_KINDS: dict[str, Any] = {"tuple": tuple, "float": (int, float), "int": int, "bool": bool}
+
+
+def _fits(record: object) -> bool:
+    """Return whether each field of `record` has its type: a clone may bring records along."""
+    for name, hint in type(record).__annotations__.items():
+        value, allowed = getattr(record, name), str(hint)
+        kind = next((_KINDS[word] for word in _KINDS if word in allowed), str)
+        if not (isinstance(value, kind) or (value is None and "None" in allowed)):
+            return False
+        if isinstance(value, tuple) and not all(isinstance(each, str) for each in value):
+            return False
+    return True
 
 
 def window(runs: Sequence[Ran], since: float | None) -> tuple[tuple[Ran, ...], float]:

@@ -56,6 +56,17 @@ def test_a_file_of_kimi_that_takes_none_is_refused(agent: Agent, home: Path, tex
     assert file.read_text() == text
 
 
+def test_what_is_ours_outside_of_its_block_is_not_called_gone(agent: Agent, home: Path) -> None:
+    """0.1.0 added to an array where there was one."""
+    file = put(place(home, "kimi"), "")
+    agent.ok("hooks", "install", "--agent", "kimi")
+    command = tomlkit.parse(file.read_text()).unwrap()["hooks"][0]["command"]
+    put(file, f'hooks = [{{ event = "Stop", command = {json.dumps(command)} }}]\n')
+    said = agent.fails(8, "hooks", "uninstall", "--agent", "kimi")
+    assert f"{file} has hooks of harness outside of its block" in said["message"]
+    assert "yourself" in said["error"]["hint"]
+
+
 def test_opencode_is_told_the_truth(agent: Agent, home: Path) -> None:
     before = everything(home)
     for action in ("install", "status", "uninstall"):

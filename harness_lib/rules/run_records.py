@@ -222,8 +222,9 @@ def _read(document: object) -> Opened | Closed | events.Event | None:
         event = events.read(document)
     except (KeyError, TypeError):
         return None
-    has_number = isinstance(event.at, (int, float)) and isinstance(event.worker, (int, type(None)))
-    return event if has_number and _fits(event.news) else None
+    at, worker = document.get("at"), document.get("worker")
+    is_placed = isinstance(at, (int, float)) and (worker is None or isinstance(worker, int))
+    return event if is_placed and _fits(event.news) else None
 
 
 # What the annotation of a field says of its value in JSON; all others are text.

@@ -120,7 +120,7 @@ def test_a_run_that_was_killed_has_no_end() -> None:
 
 
 def test_what_is_no_event_is_skipped() -> None:
-    """A torn line, other JSON, a field of another type, and an event of a newer harness change nothing else."""
+    """A torn line, other JSON, a wrong type and an event of a newer harness change nothing but themselves."""
     odd = [{**each, key: [{}]} for each in DOCUMENTS for key in each if key != "until"]
     odd += [{**each, "at": "now"} for each in DOCUMENTS]
     newer = [{**each, "mood": "good"} for each in DOCUMENTS]

@@ -42,6 +42,12 @@ def test_thoughts_that_nobody_may_read_go_back_as_they_came(hs: Hs, serve: Serve
     assert server.refusals == []
 
 
+def _wants_thoughts(_path: str, body: Json) -> None:
+    for message in body["messages"]:
+        whole = message["role"] != "assistant" or message.get("reasoning_content")
+        refuse_unless(whole, "The `reasoning_content` in the thinking mode must be passed back to the API.")
+
+
 def _wants_the_field(_path: str, body: Json) -> None:
     """As DeepSeek, of every answer."""
     for message in body["messages"]:
@@ -68,6 +74,22 @@ def test_the_bundled_deepseek_gets_its_thoughts_back(home: Path, project: Path) 
     config = hosted.find_config(run, "deepseek")
     assert config is not None
     assert config.at(run).conf["reasoning_field"] == "reasoning_content"
+
+
+def test_a_host_that_demands_them_without_being_described_so_is_quoted(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."))
+    server.peculiar = _wants_thoughts
+
+    answer = hs("RUN it", env=variant(home, server))
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "400" in answer.err
+    assert "must be passed back" in answer.err
+    assert "reasoning_content" not in str(server.requests[1]["messages"])
+    assert len(server.refusals) == 1
+    server.refusals.clear()
 
 
 def _wants_signatures(_path: str, body: Json) -> None:
@@ -109,8 +131,6 @@ def test_arguments_that_no_host_reads_do_not_go_back_with_thoughts(follow: Follo
     assert ending == DONE
     (sent,) = server.requests[1]["messages"][2]["tool_calls"]
     assert sent["function"]["arguments"] == "{}"
-    # A host that is not said to want thoughts gets none.
-    assert "reasoning_content" not in str(server.requests[1]["messages"])
 
 
 # What a host refuses, the line that helps, and the host's words.

@@ -121,7 +121,7 @@ class Runtime:
     home_assumed: bool = False
     # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
-    # What ends with the run: programs that are still asked, temporary directories.
+    # What ends with the run, such as the directory for temporary files.
     opened: ExitStack = field(default_factory=ExitStack, repr=False)
     # What was looked up once since plugins were found.
     found: dict[object, Any] = field(default_factory=dict, repr=False)

@@ -167,7 +167,7 @@ def _go_on(store: PgStore, seen: State, number: int) -> tuple[int, str]:
     seen is kept: what was added since the backup is nowhere else. Raises EnvSetupError, HeldError.
     """
     kept = store.mirror.keep("set-back")
-    with connecting.explained(store.link.url), connecting.connected(store.link.url) as conn:
+    with connecting.explained(store.link.url), connecting.connect(store.link.url) as conn:
         lists.begin(conn, writes=True, lock_seconds=TIMEOUT_SECONDS)
         lists.lock(conn, store.link.uuid)
         old = store.moments.accepted(lists.read(conn, store.link.name), changes=True)

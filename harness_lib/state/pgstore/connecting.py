@@ -118,13 +118,6 @@ def encrypted(url: str) -> dict[str, Any]:
 
 
 @contextmanager
-def connected(url: str) -> Iterator[Connection]:
-    """Yield a new connection, and close it. Raises psycopg.Error."""
-    with connect(url) as conn:
-        yield conn
-
-
-@contextmanager
 def limited(conn: Connection, seconds: float) -> Iterator[None]:
     """Cut the connection after `seconds`: a stopped server or a cut cable may leave it without any answer."""
     with socket.socket(fileno=os.dup(conn.fileno())) as line:

@@ -227,7 +227,7 @@ class Moments:
         """Return the name that the list of the link has now; "" if it is gone."""
         query = "select name from harness.list where uuid = %s"
         with (
-            connecting.connected(self.link.url) as conn,
+            connecting.connect(self.link.url) as conn,
             connecting.limited(conn, connecting.ANSWER_SECONDS),
         ):
             row = conn.execute(query, (self.link.uuid,)).fetchone()

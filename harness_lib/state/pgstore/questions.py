@@ -120,23 +120,13 @@ class RowsAnswers(ShellAnswers):
         return tuple(found[name] for name in names if name in found)
 
     def position(self, task_id: str) -> int:
-        query = (
-            "select count(*) from harness.task where list = %s and place < "
-            "(select place from harness.task where list = %s and id = %s)"
-        )
-        return int(rows.value(self._connection(), query, (self._key, self._key, rows.text_key(task_id))))
+        return self._all().position(task_id)
 
     def why(self, task_id: str) -> Why:
         return self._all().why(task_id)
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
-        needing = self._find(
-            "list = %s and id in (select task from harness.dep where list = %s and needs = %s) "
-            "order by place",
-            self._key,
-            rows.text_key(task_id),
-        )
-        return tuple(task.id for task in needing if task.id != task_id)
+        return self._all().dependents(task_id)
 
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
         return self._all().blocked_through(task_id)

@@ -49,7 +49,7 @@ def texts(found: int = 0, *, roles: bool = False) -> str:
 
 def present(url: str) -> int:
     """Return the version of the tables; 0 if there are none. Raises EnvSetupError."""
-    with connecting.explained(url, changes=False), connecting.connected(url) as conn:
+    with connecting.explained(url, changes=False), connecting.connect(url) as conn:
         return _present(conn).version
 
 
@@ -83,7 +83,7 @@ def upgrade(url: str) -> int:
 
 def _brought(url: str, *, only_new: bool = False, roles: bool = False) -> Format:
     """Return how the tables were; `only_new`: what is there stays. The rights of roles are given anew."""
-    with connecting.explained(url), connecting.connected(url) as conn:
+    with connecting.explained(url), connecting.connect(url) as conn:
         for _ in range(_TRIES - 1):
             # Machines at work lock the tables in an order of their own, so each may wait for the other.
             with suppress(*GIVEN_UP):

@@ -278,7 +278,7 @@ class PgStore(Mirrored):
         """Return if the change of `doubt` was made although its answer was lost. Raises AwayError."""
 
         def happened() -> bool:
-            with connecting.connected(self.link.url) as conn:
+            with connecting.connect(self.link.url) as conn:
                 left = max(PAUSE_SECONDS, deadline - self._clock.monotonic())
                 with connecting.limited(conn, left + connecting.ANSWER_SECONDS):
                     lists.begin(conn, writes=True, lock_seconds=left)
@@ -335,7 +335,7 @@ class PgStore(Mirrored):
     def create(self, state: State, lines: tuple[str, ...] = ()) -> Link:
         """Insert the list, with the `lines` of its log so far. Raises RefusedError if there is one."""
         publishing.check(state, State())
-        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
+        with connecting.explained(self.link.url), connecting.connect(self.link.url) as conn:
             lists.begin(conn, writes=True, lock_seconds=self._timeout)
             # Harness has had the list in its hands from now on.
             shell = state._replace(proofs=True)
@@ -358,7 +358,7 @@ class PgStore(Mirrored):
 
     def drop(self) -> None:
         """Remove the list that was just made, as the move to it has failed. Raises EnvSetupError."""
-        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
+        with connecting.explained(self.link.url), connecting.connect(self.link.url) as conn:
             conn.execute("delete from harness.list where uuid = %s", (self.link.uuid,))
 
 
@@ -370,8 +370,7 @@ class Doubt:
 
     def note(self, op: str) -> None:
         """Write down that `op` is about to be committed. Raises OSError."""
-        document = {"op": op, "pid": os.getpid()}
-        fs.write(self._file, json.dumps(document).encode(), durable=False, make=True)
+        fs.write(self._file, json.dumps({"op": op}).encode(), durable=False, make=True)
 
     def forget(self) -> None:
         """Remove the note: the fate is known."""

@@ -79,7 +79,7 @@ def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> Non
     with shared.apart():
         store = shared.with_tasks()
         shell = store.whole()._replace(tasks=(), sessions=())
-        with connecting.connected(shared.server) as conn:
+        with connecting.connect(shared.server) as conn:
             conn.execute("drop schema harness cascade")
             conn.execute(setup.text_of(1).encode())
             assert lists.create(conn, shared.name, shell)

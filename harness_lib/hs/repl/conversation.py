@@ -184,8 +184,10 @@ class Conversation:
         self._typed.put(text, soon=self._under_way.now and not later)
 
     def stopped(self) -> bool:
+        # First: when the work has ended, the other thread takes the next message.
+        waiting = self._typed.withdraw() if self._under_way.now else []
         is_stopped = self._under_way.interrupt()
-        if is_stopped and (waiting := self._typed.withdraw()):
+        if waiting:
             self.editor.put_back("\n".join(waiting))
         return is_stopped
 

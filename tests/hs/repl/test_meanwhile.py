@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.hs import session_store
+from harness_lib.hs.repl import conversation as conversation_of
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.stages import assemble
@@ -145,3 +146,15 @@ def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project:
         assemble.tell_typed(run, {})
 
     assert [message.body.strip() for message in session.messages()] == ["heard"]
+
+
+def test_ctrl_c_takes_back_what_waits_before_the_turn_can_end(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runtime.start({"HOME": str(home)}, project)
+    run.enter(session_store.create(run))
+    talk = conversation_of.Conversation(run, ["next"])
+    monkeypatch.setattr(talk._under_way, "interrupt", lambda: not talk._typed.waiting)
+
+    with talk._under_way:
+        assert talk.stopped()

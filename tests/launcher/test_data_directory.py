@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
+from harness_lib.system.place import data_home
 from tests.conftest import for_release
 from tests.launcher.launching import run
 
@@ -62,3 +64,10 @@ class TestDataDirectory:
         own = {name: value.format(home=home) for name, value in env.items()}
         run(launcher, env={**offline, "PIP_NO_INDEX": "1", "HARNESS_HOME": "", "HOME": str(home), **own})
         assert (home / expected / "lock").exists()
+
+
+def test_an_empty_home_is_not_the_root_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert data_home.directory({}) == f"{home}/.local/share/harness"

@@ -31,6 +31,9 @@ def directory(environ: Mapping[str, str]) -> str:
     shared = environ.get("XDG_DATA_HOME", "")
     if shared.startswith("/"):
         return os.path.join(shared, "harness")
+    if not os.environ.get("HOME"):
+        # An empty one would mean the root directory, here and to whatever is started.
+        os.environ.pop("HOME", None)
     return os.path.join(os.path.expanduser("~"), ".local", "share", "harness")
 
 

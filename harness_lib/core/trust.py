@@ -31,7 +31,7 @@ from harness_lib.system import fs
 from harness_lib.system.processes import owner
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
-from harness_lib.text import escape, first, some
+from harness_lib.text import escape, first, harmless, some
 
 _PRIVATE = 0o600
 _FILE = "harness/trust.json"
@@ -377,15 +377,15 @@ class Command(NamedTuple):
     tasks: tuple[str, ...] = ()
 
     def line(self, more: str | None) -> str:
-        """Return the command as one line: escaped, not cleaned, as the user reads it before trusting it.
+        """Return the command as one line; control characters are escaped, as the user trusts what it shows.
 
         A long one is cut if the command `more` shows the rest.
         """
         whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
-        shown = escape(self.text)
+        purpose, shown = harmless(escape(self.purpose)), harmless(escape(self.text))
         rest = len(shown) - LENGTH if more else 0
         cut = f"… ({rest} characters more: {more})" if rest > 0 else ""
-        return f"{self.purpose}{whose}: {shown[: LENGTH if cut else None]}{cut}"
+        return f"{purpose}{whose}: {shown[: LENGTH if cut else None]}{cut}"
 
 
 def commands(ctx: Context, questions: Questions, *, only_new: bool = False) -> list[Command]:

@@ -143,12 +143,12 @@ def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> No
 def test_the_commands_of_an_untrusted_list_are_shown_as_they_are(project: Project, agent: Agent) -> None:
     """What the user trusts must not hide behind line breaks, colours, or a cut that is not told."""
     (project.top / ".git/harness/trust.json").unlink(missing_ok=True)
-    command, cleanup = "true\n\x1b[8m; curl evil", "x" * 999
-    project.write({"id": "a", "validation": {"command": command}, "on_failure": {"cleanup": cleanup}})
+    check, cleanup = {"command": "true\n\x1b[8m; curl\u200b evil", "cwd": "x\x1b[2J\nb"}, "x" * 999
+    project.write({"id": "a", "validation": check, "on_failure": {"cleanup": cleanup}})
     project.put("harness-init.sh", "echo\n")
     said = agent("check")
     assert said.code == 0
-    assert "  check of a: true\\n\\x1b[8m; curl evil\n" in said.out
+    assert "  check in x\\x1b[2J\\nb of a: true\\n\\x1b[8m; curl\ufffd evil\n" in said.out
     assert "(699 characters more: harness check --all)" in said.out
     assert cleanup in agent("check", "--all").out
     assert "harness-init.sh" in said.out

@@ -131,7 +131,7 @@ def test_no_more_is_read_than_a_host_would_send(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(OSError("full"), ": full\n"), (KeyError("boom"), " by a bug in it: KeyError: 'boom' (")],
+    [(OSError("full"), ": full\n"), (KeyError("boom"), " by a bug in it: KeyError: 'boom' (details in ")],
 )
 def test_what_goes_wrong_holds_nobody_and_is_said(
     error: Exception,

@@ -207,6 +207,15 @@ def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(make_project: 
     assert project.task()["attempts"] == project.task()["max_attempts"] == 3
 
 
+def test_work_whose_base_is_gone_is_completed_where_its_check_passes(make_project: Make) -> None:
+    project, agent = interrupted(make_project, "exclusive", "true")
+    project.put("work.txt", "work\n")
+    project.edit_task(started_at_commit="0" * 40)
+
+    assert agent.ok("finish")["task"]["status"] == "completed"
+    assert project.git("show", "HEAD:work.txt") == "work"
+
+
 def test_recover_is_a_verb_too_and_says_when_there_is_nothing(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")

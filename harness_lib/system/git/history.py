@@ -82,7 +82,7 @@ def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, tuple[
 
 def added(git: Git, base: str, head: str) -> set[str]:
     """Return the files that commits of `head` add which neither `base` nor a remote-tracking branch has."""
-    if base == head or not git.exists(head):
+    if base == head or not (git.exists(base) and git.exists(head)):
         return set()
     listing = ("log", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=A")
     return set(decode(git.run(*listing, head, "--not", base, "--remotes").stdout))

@@ -60,7 +60,7 @@ class Finding:
 def examine(runtime: Runtime) -> Iterator[Finding]:
     """Look at everything, without network and without writing."""
     yield from _provider(runtime)
-    looks = (_sources, _tools, _stages, _permission_hooks)
+    looks = (_sources, _tools, _first_lines, _stages, _permission_hooks)
     broken = [finding for look in looks for finding in look(runtime)]
     broken += [*_servers(runtime), *_skills(runtime)]
     yield from broken or [
@@ -106,6 +106,15 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
         elif "input_schema" not in schema:
             what = f"the tool {plugin.origin} has no input_schema, so the model does not know what it takes"
             yield Finding("plugins", what, f'add "input_schema" to what {plugin.origin} --schema prints')
+
+
+def _first_lines(runtime: Runtime) -> Iterator[Finding]:
+    """Find programs that cannot be started; tools and permission hooks are started anyway."""
+    for plugin in runtime.table.all:
+        fault = getattr(plugin.target, "fault", "")
+        if fault and plugin.kind != "tools" and plugin.stage != asking.STAGE:
+            what = f"the plugin {plugin.origin} cannot be started: {fault}"
+            yield Finding("plugins", what, "correct its first line")
 
 
 def _stages(runtime: Runtime) -> Iterator[Finding]:

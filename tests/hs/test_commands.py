@@ -278,6 +278,10 @@ TROUBLES = [
         "hooks.d/tool_gate/10-no", "#!/bin/sh\ncat >/dev/null\n",
         "tool_gate/10-no prints no JSON object, which denies", "| ",
     ),
+    (
+        "hooks.d/done/50-windows", "#!/bin/sh\r\ncat\r\n",
+        "done/50-windows cannot be started: its first line ends in a carriage return", "correct its first",
+    ),
     ("mcp.json", '{"mcpServers": {"files": {}},}', "mcp.json is not JSON: ", "repair "),
     ("plugins/a/mcp.json", '{"servers": {}}', 'mcp.json is left out: it is no {"mcpServers"', "repair "),
     (

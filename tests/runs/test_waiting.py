@@ -206,6 +206,19 @@ def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
 
 
 @pytest.mark.usefixtures("chat")
+def test_what_the_user_has_staged_there_is_not_touched(workshop: Workshop) -> None:
+    _left_behind(workshop)
+    workshop.put("README.md", "the user is writing\n")
+    workshop.sh("add", "README.md")
+    before = _status(workshop)
+
+    target_branch.mend(workshop.context())
+
+    assert _status(workshop) == before
+    assert workshop.read("README.md") == "the user is writing\n"
+
+
+@pytest.mark.usefixtures("chat")
 def test_a_branch_that_somebody_else_has_moved_is_not_followed(workshop: Workshop) -> None:
     _left_behind(workshop)
     tree = workshop.sh("rev-parse", "main^{tree}")

@@ -1,4 +1,4 @@
-"""One list with something of everything in it: both stores answer each question alike after each change."""
+"""One list with something of everything in it: each store answers each question alike after each change."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from harness_lib.task import (
     Validation,
 )
 from tests import postgres
+from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import BEGAN, COMMITS, Hands, answers
 
 SOON, LATER = "2025-07-01T10:05:00Z", "2025-07-01T12:00:00Z"
@@ -63,7 +64,7 @@ TASKS = (
 RED = Task("r", status="completed", completed_commit=COMMITS[0], recheck=Recheck(COMMITS[0], passed=False))
 EXCUSED = RED._replace(recheck=Recheck("a" * 40, passed=False, excuse="not_reproducible"))
 ONE = Session(1, "one", "host", finished_attempts=1)
-Stores = tuple[Store, Store]
+Stores = tuple[Store, Store, Store]
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def stores(root: Root, clock: Hands) -> Stores:
     """Return a store of each kind, each with an empty list."""
     file = FileStore(root, timeout=10, clock=clock)
     assert file.create(State(sessions=())) == ()
-    return file, postgres.begun(root.path, clock)
+    return file, MemoryStore(clock=clock), postgres.begun(root.path, clock)
 
 
 def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
@@ -86,10 +87,10 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
         with store.transaction() as tx:
             act(tx)
             inside.append((answers(tx), tx.changed))
-    assert inside[0] == inside[1]
-    file, database = (answers(store.ask()) for store in stores)
-    assert file == database
-    assert _whole(stores[0]) == _whole(stores[1])
+    assert inside[0] == inside[1] == inside[2]
+    file, memory, database = (answers(store.ask()) for store in stores)
+    assert file == memory == database
+    assert _whole(stores[0]) == _whole(stores[1]) == _whole(stores[2])
     return file
 
 

@@ -1,10 +1,10 @@
-"""Whatever is done to a list, both stores give the same answers to every question after every step."""
+"""Whatever is done to a list, every store gives the same answers to every question after every step."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,7 @@ from harness_lib.task import (
     Validation,
 )
 from tests import postgres
+from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, WORKERS, Hands, answers
 
 LEASE = 600
@@ -53,7 +54,7 @@ class Histories(RuleBasedStateMachine):
         file = FileStore(Root(self.directory.resolve()), clock=self.clock)
         file.create(State(sessions=()))
         database = postgres.begun(self.directory, self.clock)
-        self.stores = file, database
+        self.stores: Sequence[Store] = (file, MemoryStore(clock=self.clock), database)
         self.number = 0
 
     def teardown(self) -> None:
@@ -61,8 +62,8 @@ class Histories(RuleBasedStateMachine):
 
     def both(self, act: Callable[[Tx], object]) -> None:
         """Do `act` in a transaction of each store: it comes to the same, inside and out."""
-        file, database = (_outcome(store, act) for store in self.stores)
-        assert file == database
+        file, memory, database = (_outcome(store, act) for store in self.stores)
+        assert file == memory == database
 
     def tasks(self, *, arrow: arrows.ArrowName | None = None) -> tuple[Task, ...]:
         every = self.stores[0].ask().search()
@@ -77,8 +78,8 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def every_answer_is_the_same(self) -> None:
-        file, database = (answers(store.ask()) for store in self.stores)
-        assert file == database
+        file, memory, database = (answers(store.ask()) for store in self.stores)
+        assert file == memory == database
 
     @rule(
         priorities=st.lists(st.sampled_from(PRIORITIES), min_size=1, max_size=3),

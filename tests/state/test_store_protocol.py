@@ -15,17 +15,20 @@ from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, Session, SessionConfig, Task, Validation
 from tests import postgres
+from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import Hands, answers
 
 FIRST, SECOND = Task("task-001", "First"), Task("task-002", "Second", depends_on=("task-001",))
 
 
-@pytest.fixture(params=["file", "postgres"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> api.Store:
     """Return a store of each kind that has no list yet."""
     clock = Hands()
     if request.param == "postgres":
         return postgres.store(tmp_path.resolve(), clock)
+    if request.param == "memory":
+        return MemoryStore(clock=clock)
     return FileStore(Root(tmp_path.resolve()), clock=clock)
 
 

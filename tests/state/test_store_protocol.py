@@ -150,8 +150,9 @@ def test_each_command_of_a_check_is_told_and_the_cleanup_once(monkeypatch: pytes
             return (("one", "a"), ("two", "b"))
 
     monkeypatch.setattr(api, "check_of", lambda _task: Two())
-    commands = api.TaskCommands.of(Task("t", on_failure=OnFailure("clean")))
-    assert commands == (("t", "one", "a", "clean"), ("t", "two", "b", None))
+    task = Task("t", on_failure=OnFailure("clean"))
+    assert api.TaskCommands.of(task) == (("t", "one", "a", "clean"), ("t", "two", "b", None))
+    assert api.TaskCommands.number(task) == api.TaskCommands.number(task._replace(id="of-another-name"))
 
 
 def test_a_transaction_says_whether_it_changes_anything(store: api.Store) -> None:

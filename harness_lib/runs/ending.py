@@ -59,7 +59,7 @@ def beginning(ctx: Context) -> Beginning:
     moment = questions.now.replace(microsecond=0)
     tasks = questions.worked_on_since(moment)
     over = frozenset((task.id, each.fence) for task in tasks for each in attempts.since(task, moment))
-    return Beginning(moment, target_branch.tip(ctx.git, target_of(ctx)), over)
+    return Beginning(moment, ctx.git.ref(target_of(ctx)), over)
 
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:

@@ -136,6 +136,7 @@ def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop
 
     assert "git merge" not in said.stdout
     assert "What waited on the branch harness/main has gone to main" in said.stdout
+    assert f"git log --stat {mine[:12]}.." in said.stdout
     assert workshop.read("README.md") == "the user is writing\n"
     workshop.all_is_well()
 

@@ -56,7 +56,9 @@ def anthropic_assemble_messages(caller: Caller) -> None:
     caller.says("0001-user", "", "What is 2+2?")
     caller.says("0002-assistant", "", "The answer is 4.")
     caller.says("0003-user", "", "Thanks!")
-    messages = caller.hook("assemble/10-messages", provider="anthropic")["messages"]
+    reply = caller.hook("assemble/10-messages", {"kept": True}, provider="anthropic")
+    messages = reply.pop("messages")
+    assert reply == {"kept": True}
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
     assert [json.dumps(message["content"]) for message in messages] == [
         '"What is 2+2?"', json.dumps(messages[1]["content"]), '"Thanks!"',

@@ -320,6 +320,14 @@ def contents(ctx: Context, task: Task, head: str, tree: str) -> Contents:
     """
     git = ctx.git
     base = git.commit_called(task.started_at_commit)
+    if base is None and task.started_at_commit:
+        # It is gone, so any file may be new.
+        named = {
+            _secret(git, path, each) for path, each in trees.entries(git, tree).items() if each[0] in FILES
+        }
+        found = sorted(path for path in named if path and not covers(task.accepted, path))
+        gone = "the commit that it began with is gone, so what it has changed is not known"
+        return Contents(None, tuple(found), (gone,))
     if base is None:
         return Contents()
     changed = trees.changed(git, git.tree_of(base), tree)

@@ -212,7 +212,13 @@ def test_work_whose_base_is_gone_is_completed_where_its_check_passes(make_projec
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)
 
-    assert agent.ok("finish")["task"]["status"] == "completed"
+    project.put(".env", "KEY=1\n")
+    assert "harness accept task-001 --path .env" in agent.fails(8, "finish")["error"]["message"]
+    (project.top / ".env").unlink()
+
+    task = agent.ok("finish")["task"]
+
+    assert (task["status"], "began with is gone" in str(task["look_at"])) == ("completed", True)
     assert project.git("show", "HEAD:work.txt") == "work"
 
 

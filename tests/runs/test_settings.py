@@ -139,6 +139,16 @@ def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Worksho
     assert workshop.ok("config", "protect")["settings"]["protect"]["value"] == ["LICENSE", "ci/**"]
 
 
+def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
+    write(users(home), {"agent-command": "sh -c 'touch made'", "max-tasks": 5})
+    write(workshop.top / "harness.toml", {"max-tasks": 1, "sandbox": "off"})
+    workshop.add("One", "test -f made")
+    workshop.add("Two", "test -f made")
+    said = workshop.harness("run", "--no-precheck")
+    assert said.returncode == 9, said.stderr
+    assert sorted(workshop.statuses().values()) == ["completed", "pending"]
+
+
 def test_a_mark_in_front_of_a_file_is_no_part_of_it(workshop: Workshop, home: Path) -> None:
     put(users(home), "\ufeff[run]\njobs = 3\n")
     assert of_run.effective(workshop.context(), {})["jobs"].value == 3

@@ -140,7 +140,6 @@ def _for_check(ctx: Context, task: Task, gate: Gate, base: str) -> Gate:
         command=fingerprint(task),
         cwd=task.validation.cwd,
         protected=_protected(ctx, task),
-        judges=check.inputs_tree(ctx, task),
         programs=check.programs(ctx, task, base),
     )
 

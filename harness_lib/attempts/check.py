@@ -27,7 +27,7 @@ from harness_lib.errors import (
 from harness_lib.rules import input_changes, input_files, rechecks, transitions
 from harness_lib.rules.input_changes import Asked
 from harness_lib.state.api import Questions
-from harness_lib.system.git import checkout, snapshot, trees
+from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.system.processes import environment
@@ -41,9 +41,6 @@ RENEWALS_PER_LEASE = 3
 # How deep scripts that call scripts are followed.
 DEEPEST = 3
 LARGEST_SCRIPT = 200_000
-CONFIG, NAMED, TESTS = "config", "named", "tests"
-# `git prune` removes trees that no commit has.
-GONE = "files that git no longer has as they were (git prune)"
 
 
 def require_check(ctx: Context, questions: Questions, task: Task) -> None:
@@ -321,87 +318,56 @@ def depends_on_files(task: Task) -> bool:
     return _inputs(task).are_files
 
 
-def inputs_tree(ctx: Context, task: Task) -> str | None:
-    """Return the tree of the check inputs of `task` as they are now; None if none are known."""
+def changed_inputs(git: Git, task: Task, tree: str) -> ChangedInputs:
+    """Return which inputs of the check of `task` are other ones in `tree` than at the base of its attempt.
+
+    Many tasks ask for a new file that the check names, or for a new test; new settings always count.
+    """
+    base = git.commit_called(task.started_at_commit)
+    changed = trees.changed(git, git.tree_of(base), tree) if base else {}
+    if not changed:
+        return ChangedInputs()
     inputs = _inputs(task)
-    if not inputs.are_files:
-        return None
+    excluded = input_changes.fitting(changed, input_changes.let_go(task.validation.protect))
     cwd = task.validation.cwd or ""
     named = [input_changes.joined(cwd, name) for name in inputs.named]
-    files = [name for name in named if (ctx.git.top / name).is_file()]
-    folders = [name for name in named if (ctx.git.top / name).is_dir()]
-    config = [*(input_changes.joined(cwd, glob) for glob in inputs.config), *inputs.config]
-    # A runner that is given files runs no others.
-    tests = [
-        input_changes.joined(folder, glob)
-        for folder in folders or ([] if files else [cwd])
-        for glob in inputs.tests
-    ]
-    excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
-    entries: dict[str, trees.Entry] = {}
-    for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
-        paths = snapshot.matching(ctx.git, globs, excluded, ctx.excluded_paths)
-        entries |= {f"{kind}/{path}": entry for path, entry in _parts(ctx, paths).items()}
-    return trees.write(ctx.git, entries)
+    settings = input_changes.fitting(
+        changed, [*(input_changes.joined(cwd, glob) for glob in inputs.config), *inputs.config]
+    )
+    tests = input_changes.fitting(changed, _tests(git, cwd, named, inputs.tests))
+    strict, loose = list[str](), list[str]()
+    for path, change in changed.items():
+        if path in excluded or _is_same_part(git, path, change):
+            continue
+        if path in settings or (change[0] and path in named):
+            strict.append(path)
+        elif change[0] and path in tests:
+            loose.append(path)
+    # Where the task protects files, what its check names and its settings are protected, too.
+    protects = any(glob not in input_files.WORDS and glob[0] != "!" for glob in task.validation.protect)
+    return ChangedInputs(tuple(strict), tuple(loose)) if protects else ChangedInputs((), (*strict, *loose))
 
 
-def changed_inputs(ctx: Context, task: Task) -> ChangedInputs:
-    """Return which check inputs the attempt at `task` has changed."""
-    then = task.gate.judges if task.gate else None
-    current = inputs_tree(ctx, task) if then else None
-    if then is None or current is None or then == current:
-        return ChangedInputs()
-    if not ctx.git.object_exists(then):
-        return ChangedInputs(forbidden=(GONE,)) if _forbids(task) else ChangedInputs(others=(GONE,))
-    forbidden: dict[str, None] = {}
-    others: dict[str, None] = {}
-    changed = trees.changed(ctx.git, then, current)
-    standing = _parts(ctx, [place.partition("/")[2] for place, (_, new) in changed.items() if new is None])
-    for place, (old, _) in changed.items():
-        kind, _, path = place.partition("/")
-        # The inputs may be different ones now, because a file that the check names exists at last.
-        if old is not None and standing.get(path) == old:
-            continue
-        # Many tasks ask for a new file that the check names, or for a new test.
-        if old is None and kind != CONFIG:
-            continue
-        strict = kind != TESTS and _forbids(task)
-        (forbidden if strict else others)[path] = None
-    return ChangedInputs(tuple(forbidden), tuple(path for path in others if path not in forbidden))
+def _tests(git: Git, cwd: str, named: Iterable[str], globs: Iterable[str]) -> list[str]:
+    """Return globs of the tests that a runner runs: if it is given files, no others."""
+    given = [name for name in named if (git.top / name).exists()]
+    folders = [name for name in given if (git.top / name).is_dir()] or ([] if given else [cwd])
+    return [input_changes.joined(folder, glob) for folder in folders for glob in globs]
 
 
 def is_same_part(git: Git, path: str, change: input_changes.Change) -> bool:
     """Return whether the part of the file at `path` that a check depends on is the same after `change`."""
-    old, new = change
-    if old is None or new is None or not input_files.is_partial(path):
+    return None not in change and _is_same_part(git, path, change)
+
+
+def _is_same_part(git: Git, path: str, change: input_changes.Change) -> bool:
+    if not input_files.is_partial(path):
         return False
-    before, after = (git.run("cat-file", "blob", entry[1]).stdout for entry in (old, new))
-    return input_files.part(path, before) == input_files.part(path, after)
-
-
-def _forbids(task: Task) -> bool:
-    """Return whether the task protects files; then what its check names is protected, too."""
-    return any(glob not in input_files.WORDS and not glob.startswith("!") for glob in task.validation.protect)
+    before, after = (
+        entry and input_files.part(path, git.run("cat-file", "blob", entry[1]).stdout) for entry in change
+    )
+    return before == after
 
 
 def _inputs(task: Task) -> input_files.InputFiles:
     return input_files.of("\n".join(text or "" for text, _ in check_of(task).commands()))
-
-
-def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
-    """Return the entries of `paths`, each with only the part that a check depends on."""
-    whole = [path for path in paths if not input_files.is_partial(path)]
-    entries = checkout.hashed(ctx.git, whole, store=True)
-    for path in paths:
-        content = None if path in entries else _read(ctx.git.top / path)
-        part = None if content is None else input_files.part(path, content)
-        if part is not None:
-            entries[path] = ("100644", checkout.stored(ctx.git, part))
-    return entries
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None

@@ -110,17 +110,17 @@ def evaluate(
     # Before the gate: a user may have given it another check, on a machine that has no copy of that.
     trust.require_own(ctx, task)
     outcome.require_no_operation(ctx.git, task)
-    files = check.changed_inputs(ctx, task)
+    # Before the content: a commit made between the two is then seen as a move of HEAD, and not undone.
+    head, base = ctx.git.head(), task.started_at_commit
+    tree, left_out = snapshot.taken(ctx.git, ctx.excluded_paths)
+    files = check.changed_inputs(ctx.git, task, tree)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
-    # Before the content: a commit made between the two is then seen as a move of HEAD, and not undone.
-    head, base = ctx.git.head(), task.started_at_commit
     if base not in (None, head) and history.lost_base(ctx.git, base):
         return _off_its_base(ctx, task, base)
     check.require_check(ctx, questions, task)
-    tree, left_out = snapshot.taken(ctx.git, ctx.excluded_paths)
     against = None
     if task.target is not None:
         worktrees.hold_on(ctx.git, tree)

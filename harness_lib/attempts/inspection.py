@@ -189,15 +189,17 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     """Return which check inputs `tree` changes; None if it changes none, or they are not guarded."""
     git = ctx.git
     base = git.commit_called(task.started_at_commit)
-    if base is None or input_files.NONE in task.validation.protect:
+    moves = trees.changed(git, git.tree_of(base), tree) if base else {}
+    if base is None or not moves or input_files.NONE in task.validation.protect:
         return None
+    excluded = input_changes.fitting(moves, input_changes.let_go(task.validation.protect))
     changed = {
         path: change
-        for path, change in trees.changed(git, git.tree_of(base), tree).items()
-        if not covers(task.accepted, path) and not check.is_same_part(git, path, change)
+        for path, change in moves.items()
+        if path not in excluded
+        and not covers(task.accepted, path)
+        and not check.is_same_part(git, path, change)
     }
-    excluded = [glob[1:] for glob in task.validation.protect if glob.startswith("!")]
-    changed = {path: change for path, change in changed.items() if not input_changes.fits(path, excluded)}
     if not changed:
         return None
     scripts = Scripts(git, base)

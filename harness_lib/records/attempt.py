@@ -62,7 +62,7 @@ class Gate(NamedTuple):
     protect: Annotated[tuple[str, ...], About(listed(STRING), "Globs of files that the run protects.")] = ()
     kept: Annotated[str | None, About(REVISION, "Git tree of the files that the run protects.")] = None
     judges: Annotated[
-        str | None, About(REVISION, "Git tree of the files that the check depends on, beside the command.")
+        str | None, About(REVISION, "Written by earlier versions: a tree of what the check depends on.")
     ] = None
     before: Annotated[str | None, About(REVISION, "The commit that holds what was untracked before.")] = None
     conversion: Annotated[

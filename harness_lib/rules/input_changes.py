@@ -297,9 +297,15 @@ def is_script(path: str) -> bool:
     )
 
 
-def fits(path: str, globs: Iterable[str]) -> bool:
-    """Return whether one of git's `globs` matches `path`."""
-    return _pattern(globs).fullmatch(path) is not None
+def let_go(protect: Iterable[str]) -> list[str]:
+    """Return the globs of the files that a task's `protect` lets change: those with a `!`."""
+    return [glob[1:] for glob in protect if glob.startswith("!")]
+
+
+def fitting(paths: Iterable[str], globs: Iterable[str]) -> set[str]:
+    """Return those of `paths` that git's `globs` match, or a directory above which they match."""
+    pattern = _pattern(globs).pattern
+    return set(filter(re.compile(f"(?:{pattern})(?:/.*)?").fullmatch, paths))
 
 
 def _pattern(globs: Iterable[str], library: Collection[str] = frozenset()) -> re.Pattern[str]:

@@ -63,11 +63,6 @@ def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
     return {path: (kind, oid) for (path, kind), oid in zip(modes.items(), oids, strict=True)}
 
 
-def stored(git: Git, content: bytes) -> str:
-    """Let git keep `content`, and return the object."""
-    return os.fsdecode(git.run("hash-object", "-w", "--stdin", stdin=content).stdout).strip()
-
-
 def mode(top: Path, path: str) -> str | None:
     """Return git's mode of the file at `path`; None if there is no readable file."""
     if path.endswith("/") or obstructed(top, path):

@@ -237,39 +237,12 @@ def glob_tree(
     if not globs:
         return git.empty_tree()
     prefix = "" if cwd is None else os.path.relpath(git.top / cwd, git.top) + "/"
-    included = [_placed(prefix, glob) for glob in globs if not glob.startswith("!")]
-    excluded = [_placed(prefix, glob[1:]) for glob in globs if glob.startswith("!")]
-    paths = _listed(git, included, excluded, excluded_paths) if included else []
+    included = [f":(top,glob){_placed(prefix, glob)}" for glob in globs if not glob.startswith("!")]
+    excluded = [f":(top,exclude,glob){_placed(prefix, glob[1:])}" for glob in globs if glob.startswith("!")]
+    listed = git.run("ls-files", "-z", "--cached", "--others", "--", *included, *excluded).stdout
+    paths = [path for path in dict.fromkeys(decode(listed)) if included and not covers(excluded_paths, path)]
     return write(git, hashed(git, paths, store=True))
-
-
-def matching(
-    git: Git, globs: Sequence[str], excluded: Sequence[str] = (), excluded_paths: Sequence[str] = ()
-) -> list[str]:
-    """Return the files that match git-style `globs`, relative to the top, and none of `excluded`.
-
-    Ignored files match only names without a pattern: a search through everything that was built and installed
-    here would take long.
-    """
-    names = [glob for glob in globs if not _is_pattern(glob)]
-    patterns = [glob for glob in globs if _is_pattern(glob)]
-    paths = _listed(git, names, excluded, excluded_paths) if names else []
-    if patterns:
-        paths += _listed(git, patterns, excluded, excluded_paths, "--exclude-standard")
-    return list(dict.fromkeys(paths))
-
-
-def _is_pattern(glob: str) -> bool:
-    return any(char in glob for char in "*?[")
 
 
 def _placed(prefix: str, glob: str) -> str:
     return os.path.normpath(prefix + glob.lstrip("/"))
-
-
-def _listed(
-    git: Git, globs: Sequence[str], excluded: Sequence[str], excluded_paths: Sequence[str], *options: str
-) -> list[str]:
-    specs = [*(f":(top,glob){glob}" for glob in globs), *(f":(top,exclude,glob){glob}" for glob in excluded)]
-    listing = git.run("ls-files", "-z", "--cached", "--others", *options, "--", *specs).stdout
-    return [path for path in dict.fromkeys(decode(listing)) if not covers(excluded_paths, path)]

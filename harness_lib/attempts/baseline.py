@@ -179,7 +179,7 @@ def _difference(git: Git, then: str | None, now: str | None, unknown: tuple[str,
     if then == now:
         return ()
     is_known = then is not None and now is not None and git.object_exists(then)
-    return trees.difference(git, then or "", now or "") if is_known else unknown
+    return tuple(trees.changed(git, then or "", now or "")) if is_known else unknown
 
 
 def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None:

@@ -84,9 +84,8 @@ def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool
     tree = task.checkpoints[-1].tree if task.checkpoints else None
     if tree is None or not ctx.git.object_exists(tree):
         return False, False
-    differs = set(trees.difference(ctx.git, tree, ctx.capture()))
-    changed = trees.difference(ctx.git, ctx.git.tree_of(base), tree)
-    return not differs, not differs.intersection(changed)
+    differs = trees.changed(ctx.git, tree, ctx.capture()).keys()
+    return not differs, differs.isdisjoint(trees.changed(ctx.git, ctx.git.tree_of(base), tree))
 
 
 def awaits_its_work(ctx: Context, task: Task) -> bool:

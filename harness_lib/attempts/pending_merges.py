@@ -109,7 +109,7 @@ def _obstacles(checkout: Context, target_tip: str, waiting_tip: str) -> Iterator
 def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:
     """Return the files that must be unchanged for `git merge` of `waiting_tip` into `target_tip`."""
     base = merge.parted(git, target_tip, waiting_tip)
-    theirs = set(trees.difference(git, base or git.empty_tree(), waiting_tip))
+    theirs = set(trees.changed(git, base or git.empty_tree(), waiting_tip))
     if base == target_tip:
         return theirs
     # A merge commit is made from the index, so nothing may be staged.

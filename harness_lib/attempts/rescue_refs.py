@@ -72,7 +72,7 @@ def keep_own_files(ctx: Context, task: Task, oid: str) -> list[str]:
     with locks.hold(git):
         tree = snapshot.capture(git)
         # A branch of the user's that the agent has merged may have brought some.
-        lacking = set(trees.difference(git, oid, tree)).intersection(trees.difference(git, base, tree))
+        lacking = trees.changed(git, oid, tree).keys() & trees.changed(git, base, tree).keys()
         own = sorted(path for path in lacking if covers(ctx.excluded_paths, path))
         if not own:
             return []
@@ -150,23 +150,16 @@ def before(git: Git, task: Task) -> snapshot.Before | None:
     return snapshot.read_untracked(git, copy) if git.ref(BEFORE_REFS + copy) == copy else None
 
 
-def contents(git: Git, copy: snapshot.Before) -> dict[str, trees.Entry]:
-    """Return the entries of the files that were kept at a claim."""
-    entries = trees.entries(git, copy.tree)
-    return {path: entries[f"content/{path}"] for path in copy.protected}
-
-
 def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]:
     """Keep files that were untracked at the claim and have changed or gone; return sentences about them.
 
     `rescue`: the ref of the attempt's own work, if the attempt is counted already.
     """
     copy = before(git, task)
-    if copy is None or not copy.protected:
+    if copy is None or not copy.kept:
         return []
-    kept = contents(git, copy)
-    standing = checkout.hashed(git, kept, store=False)
-    changed = {path: entry for path, entry in kept.items() if standing.get(path) != entry}
+    standing = checkout.hashed(git, copy.kept, store=False)
+    changed = {path: entry for path, entry in copy.kept.items() if standing.get(path) != entry}
     if not changed:
         return []
     base = task.started_at_commit
@@ -186,11 +179,11 @@ def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]
 
 def still_untracked(git: Git, head: str, task: Task) -> list[str]:
     """Return the files that were untracked at the claim and that the attempt has not committed."""
-    kept = before(git, task)
-    if kept is None or not kept.paths:
+    copy = before(git, task)
+    if copy is None or not copy.paths:
         return []
     known = trees.entries(git, git.tree_of(head))
-    return [path for path in (*kept.protected, *kept.unprotected) if path not in known]
+    return [path for path in (*copy.kept, *copy.unprotected) if path not in known]
 
 
 def drop_before(git: Git, task: Task) -> None:

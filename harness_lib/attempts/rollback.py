@@ -185,8 +185,8 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
 def _as_it_began(git: Git, base: str | None, before: snapshot.Before | None) -> str | None:
     """Return the tree of the work tree at the claim, untracked files included that were kept then."""
     tree = git.tree_of(base) if base else None
-    if tree and before and before.protected:
-        return trees.edited(git, tree, rescue_refs.contents(git, before))
+    if tree and before and before.kept:
+        return trees.edited(git, tree, before.kept)
     return tree
 
 

@@ -341,7 +341,7 @@ def _carry_out(
             if not advance.move_head_and_index(git, new, head):
                 changed = ctx.changes().tracked
                 present = ctx.capture()
-                if checked and not set(changed).intersection(trees.difference(git, present, checked)):
+                if checked and not set(changed).intersection(trees.changed(git, present, checked)):
                     # It only lacks what others have merged.
                     advance.undo_tracked(git, new, ctx.excluded_paths)
                 else:

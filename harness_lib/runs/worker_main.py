@@ -164,7 +164,7 @@ class Merger(Worker):
         if task.status != "completed" or commit is None:
             return None
         before = self.ctx.git.parent(commit)
-        return len(trees.difference(self.ctx.git, before, commit)) if before else None
+        return len(trees.changed(self.ctx.git, before, commit)) if before else None
 
     def _keep_claims(self) -> None:
         """Renew the leases of all that waits, when a third of them is over."""

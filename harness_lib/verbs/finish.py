@@ -117,7 +117,7 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
     if head is None or base is None:
         return
     tree = ctx.capture()
-    changed = trees.difference(ctx.git, base, outcome.commit_object(ctx, head, task, tree))
+    changed = trees.changed(ctx.git, base, outcome.commit_object(ctx, head, task, tree))
     if changed:
         raise UsageError(
             f"{task.id} was not done already: {some_quoted(changed, NAMED)} changed.",

@@ -281,7 +281,7 @@ def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
     if not own:
         return None
     since = git.parent(own[-1]) or base
-    return Delivered(tuple(own), trees.difference(git, since, tip), since)
+    return Delivered(tuple(own), tuple(trees.changed(git, since, tip)), since)
 
 
 def _maker(git: Git, questions: Questions, commit: str) -> str | None:

@@ -85,7 +85,7 @@ def _plan(
     git: Git, base: str, made: str, current: str, before: Before | None, excluded_paths: Sequence[str]
 ) -> _Move:
     left_alone = {*excluded_paths, *(before.unprotected if before else ())}
-    given_back = set(before.protected) if before else set()
+    given_back = before.kept if before else {}
     in_made = trees.changed(git, base, made)
     move = _Move(emptied=[path for path, (base_entry, _) in in_made.items() if base_entry is None])
     for path, (base_entry, present) in trees.changed(git, base, current).items():
@@ -141,11 +141,11 @@ def _give_back(
     git: Git, before: Before, made: str, current: str, excluded_paths: Sequence[str], *, rules: bool
 ) -> list[str]:
     """Restore the files of `before` that are missing or differ; return what could not be restored."""
-    paths = [
-        path for path in before.protected if _is_rule(path) == rules and not covers(excluded_paths, path)
-    ]
-    kept = trees.entries(git, before.tree) if paths else {}
-    protected = {path: kept[f"content/{path}"] for path in paths}
+    protected = {
+        path: entry
+        for path, entry in before.kept.items()
+        if _is_rule(path) == rules and not covers(excluded_paths, path)
+    }
     standing = hashed(git, protected, store=False)
     differing = {path: entry for path, entry in protected.items() if standing.get(path) != entry}
     at_made, at_current = (trees.entries(git, tree) for tree in (made, current)) if differing else ({}, {})
@@ -154,7 +154,7 @@ def _give_back(
     blocked = checkout.write_exactly(git, saved, before.modes)
     left = unsaved.union(blocked)
     checkout.restore_modes(
-        git, {path: before.modes[path] for path in paths if path in before.modes and path not in left}
+        git, {path: before.modes[path] for path in protected if path in before.modes and path not in left}
     )
     return [
         *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),

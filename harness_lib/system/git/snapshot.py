@@ -20,6 +20,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
     INDEX,
     SYMLINK,
+    Entry,
     changed,
     entries,
     private_index,
@@ -44,11 +45,12 @@ _PASSED_OVER = (
 )
 
 
+NO_FILES: Mapping[str, Entry] = MappingProxyType({})
 NO_MODES: Mapping[str, int] = MappingProxyType({})
 
 
 class Before(NamedTuple):
-    """The untracked files of before: kept in `tree`, or only named there if too large or unreadable.
+    """The untracked files of before: `kept` in `tree`, or only named there if too large or unreadable.
 
     `tree` is empty if nothing was kept.
     `modes` are the permissions of the kept files: git would forget them.
@@ -56,7 +58,7 @@ class Before(NamedTuple):
     """
 
     tree: str = ""
-    protected: tuple[str, ...] = ()
+    kept: Mapping[str, Entry] = NO_FILES
     unprotected: tuple[str, ...] = ()
     modes: Mapping[str, int] = NO_MODES
     left_out: frozenset[str] = frozenset()
@@ -64,7 +66,7 @@ class Before(NamedTuple):
     @property
     def paths(self) -> frozenset[str]:
         """Everything that was untracked."""
-        return frozenset((*self.protected, *self.unprotected))
+        return frozenset((*self.kept, *self.unprotected))
 
 
 def capture(
@@ -140,12 +142,10 @@ def _ignored(
             "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, tree
         )
         missing.update(decode(listing.stdout))
-    if before is not None and before.protected:
-        missing.update(set(before.protected).difference(entries(git, tree)))
+    if before is not None and before.kept:
+        missing.update(before.kept.keys() - entries(git, tree))
     if base is not None and before is not None:
-        kept = entries(git, before.tree) if before.protected else {}
-        own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
-        rules_then = write(git, {**status.only_rules(git, base), **status.rules_in(own)})
+        rules_then = write(git, status.rules_in({**entries(git, base), **before.kept}))
         new = status.newly_ignored(git, rules_then, tree)
         missing.update(path for path in new if not covers(before.unprotected, path))
     return sorted(
@@ -194,7 +194,7 @@ def capture_untracked(
     if names:
         empty = git.text("hash-object", "-t", "blob", "-w", "--stdin")
         files |= dict.fromkeys(names, ("100644", empty))
-    return Before(write(git, files), tuple(sorted(kept)), tuple(named), modes, frozenset(left_out))
+    return Before(write(git, files), kept, tuple(named), modes, frozenset(left_out))
 
 
 def _bits(path: Path) -> int:
@@ -213,17 +213,17 @@ def _size(path: Path) -> int:
 
 def read_untracked(git: Git, tree_or_commit: str) -> Before:
     """Return what `capture_untracked` kept in this tree, or in its commit."""
-    names: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
+    parts: dict[str, dict[str, Entry]] = {"content": {}, "unprotected": {}, "left_out": {}}
     modes = {}
-    for path in entries(git, tree_or_commit):
+    for path, entry in entries(git, tree_or_commit).items():
         part, _, name = path.partition("/")
         if part == "mode":
             bits, _, name = name.partition("/")
             modes[name] = int(bits, 8)
         else:
-            names[part].append(name)
-    content, unprotected, left_out = names.values()
-    return Before(git.tree_of(tree_or_commit), tuple(content), tuple(unprotected), modes, frozenset(left_out))
+            parts[part][name] = entry
+    kept, unprotected, left_out = parts.values()
+    return Before(git.tree_of(tree_or_commit), kept, tuple(unprotected), modes, frozenset(left_out))
 
 
 def glob_tree(

@@ -239,7 +239,7 @@ def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
     `rules_now` is the tree of the present work tree. A cache with its own rules inside counts as ignored,
     whenever it was made.
     """
-    changed = {path for path in trees.difference(git, rules_then, rules_now) if _is_rules(path)}
+    changed = {path for path in trees.changed(git, rules_then, rules_now) if _is_rules(path)}
     if not changed:
         return []
     listing = git.run("ls-files", "--others", "--ignored", "--exclude-standard", "-z").stdout
@@ -248,7 +248,7 @@ def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
         return []
     with trees.scratch_directory(git) as place:
         # The old rules, and the present rules in ignored directories.
-        for path, (mode, oid) in only_rules(git, rules_then).items():
+        for path, (mode, oid) in rules_in(trees.entries(git, rules_then)).items():
             if mode != trees.SYMLINK:
                 _write_rules(place / path, git.run("cat-file", "blob", oid).stdout)
         for path in files:
@@ -284,11 +284,6 @@ def offered_rules(git: Git) -> list[str]:
     answer = call(asked, git.top, env=git.place(), stdin=encode(wanted)).stdout if wanted else b""
     ignored = set(decode(answer))
     return [line for line in wanted if line not in ignored and not git.is_tracked(Path(line))]
-
-
-def only_rules(git: Git, tree: str) -> dict[str, trees.Entry]:
-    """Return those entries of `tree` that are rules."""
-    return rules_in(trees.entries(git, tree))
 
 
 def rules_in(files: Mapping[str, trees.Entry]) -> dict[str, trees.Entry]:

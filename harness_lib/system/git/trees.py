@@ -82,11 +82,6 @@ def entries(git: Git, tree: str) -> dict[str, Entry]:
     return by_path
 
 
-def difference(git: Git, old: str, new: str) -> tuple[str, ...]:
-    """Return the paths whose content or mode differs between two trees or commits."""
-    return tuple(decode(git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new).stdout))
-
-
 def staged(git: Git) -> tuple[str, ...]:
     """Return the paths whose content or mode in the index is not that of HEAD."""
     return tuple(

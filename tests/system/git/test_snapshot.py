@@ -161,7 +161,7 @@ def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) ->
     world.put("dir/inner.txt", "changed\n")
     entries = trees.entries(world.git, snapshot.capture(world.git, ("state.json",)))
     assert set(entries) == {"tracked.txt", "dir/inner.txt", "other/file"}
-    assert trees.difference(world.git, "HEAD", snapshot.capture(world.git)) == ("dir/inner.txt",)
+    assert list(trees.changed(world.git, "HEAD", snapshot.capture(world.git))) == ["dir/inner.txt"]
 
 
 def test_a_capture_in_a_linked_worktree_is_of_that_worktree(world: World) -> None:
@@ -213,7 +213,7 @@ def test_without_and_with_from_take_files_and_directories(world: World) -> None:
     assert trees.without(world.git, new, ["nowhere"]) == new
     mixed = trees.entries(world.git, trees.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"]))
     assert set(mixed) == {"a", "d/x", "d/y", "dd", NASTY[3], "tracked.txt", "dir/inner.txt"}
-    assert trees.with_from(world.git, new, old, set(trees.difference(world.git, new, old))) == old
+    assert trees.with_from(world.git, new, old, set(trees.changed(world.git, new, old))) == old
 
 
 def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
@@ -239,17 +239,15 @@ def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> N
     assert snapshot.read_untracked(world.git, commit) == before
     kept = {path.removeprefix("content/"): entry for path, entry in content(world.git, before.tree).items()}
     standing = disk(world.top)
-    assert {path: kept[path] for path in before.protected} == {
-        path: standing[path] for path in before.protected
-    }
-    assert len(before.protected) == len(NASTY) + 3
+    assert {path: kept[path] for path in before.kept} == {path: standing[path] for path in before.kept}
+    assert len(before.kept) == len(NASTY) + 3
 
 
 def test_what_is_too_large_is_named_and_small_files_come_first(world: World) -> None:
     for name, size in (("huge", 200), ("large", 90), ("small", 10), ("tiny", 1)):
         world.put(name, "x" * size)
     before = snapshot.capture_untracked(world.git, ["huge", "large", "small", "tiny", "gone"], 100, 100)
-    assert before.protected == ("small", "tiny")
+    assert before.kept.keys() == {"small", "tiny"}
     assert before.unprotected == ("gone", "huge", "large")
     assert before.paths == {"gone", "huge", "large", "small", "tiny"}
     assert snapshot.read_untracked(world.git, before.tree) == before
@@ -287,7 +285,7 @@ def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
     (world.top / "dir/inner.txt").unlink()
     world.put("dir/new", "x")
     second = snapshot.glob_tree(world.git, globs)
-    assert trees.difference(world.git, first, second) == ("dir/inner.txt", "dir/new", "tracked.txt")
+    assert list(trees.changed(world.git, first, second)) == ["dir/inner.txt", "dir/new", "tracked.txt"]
 
 
 def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:

@@ -219,7 +219,7 @@ class InterruptAt:
 
     def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
         """Follow what is called while the command is waited for."""
-        return self._line if any(each.f_code.co_name == "until_it_ends" for each in _from(frame)) else None
+        return self._line if any(each.f_code is child.wait.__code__ for each in _from(frame)) else None
 
     def _line(self, _frame: FrameType, event: str, _arg: object) -> Callable[..., Any] | None:
         self._left -= event == "line"

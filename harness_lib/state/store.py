@@ -21,7 +21,7 @@ from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
 from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.mkdir_lock import Holder, SeedLock, holder_of
+from harness_lib.system.mkdir_lock import Holder, SeedLock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
@@ -241,9 +241,9 @@ class OuterLock:
         self.state, self._caller = state, caller
         self._lock = SeedLock(root.path, clock)
         ours = _local_pids(state)
-        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=ours, over=self._is_over)
+        self._holder = self._lock.acquire(os.getpid(), deadline=deadline, ours=ours, over=self._is_over)
         # Where `/tmp` cannot be written, as in the sandbox of `hs`, every verb would repeat the warning.
-        if self._grip == "foreign" and os.path.lexists(self._lock.path):
+        if not self._holder and os.path.lexists(self._lock.path):
             self.warnings.append(f"{self._lock.path} cannot be used: legacy agents are not locked out")
 
     def _is_over(self, holder: Holder) -> bool:
@@ -259,20 +259,12 @@ class OuterLock:
         After every transaction, not only when the session begins: the directory may have been removed since,
         by a crash or by a cleanup of /tmp.
         """
-        if self._grip == "foreign":
-            return
         is_exclusive = self.state.session_config.concurrency_mode == "exclusive"
         pids = sorted(_local_pids(self.state)) if is_exclusive else ()
         owner = next(filter(process.alive, pids), None)
-        seen = holder_of(self._lock.path) if self._grip == "shared" else None
-        holder = os.getpid() if self._grip == "taken" else seen and seen.pid
         try:
-            if holder is None or holder == owner:
-                return
-            if owner is not None:
-                self._lock.hand_over(holder, owner)
-            else:
-                self._lock.release(holder)
+            if self._holder not in (0, owner):
+                self._lock.release(self._holder, owner)
         except OSError as error:
             # The change is made; a directory that still names this process is taken over once it has ended.
             self.warnings.append(f"{self._lock.path} could not be released: {error.strerror or error}")

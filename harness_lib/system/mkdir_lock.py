@@ -17,15 +17,13 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
 from harness_lib.system import fs
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.processes import process
-
-Grip = Literal["taken", "shared", "foreign"]
 
 NO_PID_SECONDS = 10.0
 # Only one process of harness polls at a time: the others wait for the state lock.
@@ -89,30 +87,31 @@ class SeedLock:
         deadline: float,
         ours: Collection[int] = (),
         over: OverRule = lambda _holder: False,
-    ) -> Grip:
-        """Take the directory for `pid`, waiting until the monotonic `deadline`.
+    ) -> int:
+        """Take the directory for `pid`, waiting until the monotonic `deadline`, and return whose it is now.
 
-        "taken": the caller must release it. "shared": it belongs to a living process in `ours`, a session of
-        harness. "foreign": a symlink, another user's, or not writable; it is left alone.
+        That is `pid`, or a living process in `ours`, a session of harness, with which the caller shares it; 0
+        if it is a symlink, another user's, or not writable: then it is left alone.
         `over` returns whether a living holder that is not in `ours` is known to hold nothing any more.
         Raises HeldError naming the holder when `deadline` has passed.
         """
-        while (grip := self._try(pid, ours, over)) is None:
+        while (holder := self._try(pid, ours, over)) is None:
             if self._clock.monotonic() >= deadline:
                 raise _held(self.path)
             self._clock.sleep(POLL_SECONDS)
-        return grip
+        return holder
 
-    def release(self, pid: int) -> None:
-        """Release the directory if it belongs to `pid`; files of others in it are never removed."""
+    def release(self, pid: int, to: int | None = None) -> None:
+        """Release the directory of `pid`, or hand it to the process `to`, whose session outlives this one.
+
+        Files of others in it are never removed.
+        """
         seen = holder_of(self.path)
-        if seen is not None and not seen.foreign and seen.pid == pid:
+        if seen is None or seen.foreign or seen.pid != pid:
+            return
+        if to is None:
             self._retire(seen)
-
-    def hand_over(self, pid: int, to: int) -> None:
-        """Hand the directory of `pid` to the process `to`, whose session outlives this process."""
-        seen = holder_of(self.path)
-        if seen is not None and not seen.foreign and seen.pid == pid:
+        else:
             # By rename: an agent that reads half a number would take the lock over.
             fs.write(self.path / _MARK, b"", durable=False)
             fs.write(self.path / _PID, b"%d\n" % to, durable=False)
@@ -125,7 +124,7 @@ class SeedLock:
             if seen and not seen.foreign and seen.changed < limit and self._is_stale(seen):
                 _remove(private)
 
-    def _try(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
+    def _try(self, pid: int, ours: Collection[int], over: OverRule) -> int | None:
         if os.path.lexists(self.path):
             return self._join(pid, ours, over)
         try:
@@ -134,9 +133,9 @@ class SeedLock:
             return self._join(pid, ours, over)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-                return "foreign"
+                return 0
             raise
-        return "taken"
+        return pid
 
     def _make(self, pid: int) -> None:
         """Make the directory with `pid` in it. Raises OSError: FileExistsError if there is one."""
@@ -152,23 +151,22 @@ class SeedLock:
     def _private(self) -> Path:
         return self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
 
-    def _join(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
-        """Return the grip on an existing directory; None: look again, it is held or has just disappeared."""
+    def _join(self, pid: int, ours: Collection[int], over: OverRule) -> int | None:
+        """Do `acquire` with an existing directory; None: look again, it is held or has just disappeared."""
         seen = holder_of(self.path)
         if seen is None:
             return None
         if seen.foreign:
-            return "foreign"
+            return 0
         if self._is_stale(seen):
             self._retire(seen)
             return None
-        if seen.pid in ours:
-            return "shared"
-        if seen.pid not in (None, pid) and over(seen):
-            self._retire(seen)
-            return None
         # Our own pid, though this process holds nothing: left by a dead process with the same pid.
-        return "taken" if seen.pid == pid else None
+        if seen.pid == pid or seen.pid in ours:
+            return seen.pid
+        if seen.pid is not None and over(seen):
+            self._retire(seen)
+        return None
 
     def _is_stale(self, seen: Holder) -> bool:
         """Return whether it is provably stale: its process is dead, or it has had no pid for too long."""

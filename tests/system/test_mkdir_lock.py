@@ -29,7 +29,7 @@ def litter(lock: SeedLock) -> list[Path]:
 
 def test_taken_and_released(lock: SeedLock) -> None:
     assert mkdir_lock.holder_of(lock.path) is None
-    assert lock.acquire(os.getpid(), deadline=0) == "taken"
+    assert lock.acquire(os.getpid(), deadline=0) == os.getpid()
 
     holder = mkdir_lock.holder_of(lock.path)
 
@@ -47,7 +47,7 @@ def test_a_session_of_ours_shares_it(lock: SeedLock) -> None:
     """An exclusive session keeps it for its whole length; its own transactions pass."""
     left_by(lock, os.getppid())
 
-    assert lock.acquire(os.getpid(), deadline=0, ours={os.getppid()}) == "shared"
+    assert lock.acquire(os.getpid(), deadline=0, ours={os.getppid()}) == os.getppid()
 
     lock.release(os.getpid())
     assert lock.path.exists()
@@ -110,7 +110,7 @@ class SinceMade(Clock):
 def test_our_own_pid_from_an_earlier_life_is_taken_over(lock: SeedLock) -> None:
     left_by(lock, os.getpid())
 
-    assert lock.acquire(os.getpid(), deadline=0) == "taken"
+    assert lock.acquire(os.getpid(), deadline=0) == os.getpid()
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "-1", "0", "12 34", "é"])
@@ -128,7 +128,7 @@ def test_without_a_number_it_is_held_for_ten_seconds(
     assert lock.path.is_dir()
 
     late = SeedLock(tmp_path, SinceMade(tmp_path, 10.1))
-    assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
+    assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == os.getpid()
 
 
 def test_a_pid_file_that_is_none(lock: SeedLock) -> None:

@@ -165,20 +165,6 @@ def _all_but(hidden: Sequence[str], top: Path = Path("/")) -> Iterator[str]:
                 yield entry.path
 
 
-# The lines of `/proc/self/status` that are others where a process is confined.
-_LIMITS = ("NoNewPrivs:", "Seccomp", "CapBnd:")
-
-
-class OwnProcessConfinedError(EnvSetupError):
-    """Harness itself is confined, and cannot go on."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "nono has confined harness itself, and not only the command that it was to start.",
-            "Install bubblewrap or nono-py 0.16.0, or go without a sandbox: --sandbox off",
-        )
-
-
 def _start_confined(
     nono_py: Any, grants: Sequence[str], begin: Callable[[], Child], *, closed: bool
 ) -> Child:
@@ -189,9 +175,9 @@ def _start_confined(
     `confine.enter`. A program that `begin` starts must do nothing before: it has the limits of that thread,
     and so could read our memory through it.
     Each of `grants` is R or W before a path; `closed`: without a network.
-    Raises what `begin` raises, EnvSetupError if nono confines nothing, OwnProcessConfinedError, and OSError.
+    Raises what `begin` raises, EnvSetupError if nono confines nothing, and OSError.
     """
-    before, libc = _limits(), confine.libc_of_root()
+    libc = confine.libc_of_root()
     started: list[Child] = []
     failed: list[BaseException] = []
 
@@ -213,8 +199,6 @@ def _start_confined(
     # It is in the kernel for a moment longer.
     while Path(f"/proc/self/task/{thread.native_id}").exists():
         time.sleep(0.0001)
-    if _limits() != before:
-        raise OwnProcessConfinedError
     for error in failed:
         raise error
     return started[0]
@@ -228,12 +212,6 @@ def _confine(nono_py: Any, grants: Sequence[str], libc: Any, *, closed: bool) ->
     confine.drop_capabilities(libc)
     if _reads_root() and not {"R/", "W/"} & set(grants):
         raise EnvSetupError("nono-py is there, but confines nothing")
-
-
-def _limits() -> tuple[list[str], bool]:
-    """Return what is different where this process is confined."""
-    with Path("/proc/self/status").open(encoding="utf-8", errors="replace") as status:
-        return [line for line in status if line.startswith(_LIMITS)], _reads_root()
 
 
 def _reads_root() -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,6 @@ from harness_lib.system.processes.engines import (
     TITLES,
     Engine,
     Grants,
-    OwnProcessConfinedError,
     is_within,
 )
 from harness_lib.system.processes.sandbox_places import (
@@ -156,22 +154,16 @@ def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[En
     failures = []
     for engine in wanted:
         with _directory() as place:
-            failure, _ = trial(Sandbox(engine, str(place)), ["true"], env, place)
+            failure, _ = trial(Sandbox(engine, place), ["true"], env, Path(place))
         if failure is None:
             return engine, ""
         failures.append(f"{engine}: {failure}")
     return None, "; ".join(failures)
 
 
-@contextmanager
-def _directory() -> Iterator[Path]:
-    """Make a temporary directory; it stays where this process has been confined meanwhile."""
-    place = tempfile.mkdtemp(prefix="harness-")
-    try:
-        yield Path(place)
-    finally:
-        # A TemporaryDirectory would try for ever.
-        shutil.rmtree(place, ignore_errors=True)
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary directory, removed as far as possible."""
+    return tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True)
 
 
 # Why a command failed, None if it did not, and the lines that it printed.
@@ -182,15 +174,13 @@ def trial(sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: P
     """Run `argv`, which takes a moment, in `tree` as its work tree."""
     with _directory() as temporary, ExitStack() as started:
         try:
-            grants = sandbox.grants(tree, temporary, env, argv)
+            grants = sandbox.grants(tree, Path(temporary), env, argv)
             ready = engines.command(sandbox.engine, argv, grants, env, closed=False)
             process = child.start_noted(ready, lambda _: None, cwd=tree, output=child.PIPE)
             started.enter_context(process)
             # Before it is waited for, also after an interrupt.
             started.callback(process.kill)
             output, _ = process.communicate(timeout=TRIAL_SECONDS)
-        except OwnProcessConfinedError:
-            raise
         except (EnvSetupError, OSError, subprocess.TimeoutExpired) as error:
             return str(error), []
     printed, code = output.decode("utf-8", "replace").splitlines(), process.returncode
@@ -314,7 +304,7 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[Command
     if place is None:
         yield Command(argv, inside)
         return
-    with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
+    with _directory() as temporary:
         yield confined(place[0], argv, inside, place[1], Path(temporary))
 
 

@@ -146,31 +146,14 @@ def test_neither_descriptors_nor_a_warning_are_left(confined: Callable[..., Comm
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-# -- where the rules of nono are not those of a thread
+# -- a nono that does not work
 
 LOADED = """
-import importlib.util, os, signal, sys, threading, time
+import importlib.util, sys
 spec = importlib.util.spec_from_file_location("_nono_py", {real!r})
 real = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(real)
 CapabilitySet, AccessMode = real.CapabilitySet, real.AccessMode
-"""
-# Confines the main thread, too, as a kernel does that is asked for all threads.
-FOR_ALL = """
-done = []
-def confine_main(*_):
-    grants = CapabilitySet()
-    for place in ("/usr", "/proc", *sys.path):
-        if os.path.isdir(place):
-            grants.allow_path(place, AccessMode.READ)
-    real.apply(grants)
-    done.append(True)
-signal.signal(signal.SIGUSR1, confine_main)
-def apply(grants):
-    real.apply(grants)
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-    while not done:
-        time.sleep(0.01)
 """
 FOR_NONE = "def apply(grants): pass"
 CHOOSES = """
@@ -188,16 +171,6 @@ def chosen(mode: str, nono_py: str, place: Path) -> subprocess.CompletedProcess[
     put(place / "nono_py/_nono_py.py", LOADED.format(real=str(real)) + nono_py)
     words = ("-I", "-S", "-c", CHOOSES, str(CHECKOUT), str(place), mode)
     return run_to_end([sys.executable, *words], cwd=place, env={**os.environ, "PATH": "/none"})
-
-
-@pytest.mark.usefixtures("confined")
-@pytest.mark.parametrize("mode", ["auto", "nono"])
-def test_a_nono_that_confines_all_threads_is_an_error_whatever_was_asked_for(
-    mode: str, tmp_path: Path
-) -> None:
-    done = chosen(mode, FOR_ALL, tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "OwnProcessConfinedError: nono has confined harness itself" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.usefixtures("confined")

@@ -38,7 +38,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.system.git import checkout, locks, trees, worktrees
+from harness_lib.system.git import locks, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.task import Interruption, Session, Task
@@ -103,7 +103,7 @@ def go_on(
     The third interruption in a row without a new checkpoint or any change of the tree is a failed attempt.
     """
     if left:
-        _undo_check(ctx, task, left)
+        outcome.undo_check(ctx, task, left)
     interruption = recovery.interrupted(task, left or ctx.capture())
     if recovery.stands_still(interruption):
         why = rollback.standstill(interruption, reason)
@@ -130,25 +130,6 @@ def _is_where_it_was(ctx: Context, task: Task) -> bool:
     if task.gate is None or base is None:
         return True
     return ctx.git.branch() == rescue_refs.branch(ctx.git, task) and ctx.git.is_ancestor(base, "HEAD")
-
-
-def _undo_check(ctx: Context, task: Task, left: str) -> None:
-    """Restore the content of `left`, from before the check ran; files that the check added stay.
-
-    The user may have edited them meanwhile: their version is kept in a ref.
-    """
-    git, current = ctx.git, ctx.capture()
-    changed = {
-        path: (was, entry)
-        for path, (was, entry) in trees.changed(git, current, left).items()
-        if entry is not None and entry[0] != trees.GITLINK
-    }
-    if not changed:
-        return
-    with locks.hold(git):
-        name = rescue_refs.attempt_ref(task, "-check")
-        rescue_refs.keep(git, name, current, git.head(), f"after the check of {task.id}")
-        checkout.apply(git, changed)
 
 
 def _record(ctx: Context, task: Task, interruption: Interruption) -> None:

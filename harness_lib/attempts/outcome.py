@@ -316,19 +316,23 @@ def _on_no_branch(git: Git, task: Task) -> list[str]:
     return [f"{where}: once this work tree is removed, git deletes its commit some day. Keep it: {keep}"]
 
 
-def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
-    """Restore the tracked files that the check changed, staged or not, from `commit_oid`; return warnings."""
-    git = ctx.git
-    if not ctx.changes().tracked:
+def undo_check(ctx: Context, task: Task, content: str) -> list[str]:
+    """Restore what the check changed of `content`, the commit or tree before it; return warnings.
+
+    Files that it has added stay.
+    """
+    git, present = ctx.git, ctx.capture()
+    changed = advance.to_undo(git, present, content)
+    if not changed:
         return []
     with locks.hold(git):
         # The user may have edited these files while the check ran: keep a copy of them first.
         name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
-        ref = rescue_refs.keep(git, name, ctx.capture(), commit_oid, what)
-        undone = advance.undo_tracked(git, commit_oid, ctx.excluded_paths)
+        ref = rescue_refs.keep(git, name, present, git.head(), what)
+        undone = advance.undo(git, changed)
     # The check has changed them, or the attempt has left there what git takes no content of (a FIFO).
-    changed = f"{len(undone)} tracked file(s) not as committed after the check of {task.id}; put back"
-    return [f"{changed}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
+    said = f"{len(undone)} tracked file(s) not as committed after the check of {task.id}; put back"
+    return [f"{said}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
 
 
 def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:

@@ -343,7 +343,7 @@ def _carry_out(
                 present = ctx.capture()
                 if checked and not set(changed).intersection(trees.changed(git, present, checked)):
                     # It only lacks what others have merged.
-                    advance.undo_tracked(git, new, ctx.excluded_paths)
+                    advance.undo(git, advance.to_undo(git, present, new))
                 else:
                     said = outcome.undo_check(ctx, task, new)
     except (advance.HeadMovedError, HeldError):

@@ -208,7 +208,7 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
     """Reset the work tree, whose content is kept as `tree`, to `head`; return the paths left alone."""
     if git.git_dir != git.common_dir:
         return restore.go_back(git, head, branch=git.branch(), made=tree, excluded_paths=ctx.excluded_paths)
-    advance.undo_tracked(git, head, ctx.excluded_paths)
+    advance.undo(git, advance.to_undo(git, tree, head))
     advance.reset_index(git, head)
     untracked = ctx.changes().untracked
     return [f"{_listed(untracked)}: not known to git, so saved and left here, too"] if untracked else []

@@ -18,7 +18,7 @@ from typing import TypeVar
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system import fs
 from harness_lib.system.git import checkout, history, status, submodules, trees
-from harness_lib.system.git.calls import GitError, GitLockedError, covers, decode, encode
+from harness_lib.system.git.calls import GitError, GitLockedError, encode
 from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.locks import leftover_locks
 from harness_lib.system.git.repository import Git
@@ -170,32 +170,23 @@ def require_unlocked(git: Git) -> None:
         time.sleep(0.05)
 
 
-def undo_tracked(git: Git, commit: str, excluded_paths: Sequence[str] = ()) -> tuple[str, ...]:
-    """Restore the files of `commit` that differ on disk; return them.
+def to_undo(git: Git, present: str, content: str) -> dict[str, Entry]:
+    """Return the files of `content` (a tree or commit) that are gone or others in `present`, the work tree's.
 
-    Their present content is lost unless the caller kept it; untracked files are not changed.
+    Repositories are not among them.
     """
-    with status.looked_at(git) as env:
-        listing = git.run(
-            "diff",
-            "--name-only",
-            "-z",
-            "--no-renames",
-            "--no-ext-diff",
-            "--ignore-submodules=all",
-            "--diff-filter=MDTU",
-            commit,
-            env=env,
-        )
-    known = trees.entries(git, commit)
-    differing = {
-        path: known[path]
-        for path in decode(listing.stdout)
-        if path in known and known[path][0] != GITLINK and not covers(excluded_paths, path)
-    }
-    blocked = set(checkout.checkout(git, differing))
+    moves = trees.changed(git, present, content).items()
+    return {path: entry for path, (_, entry) in moves if entry and entry[0] != GITLINK}
+
+
+def undo(git: Git, files: Mapping[str, Entry]) -> tuple[str, ...]:
+    """Restore tracked `files`; return those whose place is free for it.
+
+    Their present content is lost unless the caller kept it; other files are not changed.
+    """
+    blocked = set(checkout.checkout(git, files))
     _refresh(git)
-    return tuple(path for path in differing if path not in blocked)
+    return tuple(path for path in files if path not in blocked)
 
 
 class _Step:

@@ -99,18 +99,12 @@ class Git(NamedTuple):
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         fds = descriptors(self.git_dir)
         told = (*calls.cache_settings(args, self.top, self.git_dir, self.common_dir), *args)
-        own = {} if self.git_dir == self.top / ".git" else self.place()
-        result = call(told, self.top, env={**own, **(env or {})}, stdin=stdin, fds=fds)
-        if result.returncode and NO_WORK_TREE in result.stderr:
-            # An agent has set core.bare meanwhile; git has not done anything yet.
-            result = call(told, self.top, env={**(env or {}), **self.place()}, stdin=stdin, fds=fds)
+        # Named, as `.git` at the top may be another one by now, or an agent have set core.bare.
+        place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
+        result = call(told, self.top, env={**place, **(env or {})}, stdin=stdin, fds=fds)
         if check and result.returncode:
             raise failure(args, result.returncode, result.stderr)
         return result
-
-    def place(self) -> dict[str, str]:
-        """Return the environment that names the repository: `.git` at the top may be another one."""
-        return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
 
     def text(self, *args: str) -> str:
         """Return what git prints, stripped."""

@@ -281,7 +281,8 @@ def offered_rules(git: Git) -> list[str]:
     wanted = [name if name in FILES else f"{name}/" for name in sorted(names)]
     asked = ("check-ignore", "--no-index", "-z", "--stdin")
     # Not by `git.run`, which ignores caches already.
-    answer = call(asked, git.top, env=git.place(), stdin=encode(wanted)).stdout if wanted else b""
+    place = {"GIT_DIR": str(git.git_dir), "GIT_WORK_TREE": str(git.top)}
+    answer = call(asked, git.top, env=place, stdin=encode(wanted)).stdout if wanted else b""
     ignored = set(decode(answer))
     return [line for line in wanted if line not in ignored and not git.is_tracked(Path(line))]
 

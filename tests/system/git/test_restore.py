@@ -13,7 +13,12 @@ from harness_lib.system.git.repository import Git
 from tests.conftest import for_release
 from tests.system.git.gitrepo import LIMIT, NASTY, World, commit_all, conflict, disk, put, sh, stands_at_base
 
-# -- undo_tracked -----------------------------------------------------------------------------------------
+# -- undo -----------------------------------------------------------------------------------------
+
+
+def _undo(world: World, excluded_paths: tuple[str, ...] = ()) -> tuple[str, ...]:
+    present = snapshot.capture(world.git, excluded_paths)
+    return advance.undo(world.git, advance.to_undo(world.git, present, world.base))
 
 
 def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None:
@@ -28,17 +33,17 @@ def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None
     (world.top / "dir/inner.txt").symlink_to("../same")
     world.put("state", "new")
     world.put("untracked", "x")
-    undone = advance.undo_tracked(world.git, world.base, ("state",))
+    undone = _undo(world, ("state",))
     assert set(undone) == {*(f"n/{name}" for name in NASTY), "tracked.txt", "dir/inner.txt"}
     assert set(world.status().splitlines()) == {"M state", "?? untracked"}
     assert (world.top / "same").stat().st_ino == inode
-    assert advance.undo_tracked(world.git, world.base, ("state",)) == ()
+    assert _undo(world, ("state",)) == ()
 
 
 def test_undo_leaves_a_directory_that_stands_in_the_way(world: World) -> None:
     (world.top / "tracked.txt").unlink()
     world.put("tracked.txt/by the user", "x")
-    assert advance.undo_tracked(world.git, world.base) == ()
+    assert _undo(world) == ()
     assert world.read("tracked.txt/by the user") == "x"
 
 
@@ -136,7 +141,7 @@ def test_a_file_that_comes_back_with_other_line_ends_than_it_was_committed_with_
     world.begin()
     world.put("made.txt", "a\nb\n")
     if how == "undo":
-        advance.undo_tracked(world.git, world.base)
+        _undo(world)
     else:
         assert world.go_back() == []
     assert (world.top / "made.txt").read_bytes() == b"a\r\n"

@@ -22,7 +22,7 @@ from harness_lib import timestamps, typed
 from harness_lib.attempts import check, worker_worktrees
 from harness_lib.checks import UNWATCHED, Checked, Watch, Worktree
 from harness_lib.checks.shell import ShellCheck
-from harness_lib.core import held_out, ownership, quoting, sessions, trust
+from harness_lib.core import held_out, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     ConfigError,
@@ -329,8 +329,7 @@ def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) ->
             checked = Checked("TEST_FAIL", f"Its files cannot be put in place: {error}.", "", log)
         else:
             shell = ShellCheck(task.id, _command(material, scratch), asked.cwd, asked.timeout_seconds)
-            marks = {ownership.CHECKED: task.id}
-            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, marks, watch))
+            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, watch))
     at = timestamps.render(clean.clock.now())
     held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
     return _told(clean, task, checked)

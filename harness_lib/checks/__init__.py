@@ -30,16 +30,12 @@ UNWATCHED = Watch(lambda: True, 60.0)
 
 
 class Worktree(NamedTuple):
-    """Where a check runs: the top of the work tree, its environment, and the file for its output.
-
-    `marks` are variables that every process of a check keeps, even where other variables are removed.
-    """
+    """Where a check runs: the top of the work tree, its environment, and the file for its output."""
 
     top: Path
     env: Mapping[str, str]
     log: Path
     clock: Clock
-    marks: Mapping[str, str]
     watch: Watch = UNWATCHED
 
 

@@ -16,7 +16,7 @@ from harness_lib.checks import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import input_files, runners
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import child, denied, environment, runner, sandbox
+from harness_lib.system.processes import child, denied, environment, runner
 from harness_lib.system.processes.environment import missing_command
 
 # The first words of a recorded failure.
@@ -41,7 +41,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
         cwd=cwd,
         log=worktree.log,
         timeout=float(check.timeout_seconds),
-        env={**env, **worktree.marks, **sandbox.for_check(env)},
+        env={**env, environment.CHECKED: check.task},
         on_tick=worktree.watch.goes_on,
         tick=worktree.watch.seconds,
         clock=worktree.clock,

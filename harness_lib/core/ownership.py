@@ -21,13 +21,11 @@ from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
 from harness_lib.system.git import locks, worktrees
-from harness_lib.system.processes import owner, sandbox
+from harness_lib.system.processes import environment, owner, sandbox
 from harness_lib.task import Session, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.
 SUPERVISED = "HARNESS_SUPERVISED"
-# In that of a check: the task that it is for. It tells a command that it is run by a check.
-CHECKED = "HARNESS_CHECKED_TASK"
 _NOTES = "held"
 
 
@@ -111,9 +109,9 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     `task_id` None means the one that this worker holds.
     Raises UsageError, HeldError (another session is open), LeaseLostError (another worker has the claim).
     """
-    if ctx.env.get(CHECKED):
+    if checked := ctx.env.get(environment.CHECKED):
         raise UsageError(
-            f"The check of {ctx.env[CHECKED]} calls harness to end its own task.",
+            f"The check of {checked} calls harness to end its own task.",
             "A check may only look at the work: give the task another command.",
         )
     sessions.refuse_other(questions, ctx)

@@ -32,7 +32,7 @@ def bare_python(tmp_path: Path) -> Path:
 
 def _run(top: Path, command: str, path: str | None = None) -> Checked:
     env = {**os.environ, **({"PATH": path} if path else {})}
-    worktree = Worktree(top, env, top.parent / "log", SYSTEM, {})
+    worktree = Worktree(top, env, top.parent / "log", SYSTEM)
     return ShellCheck("task-001", command, None, 60).run(worktree)
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from harness_lib import sha256, typed
 
+# In the environment of a check: the task that it is for.
+CHECKED = "HARNESS_CHECKED_TASK"
 _STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 50 and 51.
 _ENV_START, _ENV_END = 47, 48

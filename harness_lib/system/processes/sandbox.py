@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.processes import child, engines
+from harness_lib.system.processes import child, engines, environment
 from harness_lib.system.processes.child import Command
 from harness_lib.system.processes.engines import (
     ENGINES,
@@ -63,7 +63,7 @@ class Sandbox(NamedTuple):
 
     All paths are absolute. `writable` are further ones that it may write, `secret` those that it may not
     read, `shown` those that it may read although they are below a secret or a temporary directory. `kept`
-    are the names of credentials that stay in its environment. `network` is for checks (`is_check`).
+    are the names of credentials that stay in its environment. `network` is for checks.
     `protected` are those that it may not write although they are below a writable one; nono cannot do this.
     `checkout` is the user's own, and its git directory, for what runs there: `harness-init.sh`, cleanups.
     """
@@ -75,7 +75,6 @@ class Sandbox(NamedTuple):
     shown: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     network: Network = "open"
-    is_check: bool = False
     protected: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()
 
@@ -268,12 +267,6 @@ def placed(env: Mapping[str, str], cwd: Path) -> tuple[Sandbox, Path] | None:
     return None
 
 
-def for_check(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable of `env` for a check, whose network may be closed."""
-    sandbox = of(env)
-    return noted(sandbox._replace(is_check=True)) if sandbox else {}
-
-
 def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[str] = ()) -> dict[str, str]:
     """Return the variable of `env` for a command that may also write `paths`, which begin at the home.
 
@@ -318,7 +311,7 @@ def confined(
     removed = sandbox.removed(env)
     inside = {name: value for name, value in env.items() if name not in removed}
     inside |= {**without_signing(inside), INSIDE: sandbox.engine}
-    closed = sandbox.is_check and sandbox.network_of_checks != "open"
+    closed = environment.CHECKED in env and sandbox.network_of_checks != "open"
     grants = sandbox.grants(tree, temporary, inside, argv)
     # Under bubblewrap the command has its temporary directory there.
     inside["TMPDIR"] = PRIVATE[0] if sandbox.engine == "bubblewrap" else str(temporary)

@@ -178,15 +178,14 @@ def _keep(ctx: Context, task: Task) -> str:
         checked = task.intent.commit if task.intent else None
         if checked is None or not ctx.git.exists(checked):
             return ""
-        ref = rescue_refs.free_ref(ctx.git, task, "-checked")
-        ctx.git.set_ref(ref, checked)
+        ref = rescue_refs.keep_commit(ctx.git, task, checked, "-checked")
         return f"Its work is kept: {rescue_refs.show_command(ref)}"
     place = Path(task.worktree)
     try:
         worktree = worktrees.at(ctx.git, place)
         view = ctx.at(worktree or Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
-            view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)
+            rescue_refs.keep_commit(view.git, task, task.intent.commit, "-checked")
         return f"Its work is kept: {rescue_refs.show_command(rescue_refs.rescue_only(view, task))}"
     except (EnvSetupError, HarnessError, OSError):
         # The content cannot be captured: keep the whole directory.
@@ -282,7 +281,7 @@ def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended
     if intent.commit and git.is_ancestor(intent.commit, "HEAD"):
         return outcome.completed(ctx, session, task)
     if intent.commit and git.exists(intent.commit):
-        git.set_ref(rescue_refs.free_ref(git, task, suffix="-commit"), intent.commit)
+        rescue_refs.keep_commit(git, task, intent.commit, "-commit")
     task = outcome.drop_intent(ctx, task)
     verdict = outcome.Verdict("SESSION_TIMEOUT", "HEAD moved while the commit was interrupted.")
     return rollback.roll_back(ctx, session, task, verdict)
@@ -363,8 +362,7 @@ def _hand_back(
     if left is not None:
         what = "its checked work" if left.kind == "ready" else "what it had done"
         reason = f"{why}; {what} stands in the work tree"
-        rescue = rescue_refs.free_ref(there.git, task)
-        there.git.set_ref(rescue, left.commit)
+        rescue = rescue_refs.keep_commit(there.git, task, left.commit)
     accepted = left is not None and left.kind == "ready"
     ended = rollback.keep_for_the_next(ctx, session, task, reason, rescue, accepted=accepted)
     return log(ctx, session, task, "hand back", reason), ended

@@ -242,9 +242,7 @@ def _outlived(ctx: Context, task: Task) -> str | None:
         commit = task.intent.commit or ""
         if not recovery.is_object(commit) or not git.exists(commit):
             return None
-        ref = rescue_refs.free_ref(git, task)
-        git.set_ref(ref, commit)
-        return ref
+        return rescue_refs.keep_commit(git, task, commit)
     if base is None:
         return None
     # Claims of the legacy protocol do not record their branch.

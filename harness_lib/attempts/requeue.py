@@ -110,9 +110,7 @@ def because_of_trust(ctx: Context, session: Session, task: Task) -> outcome.Ende
     It is merged without an agent where that is trusted; the check runs there first.
     """
     reason = "Its check was changed on another machine, and is not trusted on the one that was to merge it."
-    with locks.hold(ctx.git):
-        ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
-        ctx.git.set_ref(ref, outcome.commit_of(task))
+    ref = rescue_refs.keep_commit(ctx.git, task, outcome.commit_of(task), "-work")
     base = outcome.intent_of(task).base or task.started_at_commit
     return _back(ctx, session, task, Handback(reason, _rounds(task), ref, base, accepted=True))
 
@@ -138,9 +136,7 @@ def for_user(
 
     `base`: what the work differs from, if that is not what the attempt began with.
     """
-    with locks.hold(ctx.git):
-        ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
-        ctx.git.set_ref(ref, oid)
+    ref = rescue_refs.keep_commit(ctx.git, task, oid, "-work")
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
     began = base or task.started_at_commit
     handback = Handback(line, _rounds(task), ref, began, merge=ctx.merging.elsewhere, target=ctx.target)

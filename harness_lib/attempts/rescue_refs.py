@@ -101,9 +101,12 @@ def attempt_ref(task: Task, suffix: str = "") -> str:
     return f"{RESCUE_REFS}{safe_name(task.id)}/{task.attempts + 1}{claim}{suffix}"
 
 
-def free_ref(git: Git, task: Task, suffix: str = "") -> str:
-    """Return an unused rescue ref for the attempt in progress."""
-    return free(git, attempt_ref(task, suffix))
+def keep_commit(git: Git, task: Task, commit: str, suffix: str = "") -> str:
+    """Keep `commit` of the attempt in progress, and return the ref."""
+    with locks.hold(git):
+        ref = free(git, attempt_ref(task, suffix))
+        git.set_ref(ref, commit)
+    return ref
 
 
 def free(git: Git, name: str) -> str:
@@ -254,8 +257,6 @@ def sweep(ctx: Context) -> tuple[str, ...]:
     """Remove what is older than an hour (notes: a week) and belongs to no living command; return warnings."""
     try:
         ctx.store.sweep()
-        for path, _, _ in os.walk(ctx.root.private):
-            fs.sweep(Path(path), "*")
         # Attempts are recovered from here in other work trees, too.
         git, others = ctx.git, ctx.git.common_dir / "worktrees"
         for directory in (git.git_dir, git.common_dir, *others.glob("*/")):

@@ -30,7 +30,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     with outcome.held(git, task):
         standing = git.commit_called(task.started_at_commit)
         base = standing or task.started_at_commit
-        rescue, head = rescue_refs.free_ref(git, task), git.head()
+        rescue, head = rescue_refs.free(git, rescue_refs.attempt_ref(task)), git.head()
         tip = rescue_refs.branch_tip(git, task) or head
         back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
         with ctx.store.transaction("tasks") as tx:

@@ -77,19 +77,10 @@ class Upkeep(api.Store):
         return [_stamp(path) for path in (self.root.state, self.root.log, self.root.enable_flag)]
 
     def sweep(self) -> list[str]:
-        lines = []
-        for directory, name in (
-            (self.root.path, self.root.state.name),
-            (self.root.path, self.root.backup.name),
-            (self.root.private, "*"),
-            (self.root.generations, "*"),
-        ):
-            before = _temporaries(directory, name)
-            fs.sweep(directory, name)
-            gone = before - _temporaries(directory, name)
-            if gone:
-                lines.append(f"{directory}: {len(gone)} temporary files of dead writers removed")
-        return lines
+        places = [(self.root.path, self.root.state.name)]
+        places += [(Path(place), "*") for place, _, _ in os.walk(self.root.private)]
+        gone = ((directory, fs.sweep(directory, name)) for directory, name in places)
+        return [f"{place}: {count} temporary files of dead writers removed" for place, count in gone if count]
 
     def repair(self) -> tuple[list[str], list[str]]:
         is_lost = self.examine().is_lost
@@ -156,10 +147,6 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return info.st_ino, info.st_size, info.st_mtime_ns
-
-
-def _temporaries(directory: Path, name: str) -> set[Path]:
-    return set(fs.matching(directory, f".{name}.*.tmp"))
 
 
 def examine(root: Root, now: datetime) -> Examined:

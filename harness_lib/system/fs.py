@@ -109,19 +109,19 @@ def can_write(directory: Path) -> bool:
     return True
 
 
-def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> None:
-    """Remove temporary files that dead writers of `name` left in `directory`.
+def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> int:
+    """Remove temporary files that dead writers of `name` left in `directory`; return how many.
 
     Only files that are `older_than` so many seconds: a younger one may belong to a living writer.
     """
-    limit = time.time() - older_than
+    limit, count = time.time() - older_than, 0
     for temporary in matching(directory, f".{name}.*.tmp"):
-        try:
+        # A peer may sweep the same directory.
+        with suppress(FileNotFoundError):
             if temporary.lstat().st_mtime < limit:
                 temporary.unlink()
-        except FileNotFoundError:
-            # A peer sweeps the same directory.
-            continue
+                count += 1
+    return count
 
 
 def make_directory(path: Path, mode: int = 0o700) -> None:

@@ -173,7 +173,6 @@ def _end(process: Child | None, known: frozenset[int], clock: Clock) -> None:
     if process is not None:
         child.signal_group(process.pid, signal.SIGKILL)
         child.collect(process)
-        child.reap(process.pid)
     child.end_orphans(known, clock)
 
 

@@ -43,9 +43,6 @@ class StateLock:
         self._release: Callable[[], None] | None = None
 
     def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
-        if self._release is not None:
-            message = f"BUG: the lock is held already: {self.path}"
-            raise RuntimeError(message)
         deadline = self._clock.monotonic() + self._timeout
         while not self._try(deadline):
             if self._clock.monotonic() >= deadline:

@@ -161,12 +161,6 @@ def test_a_child_process_does_not_keep_it(lock: Path) -> None:
         child.wait()
 
 
-def test_taking_it_twice_is_our_bug(lock: Path) -> None:
-    held = StateLock(lock)
-    with held, pytest.raises(RuntimeError, match="BUG"):
-        held.__enter__()
-
-
 def test_a_disk_that_has_no_room_for_our_name_leaves_it_free(lock: Path) -> None:
     """A file that may not grow stands for the full disk."""
     child = python(FULL, lock)

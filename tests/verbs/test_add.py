@@ -164,6 +164,7 @@ def test_who_holds_a_task_is_sent_back_to_it(project: Project, agent: Agent) -> 
     assert agent.ok("import", "plan.md")["next"] == "harness finish"
     assert agent.ok("edit", "task-002", "--priority", "P0")["next"] == "harness finish"
     assert agent.ok("retry", "task-002")["next"] == "harness finish"
+    project.agent("person").ok("add", "Beside it", "--validate", "true")
     agent.ok("finish")
     assert agent.ok("add", "Later", "--validate", "true")["next"] == "harness start"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import outcome
+from harness_lib.attempts import outcome, rescue_refs
 from harness_lib.checks import UNWATCHED, Checked, Watch, Worktree, check_of
 from harness_lib.core import ownership, project, quoting, trust
 from harness_lib.core.context import Context
@@ -322,8 +322,13 @@ def changed_inputs(git: Git, task: Task, tree: str) -> ChangedInputs:
 
     Many tasks ask for a new file that the check names, or for a new test; new settings always count.
     """
-    base = git.commit_called(task.started_at_commit)
-    changed = trees.changed(git, git.tree_of(base), tree) if base else {}
+    base, before = git.commit_called(task.started_at_commit), rescue_refs.before(git, task)
+    changed = dict(trees.changed(git, git.tree_of(base), tree)) if base else {}
+    # No commit has what was untracked then: its copy says what it was.
+    for path, then in before.kept.items() if before else ():
+        now = changed.pop(path, (None, None))[1]
+        if now != then:
+            changed[path] = then, now
     if not changed:
         return ChangedInputs()
     inputs = _inputs(task)

@@ -109,6 +109,19 @@ def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of
     assert "changed only files that its check depends on: tests/test_a.py" in warning
 
 
+def test_a_test_that_the_user_has_not_committed_counts_as_it_was_at_the_claim(
+    project: Project, agent: Agent
+) -> None:
+    project.put("tests/test_a.py", FAILING)
+    begin(agent, PYTEST, "--protect", "docs/**")
+    project.put("tests/test_a.py", PASSING)
+    assert "tests/test_a.py" in agent.fails(1, "finish")["message"]
+
+    agent.ok("claim")
+    assert project.read("tests/test_a.py") == FAILING
+    assert "touched" not in agent.finishes({"src/a.py": "x\n"})["task"]
+
+
 def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
     _begin(project, agent, check=f"{PYTEST}; false")
     agent.finishes({"tests/test_a.py": FAILING + "# changed\n"}, code=1)

@@ -366,7 +366,7 @@ def with_command(git: Git, task: Task) -> list[str]:
     """Return the sentences about the work of `task`, each with the command that shows this work."""
     intent = intent_of(task)
     commit, base = intent.commit, intent.base
-    if not task.look_at or commit is None or base is None or commit == base:
+    if not task.look_at or commit is None or base is None or commit == base or not git.exists(base):
         return list(task.look_at)
     is_one = git.parent(commit) == base
     span = f"{base[:SHORT]}..{commit[:SHORT]}"

@@ -202,6 +202,17 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
             f"Checks that leave the work tree: {some(away, _NAMED)}. "
             "Agents work in a tree of their own, so give these tasks a check without that directory."
         )
+    again = ((re.fullmatch(r"(.*)\(\d+\)", task.key), place) for place, task in placed)
+    twice = [f"{key[1]} ({place})" for key, place in again if key]
+    if twice:
+        yield f"Several tasks of a plan have the same number, and each is one: {some(twice, _NAMED)}."
+    strays = [
+        f"{'' if len(found) == 1 else f'{read.name}, '}line {line}"
+        for read in found
+        for line in read.plan.strays
+    ]
+    if strays:
+        yield f"Open boxes outside of the tasks of a plan are not tasks: {some(strays, _NAMED)}."
     for read in found:
         names = read.plan.after or ()
         missing = [name for name in names if not any(is_called(other, read.plan, name) for other in found)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -22,7 +23,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root, own_files, roots
-from harness_lib.system.processes import denied, environment, owner, runner, sandbox
+from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox
 from harness_lib.task import Status, Task
 from harness_lib.text import some
 
@@ -193,6 +194,17 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
         reason = input_files.why_vacuous(text or "", *holds)
         if reason:
             yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
+        elif mistake := _mistake(text or ""):
+            yield f"{task.id}: the shell cannot read its check: {quoting.one_line(mistake, SHORT)}"
+
+
+def _mistake(command: str) -> str:
+    """Return what the shell says of a command that it cannot read; it is asked where quotes may not match."""
+    with suppress(ValueError):
+        shlex.split(command)
+        return ""
+    said = child.ask(("/bin/sh", "-n", "-c", command), env={}, cwd=Path("/"), seconds=CALL_SECONDS)
+    return said.complaint.decode(errors="replace").strip() if said.code else ""
 
 
 def without_check(tasks: Iterable[Task]) -> Iterator[str]:

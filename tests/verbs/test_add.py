@@ -108,6 +108,12 @@ BAD: dict[str, tuple[str, ...]] = {
 }
 
 
+def test_a_check_that_the_shell_cannot_read_is_named(agent: Agent) -> None:
+    (warning,) = agent.ok("add", "One", "--validate", "grep -q 'it file")["warnings"]
+    assert warning.startswith("task-001: the shell cannot read its check: ")
+    assert not agent.ok("add", "Two", "--validate", "test -f it  # don't look inside")["warnings"]
+
+
 def test_what_makes_no_sense_is_refused_and_nothing_written(project: Project, agent: Agent) -> None:
     before = project.file.read_bytes()
 

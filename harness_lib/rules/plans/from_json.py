@@ -20,9 +20,17 @@ _MASTER = "master"
 _ISSUE = frozenset(("body", "labels", "state"))
 _AFTER_ISSUE = re.compile(
     r"(?<!no longer )(?<!not )\b(?:depends on|blocked[ -]by|requires)\b[\s:*_\[]*"
-    r"(?P<what>#\d+(?:\s*(?:,|and)\s*#\d+)*)",
+    r"(?P<what>#\d+(?:[\s*_\]]*(?:,|and|&|/|\+|;|-|\u2013)\s*\[?#\d+)*)",
     re.IGNORECASE,
 )
+# A heading or a line, and the items of a list below it.
+_LISTED_ISSUES = re.compile(
+    r"^[#*_\s]*(?:dependencies|depends on|blocked[ -]by)[*_:\s]*\n(?P<what>(?:\s*[-*] [^\n]*(?:\n|\Z))+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RANGE = re.compile(r"#(\d+)\s*[-\u2013]\s*#(\d+)")
+_NOT_SAID = re.compile(r"`[^`\n]*`|~~.*?~~")
+_MOST_IN_RANGE = 100
 
 
 def _document(text: str) -> object:
@@ -130,8 +138,14 @@ def issues(doc: Document) -> Plan | None:
 
 
 def _waits_for(body: str) -> Iterator[int]:
-    """Yield the numbers of the issues that `body` says come first."""
-    for match in _AFTER_ISSUE.finditer(body):
+    """Yield the numbers of the issues that `body` says come first; not what another issue waits for."""
+    text = _NOT_SAID.sub(" ", body)
+    for match in (*_AFTER_ISSUE.finditer(text), *_LISTED_ISSUES.finditer(text)):
+        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if re.match(r"\W*#\d", line):
+            continue
+        for first, last in _RANGE.findall(match["what"]):
+            yield from range(int(first), min(int(last), int(first) + _MOST_IN_RANGE) + 1)
         yield from (int(each) for each in re.findall(r"#(\d+)", match["what"]))
 
 

@@ -51,7 +51,8 @@ def read(doc: Document) -> Plan | None:
             )
         )
     first = min([starts[0], *(head.line for head in doc.headings if head.level > 1)])
-    return Plan(without_comments(doc.cut(0, first)), tuple(tasks))
+    strays = tuple(line for line in doc.strays(tasks) if line - 1 not in starts)
+    return Plan(without_comments(doc.cut(0, first)), tuple(tasks), strays=strays)
 
 
 FORMAT = Format(

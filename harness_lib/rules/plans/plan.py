@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,7 +46,8 @@ class Plan(NamedTuple):
     """The tasks of a plan, in its order, and its `header`, which counts for all of them.
 
     `name` is what other plans call it; `after` are the names of the plans before it, None if it does not
-    say. `wave`: plans of a lower one come before it.
+    say. `wave`: plans of a lower one come before it. `strays` are the lines of open boxes that are in none of
+    its tasks.
     """
 
     header: str
@@ -54,6 +55,7 @@ class Plan(NamedTuple):
     name: str = ""
     after: tuple[str, ...] | None = None
     wave: int | None = None
+    strays: tuple[int, ...] = ()
 
 
 class Heading(NamedTuple):
@@ -147,6 +149,11 @@ class Document:
         return self.boxes[
             bisect_left(self.boxes, start, key=_line_of) : bisect_left(self.boxes, end, key=_line_of)
         ]
+
+    def strays(self, tasks: Iterable[PlannedTask]) -> tuple[int, ...]:
+        """Return the lines (from 1) of the open boxes that are in none of `tasks`."""
+        inside = {line for task in tasks for line in range(task.lines[0], task.lines[1] + 1)}
+        return tuple(box.line + 1 for box in self.boxes if not box.ticked and box.line + 1 not in inside)
 
     def cut(self, start: int, end: int) -> str:
         """Return the lines from `start` to `end`, without rules and blank lines around them."""

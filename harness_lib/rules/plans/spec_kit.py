@@ -103,7 +103,7 @@ def read(doc: Document) -> Plan | None:
         for item in (items[index] for index in phase.tasks)
     )
     first = min([phase.head.line for phase in phases if phase.head] or [items[0].box.line])
-    return Plan(without_comments(doc.cut(0, first)), tasks)
+    return Plan(without_comments(doc.cut(0, first)), tasks, strays=doc.strays(tasks))
 
 
 def _task(doc: Document, item: _Item, phase: _Phase, starts: set[int]) -> PlannedTask:

@@ -55,7 +55,7 @@ def read(doc: Document) -> Plan | None:
         last = end
     outside.append(doc.cut(last, len(doc.lines)))
     header = without_comments(_FOR_WORKERS.sub("", "\n\n".join(filter(None, outside))))
-    return Plan(header, tuple(tasks))
+    return Plan(header, tuple(tasks), strays=doc.strays(tasks))
 
 
 def _check(doc: Document, start: int, end: int) -> str | None:

@@ -31,6 +31,7 @@ def test_openspec_has_a_task_for_each_number_that_groups_no_others() -> None:
     assert plan.tasks[2].description.endswith("Part of: 2. Documents\n\nPart of: 2. Pages")
     assert plan.tasks[2].check == "mkdocs build --strict"
     assert plan.header == "# Tasks\n\nKeep it small."
+    assert plan.strays == ()
     assert all(task.after is None for task in plan.tasks)
 
 
@@ -231,11 +232,16 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
 @pytest.mark.parametrize(
     ("body", "after"),
     [
-        ("**Depends on:** #3, #4 and #8", ("3", "4")),
+        ("**Depends on:** #3-#4", ("3", "4")),
+        ("Depends on #3 / #4", ("3", "4")),
         ("blocked-by: #4", ("4",)),
+        ("## Blocked by\n- #3 the model\n- [ ] #4\n\nMore", ("3", "4")),
         ("Depends on [#3](https://example.org/3)", ("3",)),
         ("It no longer depends on #3", ()),
         ("Found after #3", ()),
+        ("~~Depends on #3~~ and `depends on #4`", ()),
+        ("- #8: requires #3", ()),
+        ("Also:\n#8 requires #3", ()),
     ],
 )
 def test_what_an_issue_waits_for(body: str, after: tuple[str, ...]) -> None:

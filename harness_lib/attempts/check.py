@@ -27,7 +27,8 @@ from harness_lib.errors import (
 from harness_lib.rules import input_changes, input_files, rechecks, transitions
 from harness_lib.rules.input_changes import Asked
 from harness_lib.state.api import Questions
-from harness_lib.system.git import trees
+from harness_lib.system.git import checkout, trees
+from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.system.processes import environment
@@ -41,6 +42,9 @@ RENEWALS_PER_LEASE = 3
 # How deep scripts that call scripts are followed.
 DEEPEST = 3
 LARGEST_SCRIPT = 200_000
+# Begins a record of a file that git ignores, among those of programs: none of them has such a name.
+IGNORED = "./"
+GONE = "files that git no longer has as they were (git prune)"
 
 
 def require_check(ctx: Context, questions: Questions, task: Task) -> None:
@@ -212,17 +216,26 @@ def _called(found: input_files.InputFiles) -> list[str]:
 
 
 def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
-    """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each."""
+    """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each.
+
+    Behind them, the files it depends on that git ignores, as `./PATH=MODE#CONTENT`: no tree has them.
+    """
     names = Scripts(ctx.git, base).asked(task).inputs.programs
     found = {name: _identity(ctx, task, name) for name in names}
+    ignored = checkout.hashed(ctx.git, _ignored(ctx.git, task), store=True)
     # A missing program is recorded only if it is a test runner, which may be installed later.
-    return tuple(f"{name}={file}" for name, file in found.items() if file or name in input_files.RUNNERS)
+    return (
+        *(f"{name}={file}" for name, file in found.items() if file or name in input_files.RUNNERS),
+        *(f"{IGNORED}{path}={mode}#{content}" for path, (mode, content) in ignored.items()),
+    )
 
 
 def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
     """Yield a phrase for each program of the check that is a different file now than at the claim."""
     for record in task.gate.programs if task.gate else ():
         name, _, before = record.partition("=")
+        if name.startswith(IGNORED):
+            continue
         now = _identity(ctx, task, name)
         if now != before:
             was, is_now = (text.partition("#")[0] or "not there" for text in (before, now))
@@ -322,13 +335,10 @@ def changed_inputs(git: Git, task: Task, tree: str) -> ChangedInputs:
 
     Many tasks ask for a new file that the check names, or for a new test; new settings always count.
     """
-    base, before = git.commit_called(task.started_at_commit), rescue_refs.before(git, task)
-    changed = dict(trees.changed(git, git.tree_of(base), tree)) if base else {}
-    # No commit has what was untracked then: its copy says what it was.
-    for path, then in before.kept.items() if before else ():
-        now = changed.pop(path, (None, None))[1]
-        if now != then:
-            changed[path] = then, now
+    base = git.commit_called(task.started_at_commit)
+    if base is None and task.started_at_commit and _protects(task) and depends_on_files(task):
+        return ChangedInputs((GONE,))
+    changed = _since_claim(git, task, base, tree)
     if not changed:
         return ChangedInputs()
     inputs = _inputs(task)
@@ -347,9 +357,51 @@ def changed_inputs(git: Git, task: Task, tree: str) -> ChangedInputs:
             strict.append(path)
         elif change[0] and path in tests:
             loose.append(path)
-    # Where the task protects files, what its check names and its settings are protected, too.
-    protects = any(glob not in input_files.WORDS and glob[0] != "!" for glob in task.validation.protect)
-    return ChangedInputs(tuple(strict), tuple(loose)) if protects else ChangedInputs((), (*strict, *loose))
+    if _protects(task):
+        return ChangedInputs(tuple(strict), tuple(loose))
+    return ChangedInputs((), (*strict, *loose))
+
+
+def _since_claim(git: Git, task: Task, base: str | None, tree: str) -> dict[str, input_changes.Change]:
+    """Return what is another than at the claim in `tree`, and of what git ignores and the check depends on."""
+    changed = dict(trees.changed(git, git.tree_of(base), tree)) if base else {}
+    # No commit has what was untracked then: its copy says what it was.
+    before = rescue_refs.before(git, task)
+    for path, then in before.kept.items() if before else ():
+        changed[path] = then, changed.get(path, (None, None))[1]
+    # Earlier versions did not record these.
+    if task.gate and not task.gate.judges:
+        recorded = _recorded(task.gate.programs)
+        paths = {*recorded, *_ignored(git, task)}
+        standing = checkout.hashed(git, paths, store=True)
+        for path in paths:
+            changed[path] = recorded.get(path) or changed.get(path, (None, None))[0], standing.get(path)
+    return {path: (then, now) for path, (then, now) in changed.items() if then != now}
+
+
+def _protects(task: Task) -> bool:
+    """Return whether the task protects files; then what its check names and its settings are, too."""
+    return any(glob not in input_files.WORDS and glob[0] != "!" for glob in task.validation.protect)
+
+
+def _ignored(git: Git, task: Task) -> list[str]:
+    """Return the files that git ignores and the check of `task` names, or that are its settings.
+
+    By name only: a search through everything that was built and installed here would take long.
+    """
+    inputs, cwd = _inputs(task), task.validation.cwd or ""
+    names = {input_changes.joined(cwd, name) for name in (*inputs.named, *inputs.config)} | {*inputs.config}
+    there = [name for name in sorted(names) if checkout.mode(git.top, name)]
+    if not there:
+        return []
+    asked = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--")
+    return decode(git.run(*asked, *(f":(top,literal){name}" for name in there)).stdout)
+
+
+def _recorded(records: Iterable[str]) -> dict[str, trees.Entry]:
+    """Return the entries of the files among `records` that git ignored at the claim."""
+    parts = (each[len(IGNORED) :].rpartition("=") for each in records if each.startswith(IGNORED))
+    return {path: (mode, oid) for path, _, entry in parts for mode, _, oid in [entry.partition("#")]}
 
 
 def _tests(git: Git, cwd: str, named: Iterable[str], globs: Iterable[str]) -> list[str]:

@@ -69,7 +69,8 @@ class Gate(NamedTuple):
         str | None, About(STRING, "Git's settings that convert files on their way into a commit, as JSON.")
     ] = None
     programs: Annotated[
-        tuple[str, ...], About(listed(STRING), "The programs of the check: NAME=FILE#CONTENT of each.")
+        tuple[str, ...],
+        About(listed(STRING), "What the check runs and git does not have: NAME=FILE#CONTENT."),
     ] = ()
     branch: Annotated[str | None, About(REVISION, "The ref that HEAD stood for; absent when detached.")] = (
         None

@@ -199,7 +199,10 @@ def _with_new_gate(ctx: Context, old: Task, new: Task) -> Task:
     unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
     if unmoved and regated.gate is not None:
         # Taken at the base, as at the claim. Taken now, it would accept the attempt's changes to these files.
-        regated = regated._replace(gate=regated.gate._replace(protected=old.gate.protected))
+        same = check_of(old).text == check_of(new).text
+        programs = old.gate.programs if same else regated.gate.programs
+        gate = regated.gate._replace(protected=old.gate.protected, programs=programs)
+        regated = regated._replace(gate=gate)
     return regated
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import baseline
+from harness_lib.attempts import baseline, check
 from harness_lib.core.context import Context
 from harness_lib.system.git import snapshot
 from harness_lib.task import Gate, Task
@@ -122,6 +122,30 @@ def test_a_test_that_the_user_has_not_committed_counts_as_it_was_at_the_claim(
     assert "touched" not in agent.finishes({"src/a.py": "x\n"})["task"]
 
 
+def test_what_git_ignores_counts_as_it_was_at_the_claim(project: Project, agent: Agent) -> None:
+    """Whoever attempts a task also says what git ignores."""
+    project.commit(files={".gitignore": "local/\n", "look.sh": "test -f done\n"})
+    project.put("local/check.sh", "test -f done\n")
+    command = "sh local/check.sh && sh look.sh && pytest"
+    begin(agent, command, "--protect", "docs/**", "--max-attempts", "9")
+    for name in ("local/check.sh", "pytest.ini"):
+        old = project.read(name) if (project.top / name).exists() else None
+        project.put(".git/info/exclude", f"{name}\n")
+        project.put(name, "true\n")
+
+        assert name in agent.fails(1, "finish")["message"]
+        assert project.task()["touched"] == [name]
+        project.put(name, old) if old else (project.top / name).unlink()
+        agent.ok("claim")
+    project.git("rm", "-q", "--cached", "look.sh")
+    project.put(".gitignore", "local/\nlook.sh\n")
+    project.put("look.sh", "true\n")
+    assert "look.sh" in agent.fails(1, "finish")["message"]
+
+    agent.ok("claim")
+    assert "touched" not in agent.finishes({"src/a.py": "x\n", "done": ""})["task"]
+
+
 def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
     _begin(project, agent, check=f"{PYTEST}; false")
     agent.finishes({"tests/test_a.py": FAILING + "# changed\n"}, code=1)
@@ -138,6 +162,18 @@ def test_a_change_of_a_protected_file_is_noticed_where_git_has_pruned_what_was_t
     project.put("tests/look.sh", "true\n")
     project.git("prune", "--expire=now")
     assert "changed its own gate: protected" in str(agent.fails(1, "finish"))
+
+
+def test_a_protecting_task_fails_whoever_lets_git_prune_its_base(project: Project, agent: Agent) -> None:
+    project.commit(files={"look.sh": "false\n"})
+    begin(agent, "sh look.sh", "--protect", "docs/**")
+    project.put("look.sh", "true\n")
+    project.git("checkout", "-q", "--orphan", "new")
+    project.git("commit", "-qam", "anew")
+    project.git("branch", "-qM", "main")
+    project.git("reflog", "expire", "--expire=now", "--all")
+    project.git("gc", "-q", "--prune=now")
+    assert check.GONE in agent.fails(1, "finish")["message"]
 
 
 def test_pruning_alone_is_no_change(project: Project, agent: Agent) -> None:

@@ -363,7 +363,7 @@ def changed_inputs(git: Git, task: Task, tree: str) -> ChangedInputs:
 
 
 def _since_claim(git: Git, task: Task, base: str | None, tree: str) -> dict[str, input_changes.Change]:
-    """Return what is another than at the claim in `tree`, and of what git ignores and the check depends on."""
+    """Return what differs from the claim in `tree`, and of what the check depends on and git ignores."""
     changed = dict(trees.changed(git, git.tree_of(base), tree)) if base else {}
     # No commit has what was untracked then: its copy says what it was.
     before = rescue_refs.before(git, task)

@@ -25,9 +25,8 @@ from harness_lib.errors import CheckEditedError, LeaseLostError, RefusedError
 from harness_lib.rules import rechecks, recovery, transitions
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import advance, checkout, history, locks, merge, status, submodules, trees
+from harness_lib.system.git import advance, history, locks, merge, status, submodules, trees
 from harness_lib.system.git.repository import Git, to_end
-from harness_lib.system.git.trees import GITLINK
 from harness_lib.system.place import find_root
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
 from harness_lib.text import counted, safe_name, some_quoted
@@ -322,19 +321,14 @@ def undo_check(ctx: Context, task: Task, content: str) -> list[str]:
 
     Files that it has added stay.
     """
-    git, present = ctx.git, ctx.capture()
-    changed = advance.to_undo(git, present, content)
-    if content == git.head():
-        # The attempt may have left in the place of a file what git takes no content of (a FIFO).
-        known = trees.entries(git, content)
-        places = [path for path in ctx.changes().tracked if checkout.mode(git.top, path) is None]
-        changed |= {path: known[path] for path in places if known.get(path, (GITLINK, ""))[0] != GITLINK}
+    git = ctx.git
+    changed = advance.to_undo(git, ctx.capture(), content)
     if not changed:
         return []
     with locks.hold(git):
-        # The user may have edited these files while the check ran: keep a copy of them first.
+        # The user may have edited these files, also while we waited: keep a copy of them first.
         name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
-        ref = rescue_refs.keep(git, name, present, git.head(), what)
+        ref = rescue_refs.keep(git, name, ctx.capture(), git.head(), what)
         undone = advance.undo(git, changed)
     said = f"{len(undone)} tracked file(s) not as committed after the check of {task.id}; put back"
     return [f"{said}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

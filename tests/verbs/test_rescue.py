@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -220,6 +221,15 @@ def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(make_project
     assert sh(late.cwd, "status", "--porcelain") == ""
     assert late.ok("claim")["task"]["id"] == "task-002"
     assert taker.ok("checkpoint", "task-001", "1/2", "still mine")
+
+
+def test_saving_puts_back_a_file_in_whose_place_a_fifo_lies(project: Project, agent: Agent) -> None:
+    project.commit(files={"other.txt": "one\n"})
+    project.put("other.txt", "two\n")
+    project.put("tracked.txt", "").unlink()
+    os.mkfifo(project.top / "tracked.txt")
+    agent.ok("rescue", "save", "task-009")
+    assert (project.top / "tracked.txt").is_file()
 
 
 def test_saving_leaves_what_git_does_not_know_where_the_user_works(project: Project, agent: Agent) -> None:

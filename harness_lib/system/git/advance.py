@@ -9,6 +9,7 @@ The other functions, called again with the same arguments inside `locks.hold()`,
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -173,10 +174,18 @@ def require_unlocked(git: Git) -> None:
 def to_undo(git: Git, present: str, content: str) -> dict[str, Entry]:
     """Return the files of `content` (a tree or commit) that are gone or others in `present`, the work tree's.
 
-    Repositories are not among them.
+    Those in whose place lies what git takes no content of (a FIFO) are among them, repositories are not.
     """
-    moves = trees.changed(git, present, content).items()
-    return {path: entry for path, (_, entry) in moves if entry and entry[0] != GITLINK}
+    moves = trees.changed(git, present, content)
+    return {
+        path: entry
+        for path, entry in trees.entries(git, content).items()
+        if entry[0] != GITLINK and (path in moves or _is_no_content(git.top / path))
+    }
+
+
+def _is_no_content(path: Path) -> bool:
+    return os.path.lexists(path) and not (path.is_symlink() or path.is_file())
 
 
 def undo(git: Git, files: Mapping[str, Entry]) -> tuple[str, ...]:

@@ -167,9 +167,9 @@ class _Story:
             directory.mkdir(parents=True)
         git = Git.init(seed)
         git.run("branch", "-M", "main")
-        git.run("clone", "--quiet", "--bare", str(seed), str(self._remote))
+        self._clone("--bare", str(seed), str(self._remote))
         for machine in self._machines.values():
-            git.run("clone", "--quiet", str(self._remote), str(machine.top))
+            self._clone(str(self._remote), str(machine.top))
         ann, *others = self._machines.values()
         ann.type(self._show, "init", "--mode", "concurrent")
         ann.type(self._show, "store", "move", self._url, "--list", LIST)
@@ -181,6 +181,13 @@ class _Story:
             ann.type(self._show, "add", title, "--validate", command, *depends)
         for machine in others:
             machine.type(self._show, "trust", "--yes")
+
+    def _clone(self, *words: str) -> None:
+        # Not by `Git.run`, which names its own repository to git.
+        argv = ("clone", "--quiet", *words)
+        result = calls.call(argv, self._place)
+        if result.returncode:
+            raise calls.failure(argv, result.returncode, result.stderr)
 
     def _until(self, what: str, seen: Callable[[], object]) -> None:
         """Wait for an event and say it; without it the story goes on, and the promise is broken."""

@@ -26,7 +26,6 @@ PROOF = (
 )
 
 
-@pytest.mark.release
 @pytest.mark.skipif(postgres_server.found() is None, reason="there is no PostgreSQL here")
 def test_three_machines_keep_the_promises(tmp_path: Path) -> None:
     said = run_to_end([sys.executable, "-m", "harness_lib", "demo", "--machines", "3"], cwd=tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from harness_lib.rules import rechecks
 from harness_lib.rules.rechecks import Commit, History
-from harness_lib.task import Excuse, Recheck, Task, Validation
+from harness_lib.task import Excuse, HeldOut, Recheck, Task, Validation
 from tests.rules.lists import STAMP, ago, done
 
 NEW, OLD = "b" * 40, "a" * 40
@@ -92,6 +92,21 @@ def test_files_that_git_does_not_keep_and_checks_need_are_named_once() -> None:
 def test_tasks_with_the_same_check_in_the_same_place_share_a_run() -> None:
     assert rechecks.key(done("a", "make")) == rechecks.key(done("b", "make")) == ("make", None)
     assert rechecks.key(Task("a", validation=Validation("make", cwd="sub"))) == ("make", "sub")
+    hidden = [Validation("make", hidden=HeldOut(each * 64)) for each in "ab"]
+    assert (
+        len({rechecks.whole_key(Task("a", validation=each)) for each in (Validation("make"), *hidden)}) == 3
+    )
+
+
+def test_where_a_check_has_passed_last_is_what_its_re_check_found_or_its_commit() -> None:
+    assert rechecks.passed_on(done("a", completed_commit=OLD)) == OLD
+    assert rechecks.passed_on(done("a", found=PASSED, completed_commit=OLD)) == NEW
+    assert rechecks.passed_on(done("a", found=failed(STAMP), completed_commit=OLD)) is None
+
+
+def test_a_failure_where_its_work_is_not_says_nothing_of_the_task() -> None:
+    assert rechecks.is_elsewhere(done("a", found=failed(STAMP, "elsewhere")))
+    assert not rechecks.is_elsewhere(done("a", found=failed(STAMP)))
 
 
 # -- which checks may say something else since they ran last

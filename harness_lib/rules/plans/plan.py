@@ -299,7 +299,7 @@ def _plans_before(found: Sequence[Read]) -> list[set[int]]:
             names = plan.after or ()
             named = {other for other in group for name in names if is_called(found[other], plan, name)}
             if not named and plan.wave is not None:
-                below = max((wave for wave in waves.values() if wave < (plan.wave or 0)), default=None)
+                below = max((wave for wave in waves.values() if wave < plan.wave), default=None)
                 named = {other for other in group if waves[other] == below}
             before.append((named - {number}) or last)
         last = set(group).difference(*(before[number] for number in group))

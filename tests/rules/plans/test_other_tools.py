@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import plans
-from harness_lib.rules.plans import commands
+from harness_lib.rules.plans import commands, plan
 from harness_lib.rules.plans.plan import Document
 from tests.rules.plans.reading import GSD, SPEC_KIT, read
 
@@ -33,6 +33,16 @@ def test_openspec_has_a_task_for_each_number_that_groups_no_others() -> None:
     assert plan.header == "# Tasks\n\nKeep it small."
     assert plan.strays == ()
     assert all(task.after is None for task in plan.tasks)
+
+
+def test_a_comment_is_no_text_and_one_without_an_end_is() -> None:
+    assert plan.without_comments("a\n<!-- b\n<!-- -->\n\nc <!-- d") == "a\n\nc <!-- d"
+
+
+def test_of_very_many_pairs_one_task_waits_for_all_and_the_others_for_it() -> None:
+    before = tuple(map(str, range(plan.MOST_PAIRS)))
+    assert plan.join_after(["a", "b"], before[:2]) == {"a": before[:2], "b": before[:2]}
+    assert plan.join_after(["a", "b", "c"], before) == {"a": before, "b": ("a",), "c": ("a",)}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system import fs
 from harness_lib.system.git import checkout, history, status, submodules, trees
 from harness_lib.system.git.calls import GitError, GitLockedError, encode
-from harness_lib.system.git.checkout import hashed, obstructed
+from harness_lib.system.git.checkout import hashed, obstacle
 from harness_lib.system.git.locks import leftover_locks
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK, Entry
@@ -323,7 +323,7 @@ def _step(git: Git, old: str, new: str) -> _Step:
             continue
         if present == after:
             step.done.append(path)
-        elif present != before or (present is None and _is_in_the_way(git, path, moves)):
+        elif present != before or (present is None and _is_in_the_way(git.top, path, moves)):
             step.blocked.append(path)
         elif after is None:
             step.remove.append(path)
@@ -351,13 +351,12 @@ def _stamp(path: Path) -> _Stamp | None:
     return None if stat.S_ISDIR(info.st_mode) else (info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-def _is_in_the_way(git: Git, path: str, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> bool:
+def _is_in_the_way(top: Path, path: str, moves: Mapping[str, trees.Change]) -> bool:
     """Return whether a user's directory is in the place of a file, or a file in that of a directory."""
-    if not obstructed(git.top, path):
-        return False
+    at = obstacle(top, path)
     # A file of the old commit that a directory replaces, or the other way round, is no obstacle.
-    above = {path[:at] for at in range(len(path)) if path[at] == "/"}
-    return not any(
-        old is not None and new is None and (name in above or name.startswith(path + "/"))
-        for name, (old, new) in moves.items()
-    )
+    gone = {name for name, (_, new) in moves.items() if new is None}
+    if at != path:
+        return at is not None and at not in gone
+    files = {str(file.relative_to(top)) for file in (top / path).rglob("*") if _stamp(file)}
+    return not files or not files <= gone

@@ -92,6 +92,18 @@ def test_a_users_files_are_named_and_left_alone(world: World) -> None:
     assert world.read("tracked.txt") == "the user's edit\n"
 
 
+def test_a_users_file_in_a_directory_that_becomes_a_file_is_an_obstacle(world: World) -> None:
+    (world.top / "dir/inner.txt").unlink()
+    (world.top / "dir").rmdir()
+    world.put("dir", "a file now\n")
+    ahead = world.commits("a file for a directory")
+    world.sh("reset", "-q", "--hard", world.base)
+
+    assert advance.obstacles(world.git, world.base, ahead) == []
+    world.put("dir/mine.txt", "mine\n")
+    assert advance.obstacles(world.git, world.base, ahead) == ["dir"]
+
+
 @pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
 def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
     ahead = commit_ahead(world)

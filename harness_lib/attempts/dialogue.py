@@ -1,28 +1,34 @@
 """Tell an agent about its task, and record what it reports: notes, checkpoints and proposed tasks.
 
-A brief is short, and every text from the list is quoted as data. A letter in the inbox is data from an agent
-in a sandbox: it may note, propose a task, and checkpoint the task that its worker holds.
+A brief is short, and every text from the list is quoted as data. An agent that cannot write the list leaves
+its notes, checkpoints and proposed tasks as letters beside its work, which the run records. They are data:
+they may do nothing else.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check, outcome, rescue_refs, snapshots
 from harness_lib.checks import check_of, shell_run
 from harness_lib.core import add_tasks, ownership, quoting
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Reply
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
-from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, UsageError
+from harness_lib.errors import EnvSetupError, HarnessError, LeaseLostError, NotAllowedError, UsageError
+from harness_lib.records import given
 from harness_lib.rules import checklist, input_files, runners, transitions
+from harness_lib.state import codec
 from harness_lib.state.api import Questions
+from harness_lib.state.codec import ContractError
 from harness_lib.system import fs
 from harness_lib.system.git import snapshot
 from harness_lib.system.place import own_files
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
 
 KEY_LENGTH = 40
+# The directory of the letters of an agent that may not write the list.
+MAIL = "mail"
 # The logs of the checks of attempts: not of the user's `validate`, of cleanups or of agents.
 _OF_ATTEMPTS = re.compile(r"\d+(-merged)?\.log")
 MOST = 50
@@ -187,12 +195,60 @@ def _checkpoint(ctx: Context, task_id: str, step: str, text: str) -> None:
     record_checkpoint(ctx, held, numbers, quoting.one_line(text, DESCRIPTION_LENGTH))
 
 
+def _propose(ctx: Context, task_id: str, text: str) -> None:
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
+        draft = codec.decode_task({**allowed, "id": add_tasks.PREFIX, "status": "pending"})
+        add_tasks.propose(ctx, task_id, draft)
+    except (ValueError, TypeError, AttributeError, ContractError) as error:
+        raise UsageError(f"Invalid proposal: {error}", "harness add --help") from error
+
+
 # How many arguments each letter has after the task.
 VERBS: Mapping[str, tuple[Callable[..., object], int]] = {
     "note": (_note, 1),
     "checkpoint": (_checkpoint, 2),
-    "add": (add_tasks.from_letter, 1),
+    "add": (_propose, 1),
 }
+
+
+def _mailbox(ctx: Context) -> Path | None:
+    """Return the directory of letters in the work tree of a worker.
+
+    None in any other work tree, and where a symbolic link of a commit would lead letters elsewhere.
+    """
+    private = ctx.private_here
+    if private is None or ctx.git.top == ctx.root.path:
+        return None
+    place = private / MAIL
+    return None if private.is_symlink() or place.is_symlink() else place
+
+
+def leave_letter(
+    ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str | None, *words: str
+) -> Reply:
+    """Leave a letter for the runner, because the list cannot be written, or read, from here (`refused`).
+
+    `task_id` None: the task of the agent. Raises `refused` if the agent is not supervised, or a letter cannot
+    be written either.
+    """
+    directory, supervised = _mailbox(ctx), ctx.env.get(ownership.SUPERVISED)
+    if not supervised or directory is None:
+        raise refused
+    task_id, task = task_id or supervised, None
+    # Landlock knows files, and each change of the list makes another one: then the run looks for the task.
+    with suppress(EnvSetupError):
+        task = ownership.require_task(ctx.store.ask(), task_id)
+    # Sorted by the time of writing.
+    name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
+    letter = json.dumps({"verb": verb, "task": task_id, "words": words})
+    try:
+        fs.write(directory / name, letter.encode(), durable=False, make=True)
+    except OSError:
+        raise refused from None
+    name = task.id if task else task_id
+    return Reply(f"{verb} for {name}: left for the run, which records it.", task=task)
 
 
 def open_all(ctx: Context) -> list[str]:
@@ -201,9 +257,8 @@ def open_all(ctx: Context) -> list[str]:
     What cannot be recorded now (the list is held or half saved, the disk full) stays for the next time: the
     agent whose letter it is works on.
     """
-    place = add_tasks.letters_of(ctx)
-    # Letters are removed, and a link may lead to somebody's files.
-    if place is None or add_tasks.is_linked(place):
+    place = _mailbox(ctx)
+    if place is None:
         return []
     letters = (path for path in fs.matching(place, "*.json") if path.is_file() and not path.is_symlink())
     problems: list[str] = []

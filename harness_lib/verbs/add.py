@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
 
 from harness_lib import typed
-from harness_lib.attempts import check
+from harness_lib.attempts import check, dialogue
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, held_out, ownership, project, quoting, trust
+from harness_lib.core import add_tasks, held_out, ownership, project, quoting, rights, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
+from harness_lib.state import reading
+from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
+from harness_lib.text import some
 
 SUMMARY = "append a task"
 EXAMPLE = 'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001'
@@ -43,8 +48,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         if args.title is not None:
             raise UsageError("A title is for a new task.", "See: harness add --help")
         if not args.proposed:
-            return add_tasks.show_proposals(ctx)
-        decide = add_tasks.dismiss if args.dismiss else add_tasks.accept
+            return _show_proposals(ctx)
+        decide = _dismiss if args.dismiss else _accept
         return decide(ctx, args.proposed)
     if args.title is None or args.dismiss:
         raise UsageError("A task needs a title.", "See: harness add --help")
@@ -52,7 +57,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     changes = held_out.typed_with(ctx, options.typed_task(args), blank, typed.harness("add", rest="…"))
     draft = given.with_values(blank, changes)
     if ctx.env.get(ownership.SUPERVISED):
-        return add_tasks.propose(ctx, draft)
+        return _propose(ctx, draft)
     return run(ctx, draft, try_once=args.try_once)
 
 
@@ -98,3 +103,90 @@ def _where_it_runs(ctx: Context, task: Task) -> str:
         return ""
     cwd = typed.word(ctx.root.path.relative_to(top))
     return f"\nIts check runs at the top of the repository, {top}; with --cwd {cwd} it runs beside the list."
+
+
+def _propose(ctx: Context, draft: Task) -> Reply:
+    """Propose `draft` for an agent of a run. Raises what `add_tasks.propose` does."""
+    by = ctx.env[ownership.SUPERVISED]
+    try:
+        task = add_tasks.propose(ctx, by, draft)
+    except (EnvSetupError, OSError) as error:
+        return dialogue.leave_letter(ctx, error, "add", by, json.dumps(reading.written(draft)))
+    return Reply(f"proposed: {quoting.title(task)}\nThe user decides about it; go on with your task.")
+
+
+def _show_proposals(ctx: Context) -> Reply:
+    """List the proposals, without a lock."""
+    waiting = ctx.store.ask().proposals()
+    lines = [line for task in waiting for line in _lines_of(task)]
+    return Reply(
+        "\n".join(lines) or "No task is proposed.",
+        next="harness add --proposed N" if waiting else "harness status",
+        extra={
+            "proposals": [
+                {"number": add_tasks.number_of(t), "title": t.title, "check": check_of(t).text}
+                for t in waiting
+            ]
+        },
+    )
+
+
+def _lines_of(task: Task) -> Iterator[str]:
+    yield f"{add_tasks.number_of(task)}. [{task.priority}] {quoting.title(task)} ({'; '.join(task.notes)})"
+    if task.description:
+        yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"
+    if task.depends_on:
+        yield f"   depends on: {some(task.depends_on, add_tasks.SHOWN)}"
+    yield f"   check: {quoting.one_line(check_of(task).text or 'none', quoting.REASON_LENGTH)}"
+    if task.on_failure.cleanup:
+        yield f"   cleanup: {quoting.one_line(task.on_failure.cleanup, quoting.REASON_LENGTH)}"
+
+
+def _accept(ctx: Context, numbers: Sequence[int]) -> Reply:
+    """Add the proposed tasks with these numbers to the list, at a user's request.
+
+    Raises UsageError (no such number; it depends on nothing that exists), RefusedError (inside an agent).
+    """
+    rights.require_user(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
+    spent = add_tasks.spent_ids(ctx)
+    added: list[Task] = []
+    trust.prepare(ctx)
+    with ctx.store.transaction() as tx:
+        mine = trust.may_trust(ctx, tx)
+        for each in numbers:
+            chosen = _find(tx, each)
+            task = chosen._replace(id=add_tasks.next_id(tx, spent))
+            tx.drop_proposal(chosen.id)
+            add_tasks.append(tx, ctx, (task,))
+            rights.log(tx, ctx, f"accepted {chosen.id}", task.id)
+            added.append(task)
+        if mine:
+            trust.know(ctx, tx, added)
+        then = ownership.next_command(ctx, tx)
+    warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
+    return Reply(
+        "\n".join(f"added {task.id} [{task.priority}]: {quoting.title(task)}" for task in added),
+        task=added[-1],
+        next=then,
+        warnings=(*warnings, *tx.warnings),
+    )
+
+
+def _dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
+    """Remove the proposed tasks with these numbers. Raises what `_accept` does."""
+    rights.require_user(
+        ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
+    )
+    with rights.change(ctx) as tx:
+        for each in numbers:
+            chosen = _find(tx, each)
+            tx.drop_proposal(chosen.id)
+            rights.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
+    return Reply(f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
+
+
+def _find(questions: Questions, asked: int) -> Task:
+    proposal = next((task for task in questions.proposals() if add_tasks.number_of(task) == asked), None)
+    if proposal is None:
+        raise UsageError(f"There is no proposed task {asked}.", "List them: harness add --proposed")
+    return proposal

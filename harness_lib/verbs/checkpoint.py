@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import dialogue
-from harness_lib.core import add_tasks, ownership, quoting
+from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.terminal.render import Screen
@@ -31,7 +31,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         name = held.task.id
         task = dialogue.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
-        return add_tasks.leave_letter(ctx, error, "checkpoint", name, args.step, description)
+        return dialogue.leave_letter(ctx, error, "checkpoint", name, args.step, description)
     return Reply(
         f"{done}/{total} recorded.",
         session=held.session.number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import dialogue
-from harness_lib.core import add_tasks, ownership, quoting
+from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.terminal.render import Screen
@@ -29,7 +29,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     try:
         task, lost = dialogue.record_note(ctx, args.id, line)
     except (EnvSetupError, OSError) as error:
-        return add_tasks.leave_letter(ctx, error, "note", args.id, line)
+        return dialogue.leave_letter(ctx, error, "note", args.id, line)
     mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
     warnings = [
         f"A task keeps {dialogue.MOST_NOTES} notes; the oldest one went: {quoting.one_line(old, 80)}"

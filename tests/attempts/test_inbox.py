@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import dialogue
-from harness_lib.core import add_tasks
 from harness_lib.core.context import Context
 from harness_lib.errors import NotAllowedError
 from tests.attempts.forbidden_list import forbidden
@@ -45,10 +44,10 @@ def opened(worker: Agent) -> list[str]:
 
 
 def left(worker: Agent) -> list[Path]:
-    return sorted((worker.cwd / ".harness" / add_tasks.MAIL).glob("*"))
+    return sorted((worker.cwd / ".harness" / dialogue.MAIL).glob("*"))
 
 
-@pytest.mark.parametrize("name", [".harness", f".harness/{add_tasks.MAIL}"])
+@pytest.mark.parametrize("name", [".harness", f".harness/{dialogue.MAIL}"])
 def test_no_letter_goes_where_a_link_of_a_commit_leads(shared: Project, worker: Agent, name: str) -> None:
     outside = shared.top.parent / "outside"
     outside.mkdir()
@@ -128,7 +127,7 @@ NO_LETTERS = {
 
 
 def test_what_is_no_letter_is_told_and_changes_nothing(shared: Project, worker: Agent) -> None:
-    place = worker.cwd / ".harness" / add_tasks.MAIL
+    place = worker.cwd / ".harness" / dialogue.MAIL
     place.mkdir(parents=True)
     before = shared.file.read_bytes()
     for number, letter in enumerate(NO_LETTERS, 1):
@@ -149,7 +148,7 @@ def test_a_link_is_not_followed(shared: Project, worker: Agent, tmp_path: Path) 
     letter = {"verb": "note", "task": "task-001", "words": ["x"]}
     (elsewhere / "package.json").write_text(json.dumps(letter))
     (worker.cwd / ".harness").mkdir()
-    (worker.cwd / ".harness" / add_tasks.MAIL).symlink_to(elsewhere)
+    (worker.cwd / ".harness" / dialogue.MAIL).symlink_to(elsewhere)
 
     assert opened(worker) == []
 

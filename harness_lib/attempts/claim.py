@@ -12,7 +12,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import baseline, check, outcome, rescue_refs, turn
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import held_out, here, ownership, quoting, sessions, trust
+from harness_lib.core import held_out, here, lifecycle, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
 from harness_lib.errors import ConfigError, HarnessError, HeldError, LeaseLostError, UsageError
@@ -54,7 +54,7 @@ def take(
     UntrustedTaskError (the named task waits for the user's trust).
     """
     questions = ctx.store.ask()
-    if ctx.target is None and sessions.must_check(questions, ctx):
+    if ctx.target is None and lifecycle.must_check(questions, ctx):
         return Taken(must_check=True)
     ownership.refuse_late(ctx, questions)
     held = questions.held_by(ctx.owner.worker)
@@ -68,9 +68,9 @@ def take(
     chosen = found.task
     if chosen is None:
         with ctx.store.transaction("tasks") as tx:
-            sessions.record_blocked(tx, session.number)
+            lifecycle.record_blocked(tx, session.number)
             return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
-    with sessions.halting_on_error(ctx, session, chosen.id):
+    with lifecycle.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
             turn.begin_chat(ctx)
         surveyed = baseline.survey(ctx, settings)
@@ -87,7 +87,7 @@ def take(
         claimed = taken.task
         rescue = f"{rescue_refs.RESCUE_REFS}{safe_name(claimed.id)}/late-{claimed.fence}"
         ownership.note_claim(ctx, claimed, rescue)
-    with sessions.halting_on_error(ctx, session, taken.task.id):
+    with lifecycle.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=_require_red(ctx, taken.task))
 
 
@@ -95,7 +95,7 @@ def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, 
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
     with ctx.store.transaction("tasks") as tx:
         current = sessions.mine(tx, ctx)
-        sessions.record_blocked(tx, current.number if current else tx.session_count)
+        lifecycle.record_blocked(tx, current.number if current else tx.session_count)
         _require_own_work_tree(tx, ctx)
         spent = tx.session_spent(current) if current else None
         if current is None or spent:
@@ -129,7 +129,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)
-    tx.replace_session(sessions.unhalted(session))
+    tx.replace_session(lifecycle.unhalted(session))
     where = f", machine={claimed.machine}" if claimed.machine else ""
     words = f"{task.title} (base={surveyed.base[:12]}{where})"
     tx.log("Starting", words, session=session.number, task=task.id)
@@ -185,14 +185,14 @@ def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:
     if stop is None and found.leaves_some and not trust.known(ctx, tx.unproven()):
         words = found.words(ctx)
         if ctx.target is None:
-            sessions.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", words))
+            lifecycle.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", words))
         return Taken(stop="waiting", told=words, untrusted=() if tx.in_progress() else found.untrusted)
-    if stop in sessions.ALL_TAKEN:
-        stop = sessions.end(tx, ctx, session, stop)
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+    if stop in lifecycle.ALL_TAKEN:
+        stop = lifecycle.end(tx, ctx, session, stop)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
     elif tx.awaits_user():
-        sessions.close(tx, session)
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.close(tx, session)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
     return Taken(stop=stop)
 
 

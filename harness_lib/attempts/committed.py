@@ -21,7 +21,7 @@ from typing import NamedTuple
 from harness_lib.attempts import check, recheck, worker_worktrees
 from harness_lib.attempts.recheck import Found
 from harness_lib.checks import Checked, check_of
-from harness_lib.core import held_out, quoting, sessions, trust
+from harness_lib.core import held_out, lifecycle, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError, UsageError
@@ -142,12 +142,12 @@ def settle(ctx: Context) -> StopReason | None:
     with ctx.store.transaction() as tx:
         session = sessions.mine(tx, ctx)
         reason = tx.no_work()
-        if session is None or not session.final_check or reason not in sessions.ALL_TAKEN:
+        if session is None or not session.final_check or reason not in lifecycle.ALL_TAKEN:
             return None
         session = session._replace(final_check=False)
         tx.replace_session(session)
-        reason = sessions.end(tx, ctx, session, reason)
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+        reason = lifecycle.end(tx, ctx, session, reason)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
         return reason
 
 
@@ -289,7 +289,7 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         if task is None or task not in questions.provable():
             # Another worker has verified it meanwhile.
             continue
-        with sessions.halting_on_error(ctx, session, task.id):
+        with lifecycle.halting_on_error(ctx, session, task.id):
             trust.require(ctx, questions)
         passed, why = _check(ctx, task)
         commit = ctx.git.head()

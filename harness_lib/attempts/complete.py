@@ -25,7 +25,7 @@ from harness_lib.attempts import (
     turn,
 )
 from harness_lib.attempts.evaluate import Evaluation
-from harness_lib.core import quoting, sessions
+from harness_lib.core import lifecycle, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, input_files, recovery, transitions
@@ -224,7 +224,7 @@ def _hold(
         tx.log("WARN", why.words, session=session.number, task=task.id)
         current = sessions.mine(tx, ctx)
         if current and task.target is None:
-            sessions.halt(tx, current, why, task.id)
+            lifecycle.halt(tx, current, why, task.id)
     if task.target is None:
         return outcome.Ended(halted, None)
     asked = f"The user was asked about {some_quoted(files, NAMED) or 'all of it'}."
@@ -327,4 +327,4 @@ def let_go_on(tx: Tx, task: Task) -> None:
         if attempts.takes_an_answer(session.halt_kind) and recovery.works_for(
             task.claimed_by, session.worker
         ):
-            tx.replace_session(sessions.unhalted(session))
+            tx.replace_session(lifecycle.unhalted(session))

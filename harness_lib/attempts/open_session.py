@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     turn,
     worker_worktrees,
 )
-from harness_lib.core import here, ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.core import here, lifecycle, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError
@@ -79,14 +79,14 @@ def go_on(ctx: Context) -> Opened:
         # there.
         session = sessions.mine(tx, ctx)
         if session is not None and sessions.is_callers(session, ctx):
-            session = sessions.go_on(tx, session, ctx)
+            session = lifecycle.go_on(tx, session, ctx)
         held = tx.held_by(ctx.owner.worker)
         if held is not None and tx.concurrent:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         if session is not None and tx.awaits_user():
-            sessions.close(tx, session)
+            lifecycle.close(tx, session)
             return Opened(None, "waiting")
         # What nobody holds waits for the end of the caller's own task: the work tree has the files of both.
         is_left = has_unclaimed(tx) if held is None else held.intent is not None
@@ -195,15 +195,15 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     current = sessions.mine(tx, ctx)
     if current is None or tx.held_by(ctx.owner.worker) is not None:
         return None
-    sessions.record_blocked(tx, current.number)
+    lifecycle.record_blocked(tx, current.number)
     stop = _nothing_to_do(tx)
     if stop is None:
         return None
-    if stop in sessions.ALL_TAKEN:
-        stop = sessions.end(tx, ctx, current, stop)
+    if stop in lifecycle.ALL_TAKEN:
+        stop = lifecycle.end(tx, ctx, current, stop)
     else:
-        sessions.close(tx, current)
-    sessions.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.close(tx, current)
+    lifecycle.disable_hooks_when_finished(tx, ctx.store)
     return stop
 
 
@@ -213,9 +213,9 @@ def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason |
         halted = sessions.mine(tx, ctx)
         again = halted.number if halted is not None and _is_unused(halted, tx, ctx) else None
         if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
-            sessions.close(tx, halted)
-        sessions.fold_dead(tx, ctx)
-        sessions.record_blocked(tx, tx.session_count)
+            lifecycle.close(tx, halted)
+        lifecycle.fold_dead(tx, ctx)
+        lifecycle.record_blocked(tx, tx.session_count)
         if for_user and ctx.store.shared is None and all(s.number != tx.session_count for s in tx.sessions()):
             again = tx.session_count
         stop = _nothing_to_do(tx) or (tx.sessions_spent() if again is None and not for_user else None)
@@ -223,10 +223,10 @@ def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason |
             sessions.refuse_other(tx, ctx)
         if stop is not None:
             tx.log("STATS", stats.render(tx.counts()), session=tx.session_count)
-            sessions.disable_hooks_when_finished(tx, ctx.store)
+            lifecycle.disable_hooks_when_finished(tx, ctx.store)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
-        session = sessions.open_one(tx, ctx, again)
+        session = lifecycle.open_one(tx, ctx, again)
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         return session, None, tuple(tx.warnings)
 
@@ -250,7 +250,7 @@ def _check_environment(ctx: Context, session: Session) -> None:
     questions = ctx.store.ask()
     if not trust.is_trusted(ctx, questions):
         with ctx.store.transaction("tasks") as tx:
-            sessions.close(tx, session)
+            lifecycle.close(tx, session)
         trust.require(ctx, questions)
     finished = project.prepare(ctx)
     if finished is None or finished.ok:
@@ -261,7 +261,7 @@ def _check_environment(ctx: Context, session: Session) -> None:
         tx.log(
             "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
         )
-        sessions.close(tx, session)
+        lifecycle.close(tx, session)
     raise EnvSetupError(
         f"{ctx.root.init_script.name} failed twice: {project.why_failed(ctx, finished)}",
         f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the problem, then: harness start",
@@ -275,7 +275,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         answer = rechecked.reply(questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
-    if sessions.must_check(questions, ctx):
+    if lifecycle.must_check(questions, ctx):
         return rechecked.final_check(questions, opened.session, opened.recovered, extra)
     held = questions.held_by(ctx.owner.worker)
     if held is None and (spent := questions.session_spent(opened.session)):
@@ -330,7 +330,7 @@ def _let_go(ctx: Context, found: Here) -> None:
     with ctx.store.transaction("tasks") as tx:
         session = sessions.mine(tx, ctx)
         if session is not None:
-            sessions.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx)))
+            lifecycle.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx)))
 
 
 def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) -> tuple[list[str], str | None]:

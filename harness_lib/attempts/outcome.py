@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import rescue_refs, target_branch
-from harness_lib.core import ownership, quoting, sessions
+from harness_lib.core import lifecycle, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import CheckEditedError, LeaseLostError, RefusedError
 from harness_lib.rules import rechecks, recovery, transitions
@@ -353,7 +353,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
         tx.log("Completed", f"(commit {commit[:SHORT]})", session=session.number, task=task.id)
         for sentence in look_at:
             tx.log("WARN", sentence, session=session.number, task=task.id)
-        return Ended(done, sessions.after_attempt(tx, ctx, session))
+        return Ended(done, lifecycle.after_attempt(tx, ctx, session))
 
 
 def with_command(git: Git, task: Task) -> list[str]:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, pull_request, requeue, target_branch
-from harness_lib.core import project, sessions
+from harness_lib.core import lifecycle, project, sessions
 from harness_lib.core.context import Context, MergeMode, Merging
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import arrows, transitions
@@ -217,7 +217,7 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
         tx.replace(halted)
         if mine := sessions.mine(tx, ctx):
             # The branch may have been refused before.
-            tx.replace_session(sessions.unhalted(mine))
+            tx.replace_session(lifecycle.unhalted(mine))
         tx.log("WARN", why.words, session=session.number, task=task.id)
     reason = "The work waits until others have merged it."
     ended = requeue.for_user(ctx, session, halted, commit, why, reason, base)

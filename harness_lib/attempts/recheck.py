@@ -22,7 +22,7 @@ from harness_lib import timestamps, typed
 from harness_lib.attempts import check, worker_worktrees
 from harness_lib.checks import UNWATCHED, Checked, Watch, Worktree
 from harness_lib.checks.shell import ShellCheck
-from harness_lib.core import held_out, quoting, sessions, trust
+from harness_lib.core import held_out, lifecycle, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     ConfigError,
@@ -304,7 +304,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         if tx.holds_agents() and not held:
             # The enable flag is gone because all was done; if work remained, somebody has paused the list.
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
     return checked
 
 

@@ -28,7 +28,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
-from harness_lib.core import ownership, sessions, trust
+from harness_lib.core import lifecycle, ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
@@ -273,11 +273,11 @@ def _recover_one(
     """
     if not recovery.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
-    with sessions.halting_on_error(ctx, session, task.id):
+    with lifecycle.halting_on_error(ctx, session, task.id):
         outcome.require_no_operation(ctx.git, task, "harness recover")
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
-        with sessions.halting_on_error(ctx, session, task.id):
+        with lifecycle.halting_on_error(ctx, session, task.id):
             ended = resume(ctx, session, task)
         return interrupted.log(ctx, session, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupted.facts(ctx, task))
@@ -288,7 +288,7 @@ def _recover_one(
         line = interrupted.log(ctx, session, task, plan.words, plan.reason)
         verdict = outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, plan.ending)
         return line, rollback.fail_without_git(ctx, session, task, verdict)
-    with sessions.halting_on_error(ctx, session, task.id):
+    with lifecycle.halting_on_error(ctx, session, task.id):
         rollback.require_trust(ctx, task)
     if plan.action == "fail":
         return interrupted.put_back(ctx, session, task, stays=stays)
@@ -319,7 +319,7 @@ def _validate(
         reason = f"{plan.reason}; its check is not trusted on this machine"
         return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays)
     left = ctx.capture()
-    with sessions.halting_on_error(ctx, session, task.id):
+    with lifecycle.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
         evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:

@@ -6,7 +6,7 @@ from functools import partial
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, snapshots, target_branch
-from harness_lib.core import ownership, quoting, sessions, trust
+from harness_lib.core import lifecycle, ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
@@ -103,7 +103,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         tx.log("ROLLBACK", result + kept, session=session.number, task=task.id)
         for warning in warnings:
             tx.log("WARN", warning, session=session.number, task=task.id)
-        stop = sessions.after_attempt(tx, ctx, session) if intent.outcome == "failed" else None
+        stop = lifecycle.after_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     rescue_refs.drop_before(git, task)
     return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=base is not None)
 
@@ -248,7 +248,7 @@ def fail_without_git(
             tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
         for warning in warnings:
             tx.log("WARN", warning, session=session.number, task=task.id)
-        stop = sessions.after_attempt(tx, ctx, session) if is_counted else None
+        stop = lifecycle.after_attempt(tx, ctx, session) if is_counted else None
     rescue_refs.drop_before(ctx.git, task)
     return outcome.Ended(ended, stop, warnings=(*warnings, *_shared(ctx, begun)))
 

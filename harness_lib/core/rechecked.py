@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import quoting, sessions, trust
+from harness_lib.core import lifecycle, quoting, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import rechecks, stats
@@ -232,7 +232,7 @@ def then(questions: Questions, reason: StopReason) -> str:
 def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
     """Return the answer after an attempt, with "" if there is nothing to say."""
     questions = ctx.store.ask()
-    if sessions.must_check(questions, ctx):
+    if lifecycle.must_check(questions, ctx):
         return Answer(CHECK_LEFT, COMMAND)
     if stop is None:
         return Answer("", "harness claim")

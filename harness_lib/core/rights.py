@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.core import ownership, sessions, trust
+from harness_lib.core import lifecycle, ownership, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
@@ -118,7 +118,7 @@ def lift_halts(tx: Tx, task: Task) -> None:
         works_here = not tx.concurrent or recovery.works_for(task.claimed_by, session.worker)
         is_for_it = session.halt_task in (None, task.id)
         if works_here and is_for_it and attempts.is_lifted_by_an_edit(session.halt_kind):
-            tx.replace_session(sessions.unhalted(session))
+            tx.replace_session(lifecycle.unhalted(session))
 
 
 def edit_settings(ctx: Context, changes: Mapping[str, Any]) -> Reply:
@@ -173,7 +173,7 @@ def _let_go(tx: Tx) -> None:
     """Continue the sessions that a limit does not hold any more; hold none for a final check without one."""
     for session in tx.sessions():
         is_free = session.halt == "max_tasks_per_session" and tx.session_spent(session) is None
-        now = sessions.unhalted(session) if is_free else session
+        now = lifecycle.unhalted(session) if is_free else session
         now = now._replace(final_check=now.final_check and tx.settings().final_check)
         if now != session:
             tx.replace_session(now)

@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import here, quoting, rechecked, sessions
+from harness_lib.core import here, lifecycle, quoting, rechecked, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
@@ -114,8 +114,8 @@ def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
         if refused:
             tx.log("WARN", refused, session=mine.number if mine else tx.session_count)
         if mine is not None:
-            sessions.close(tx, mine, stats_logged=recorded)
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+            lifecycle.close(tx, mine, stats_logged=recorded)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
 
 
 def _outcome(ctx: Context, why: Why) -> Why:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from harness_lib import typed
 from harness_lib.attempts import complete, target_branch
 from harness_lib.checks import check_of
-from harness_lib.core import here, ownership, rechecked, sessions, trust
+from harness_lib.core import here, lifecycle, ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError, HarnessError
@@ -28,7 +28,7 @@ _LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?!TEST_FAIL)[A-Z_]+\] the run 
 
 def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | None:
     """Return the command that continues the list, or that watches the `runs` in progress."""
-    if sessions.must_check(questions, ctx):
+    if lifecycle.must_check(questions, ctx):
         return rechecked.COMMAND
     command = _onward(ctx, questions, runs=runs)
     if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):

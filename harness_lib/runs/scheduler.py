@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from harness_lib import errors
 from harness_lib.attempts import publish, worker_worktrees
-from harness_lib.core import here, project, sessions, trust
+from harness_lib.core import here, lifecycle, project, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
@@ -290,7 +290,7 @@ class Scheduler:
             self._admit()
         rows = self.state.rows
         is_closed = any(row.idle == "closed" for row in rows.values())
-        if is_closed and (opened := sessions.open_again(self._ctx)):
+        if is_closed and (opened := lifecycle.open_again(self._ctx)):
             # Another machine took this run for dead.
             self.tell("recovered", f"the session of this run was closed elsewhere; it is {opened.number} now")
         if set(rows) != {*self._pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):

@@ -25,7 +25,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import here, sessions, trust
+from harness_lib.core import here, lifecycle, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -379,7 +379,7 @@ class Worker:
             if tx.sessions_spent():
                 self.tell(Idle("max_sessions"))
                 return False
-            sessions.begin_next(tx, current)
+            lifecycle.begin_next(tx, current)
         return True
 
     def _wait(self, seen: object) -> None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import ownership, quoting, rechecked, sessions
+from harness_lib.core import lifecycle, ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import Exit, RefusedError, UsageError
@@ -50,7 +50,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending
     )
     again = typed.harness("fail", held.task.id, "--category", args.category, "--message", args.message)
-    with sessions.halting_on_error(ctx, held.session, held.task.id):
+    with lifecycle.halting_on_error(ctx, held.session, held.task.id):
         outcome.require_no_operation(ctx.git, held.task, again)
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
@@ -65,7 +65,7 @@ def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message:
         why = Halt(attempts.of_category(category), words)
         session = sessions.mine(tx, ctx)
         if session:
-            sessions.halt(tx, session, why, task.id)
+            lifecycle.halt(tx, session, why, task.id)
         current = tx.task(task.id)
         if category == "CONFIG" and current is not None and current.fence == held.task.fence:
             tx.replace(transitions.halt(current, why))

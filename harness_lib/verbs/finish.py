@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     target_branch,
 )
 from harness_lib.checks import Checked
-from harness_lib.core import ownership, quoting, rechecked, sessions
+from harness_lib.core import lifecycle, ownership, quoting, rechecked
 from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import CheckEditedError, Exit, UsageError
@@ -79,7 +79,7 @@ def _end(ctx: Context, args: Namespace) -> Reply:
             "No other machine shares this list, so finish commits to your branch and pushes nothing.",
             f"To have it merged by others: {typed.harness('run', '--merge', args.merge or 'pull-request')}",
         )
-    with sessions.halting_on_error(ctx, held.session, held.task.id):
+    with lifecycle.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)

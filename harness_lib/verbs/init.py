@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import project, rechecked, rights, sessions, trust
+from harness_lib.core import lifecycle, project, rechecked, rights, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import (
     EnvSetupError,
@@ -260,7 +260,7 @@ def begin_anew(ctx: Context) -> str:
             )
         mine = sessions.mine(tx, ctx)
         if mine is not None:
-            sessions.close(tx, mine)
+            lifecycle.close(tx, mine)
         kept = tx.start_over()
         rights.log(tx, ctx, f"emptied the old list is kept in {kept}")
         tx.on_commit(lambda: trust.note(ctx, tx))

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, requeue, rescue_refs, rollback
-from harness_lib.core import ownership, sessions
+from harness_lib.core import lifecycle, ownership, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.rules import attempts
 from harness_lib.rules.attempts import Ending
@@ -31,7 +31,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """
     held = ownership.require_settled(ctx, args.id)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
-    with sessions.halting_on_error(ctx, held.session, held.task.id):
+    with lifecycle.halting_on_error(ctx, held.session, held.task.id):
         outcome.require_no_operation(ctx.git, held.task, typed.harness("release", held.task.id))
         rollback.require_trust(ctx, held.task)
         waits = attempts.takes_an_answer(held.task.halt_kind)

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.core import ownership, quoting, rights, sessions
+from harness_lib.core import lifecycle, ownership, quoting, rights
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state.api import Questions
@@ -41,7 +41,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         rights.lift_halts(tx, task)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
     return Reply(
         f"removed {task.id}: {quoting.title(task)}\n"
         f"the list as it was is kept in {ctx.store.backup_file.name}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import interrupted
-from harness_lib.core import ownership, rechecked, sessions
+from harness_lib.core import lifecycle, ownership, rechecked, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import arrows, recovery, stats, transitions
@@ -37,8 +37,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             return Reply("No session of yours is open.", next=then)
         held = tx.held_by(ctx.owner.worker) if args.session is None else None
         _record(tx, ctx, session, trees)
-        sessions.close(tx, session)
-        sessions.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.close(tx, session)
+        lifecycle.disable_hooks_when_finished(tx, ctx.store)
         line = stats.render(tx.counts())
         then = _then(tx, ctx, session)
     lines = [f"session {session.number} has ended; {line}"]
@@ -66,7 +66,7 @@ def _ending(ctx: Context, number: int | None) -> Session | None:
 def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> str:
     """Return the next command after `ended`: `harness start` only if a session would have work."""
     stop = None if questions.in_progress() else questions.no_work()
-    if ended is not None and ended.final_check and stop in sessions.ALL_TAKEN:
+    if ended is not None and ended.final_check and stop in lifecycle.ALL_TAKEN:
         return rechecked.COMMAND
     if stop is not None:
         return rechecked.reply(questions, stop).next or sessions.STATUS

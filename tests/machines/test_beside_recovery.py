@@ -24,7 +24,7 @@ from harness_lib.attempts import (
     remote,
     worker_worktrees,
 )
-from harness_lib.core import sessions
+from harness_lib.core import lifecycle
 from harness_lib.errors import AwayError
 from harness_lib.rules import transitions
 from harness_lib.state.pgstore.changing import RowsTx
@@ -88,9 +88,9 @@ def test_others_claim_and_recover_while_one_task_is_recovered(
     first, second = lost(one, 2)
     ctx, other = one.context("run-1"), two.context("run-2")
     with ctx.store.transaction() as tx:
-        session = sessions.open_one(tx, ctx)
+        session = lifecycle.open_one(tx, ctx)
     with other.store.transaction() as tx:
-        theirs = sessions.open_one(tx, other)
+        theirs = lifecycle.open_one(tx, other)
     found: list[object] = []
 
     def meanwhile() -> None:
@@ -116,9 +116,9 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
 
     def meanwhile() -> None:
         open_session._take(two.context("run-2"), for_user=False)
-        in_the_middle(monkeypatch, sessions, "open_one", lambda: found.append(claims(two, "other")))
+        in_the_middle(monkeypatch, lifecycle, "open_one", lambda: found.append(claims(two, "other")))
 
-    in_the_middle(monkeypatch, sessions, "fold_dead", meanwhile)
+    in_the_middle(monkeypatch, lifecycle, "fold_dead", meanwhile)
     session, stop, _ = open_session._take(one.context("run-1"), for_user=False)
 
     assert (found, stop) == ([tasks[0]], None)
@@ -140,7 +140,7 @@ def test_a_remote_that_is_away_is_waited_for_once_in_a_command(world: World) -> 
     ctx = two.context()
     ctx.target, ctx.clock = None, Sleeper()
     with ctx.store.transaction() as tx:
-        session = sessions.open_one(tx, ctx)
+        session = lifecycle.open_one(tx, ctx)
 
     report = reconcile.reclaim_interrupted(ctx, session, fresh=True)
 
@@ -162,7 +162,7 @@ def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: 
     one.file_task("a")
     ctx, other = one.context("run-1"), two.context("run-2")
     with ctx.store.transaction("tasks") as tx:
-        mine = sessions.open_one(tx, ctx)
+        mine = lifecycle.open_one(tx, ctx)
         tx.replace_session(mine._replace(host="far", boot_id="another"))
     other.clock = AYearAhead()
 
@@ -183,7 +183,7 @@ def test_a_run_whose_session_was_closed_elsewhere_goes_on(world: World, tmp_path
     ctx = two.context("run-2")
     with ctx.store.transaction("tasks") as tx:
         (theirs,) = tx.sessions()
-        sessions.close(tx, theirs)
+        lifecycle.close(tx, theirs)
     go.touch()
 
     one.has_ended(0)
@@ -201,7 +201,7 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
     ctx, other = one.context("run-1"), two.context("run-2")
     claimed = [claims(one, "run-1#0") for _ in range(2)]
     with ctx.store.transaction("tasks") as tx:
-        mine = sessions.open_one(tx, ctx)
+        mine = lifecycle.open_one(tx, ctx)
         for task in filter(None, map(tx.task, claimed)):
             tx.replace(transitions.begin_merge(task, now=tx.now, commit="1" * 40))
     left = reversed(ctx.store.ask().in_progress())
@@ -219,7 +219,7 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
 
     def close() -> None:
         with ctx.store.transaction("tasks") as tx:
-            sessions.close(tx, mine)
+            lifecycle.close(tx, mine)
 
     monkeypatch.setattr(RowsTx, "task", lock)
     with ThreadPoolExecutor() as threads:
@@ -272,7 +272,7 @@ def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
     ctx, asked = at(one), 0
     claims(one, ctx.owner.worker)
     with ctx.store.transaction("tasks") as tx:
-        mine = sessions.open_one(tx, ctx)
+        mine = lifecycle.open_one(tx, ctx)
         (task,) = tx.in_progress()
         task = transitions.begin_merge(task, now=tx.now, commit="1" * 40)
         tx.replace(task)

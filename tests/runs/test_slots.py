@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import target_branch, worker_worktrees
-from harness_lib.core import sessions
+from harness_lib.core import lifecycle
 from harness_lib.core.context import Context
 from harness_lib.system.git import locks
 from tests.conftest import for_release
@@ -121,9 +121,9 @@ def test_what_workers_finish_together_above_the_limit_counts_in_the_next_session
     workshop.file_task("one")
     ctx = workshop.context()
     with ctx.store.transaction() as tx:
-        full = sessions.open_one(tx, ctx)._replace(finished_attempts=3)
+        full = lifecycle.open_one(tx, ctx)._replace(finished_attempts=3)
         tx.replace_session(full)
-        began = sessions.begin_next(tx, full)
+        began = lifecycle.begin_next(tx, full)
 
     assert began.finished_attempts == 1
 

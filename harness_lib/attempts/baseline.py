@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import sha256, typed
-from harness_lib.attempts import check, outcome, rescue_refs, target_branch
+from harness_lib.attempts import check_inputs, outcome, rescue_refs, target_branch
 from harness_lib.checks import fingerprint
 from harness_lib.core import project, rights
 from harness_lib.core.context import Context
@@ -140,7 +140,7 @@ def _for_check(ctx: Context, task: Task, gate: Gate, base: str) -> Gate:
         command=fingerprint(task),
         cwd=task.validation.cwd,
         protected=_protected(ctx, task),
-        programs=check.programs(ctx, task, base),
+        programs=check_inputs.programs(ctx, task, base),
     )
 
 

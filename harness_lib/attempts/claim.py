@@ -10,7 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, check, outcome, rescue_refs, turn
+from harness_lib.attempts import baseline, check, check_inputs, outcome, rescue_refs, turn
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, here, lifecycle, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
@@ -199,7 +199,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:
 def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git, which may not run there."""
     asks = task.validation
-    if asks.protect or task.depends_on or asks.red_first or check.depends_on_files(task):
+    if asks.protect or task.depends_on or asks.red_first or check_inputs.depends_on_files(task):
         return None
     return baseline.plain_gate(task, surveyed)
 

@@ -16,6 +16,7 @@ from harness_lib import timestamps, typed
 from harness_lib.attempts import (
     baseline,
     check,
+    check_inputs,
     committed,
     outcome,
     pending_merges,
@@ -113,7 +114,7 @@ def evaluate(
     # Before the content: a commit made between the two is then seen as a move of HEAD, and not undone.
     head, base = ctx.git.head(), task.started_at_commit
     tree, left_out = snapshot.taken(ctx.git, ctx.excluded_paths)
-    files = check.changed_inputs(ctx.git, task, tree)
+    files = check_inputs.changed_inputs(ctx.git, task, tree)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
@@ -138,7 +139,7 @@ def evaluate(
         oid = outcome.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
-    said = [*check.changed_programs(ctx, task), *(_without(ctx, task, left_out) if left_out else ())]
+    said = [*check_inputs.changed_programs(ctx, task), *(_without(ctx, task, left_out) if left_out else ())]
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
@@ -174,7 +175,7 @@ def _explained(
 
     Raises EnvSetupError if it cannot run here, or if another attempt has removed one of its inputs.
     """
-    check.require_none_taken(ctx, questions, task, tree)
+    check_inputs.require_none_taken(ctx, questions, task, tree)
     if failed.verdict == "ENV_SETUP":
         raise EnvSetupError(
             cannot_run(task, failed),

@@ -18,8 +18,8 @@ from functools import cache
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, committed
-from harness_lib.attempts.check import Scripts
+from harness_lib.attempts import check, check_inputs, committed
+from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks import Checked
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
@@ -198,7 +198,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
         for path, change in moves.items()
         if path not in excluded
         and not covers(task.accepted, path)
-        and not check.is_same_part(git, path, change)
+        and (None in change or not check_inputs.is_same_part(git, path, change))
     }
     if not changed:
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import baseline, check
+from harness_lib.attempts import baseline, check_inputs
 from harness_lib.core.context import Context
 from harness_lib.system.git import snapshot
 from harness_lib.task import Gate, Task
@@ -173,7 +173,7 @@ def test_a_protecting_task_fails_whoever_lets_git_prune_its_base(project: Projec
     project.git("branch", "-qM", "main")
     project.git("reflog", "expire", "--expire=now", "--all")
     project.git("gc", "-q", "--prune=now")
-    assert check.GONE in agent.fails(1, "finish")["message"]
+    assert check_inputs.GONE in agent.fails(1, "finish")["message"]
 
 
 def test_pruning_alone_is_no_change(project: Project, agent: Agent) -> None:

@@ -111,10 +111,10 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     runtime.system = asked.values.get("system")
     if existing is not None:
         hold(runtime, existing)
-        if not runtime.provider:
+        own = existing.conf.get("provider", "")
+        if runtime.provider in ("", own):
             # The session goes on with its own unless others were asked for.
-            runtime.provider = existing.conf.get("provider", "")
-            runtime.model = runtime.model or existing.conf.get("model", "")
+            runtime.provider, runtime.model = own, runtime.model or existing.conf.get("model", "")
     resolve(runtime)
     # Raise an error for rules or a mode that cannot be understood.
     permissions.rules(runtime)

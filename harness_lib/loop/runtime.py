@@ -229,13 +229,11 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     """Return a run in which every variable of the protocol is set, by default if need be."""
     env = dict(environ)
     home = Path(env.get("HOME") or Path("~").expanduser())
-    for name, value in {
-        "HARNESS_ROOT": str(BUNDLED),
-        "HARNESS_HOME": str(home / ".harness"),
-        "HARNESS_MAX_TURNS": "100",
-        "HARNESS_LOG": "/dev/stderr",
-    }.items():
-        env[name] = env.get(name) or value
+    usual = {"ROOT": str(BUNDLED), "HOME": str(home / ".harness"), "LOG": "/dev/stderr"}
+    for name, place in usual.items():
+        # Programs also start in other directories.
+        env[f"HARNESS_{name}"] = str(cwd / (env.get(f"HARNESS_{name}") or place))
+    env["HARNESS_MAX_TURNS"] = env.get("HARNESS_MAX_TURNS") or "100"
     env["HARNESS_VERSION"] = harness_lib.__version__
     # Removed from the environment: it is not meant for the programs of this run.
     account_file = env.pop(ACCOUNT_FILE, "")
@@ -249,8 +247,8 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         home_assumed=not environ.get("HARNESS_HOME"),
         account_file=account_file,
     )
-    run.sessions = Path(env.get("HARNESS_SESSIONS") or _store(run))
-    env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(run.sessions)
+    run.sessions = cwd / (env.get("HARNESS_SESSIONS") or _store(run))
+    env["HARNESS_SESSIONS"] = str(run.sessions)
     return run
 
 

@@ -112,8 +112,11 @@ def test_a_session_of_the_original_goes_on_on_any_wire(go: Go, wire: Wire, origi
     ]
 
 
-def test_provider_and_model_of_a_session_are_those_it_had(go: Go, original: Path) -> None:
-    server, _ = go(say("Yes."), words=(original.name, "well?"), env={"ANTHROPIC_API_KEY": "another"})
+@pytest.mark.parametrize("env", [{"ANTHROPIC_API_KEY": "another"}, {"HARNESS_PROVIDER": "openai"}])
+def test_provider_and_model_of_a_session_are_those_it_had(
+    go: Go, original: Path, env: dict[str, str]
+) -> None:
+    server, _ = go(say("Yes."), words=(original.name, "well?"), env=env)
     assert server.requests[0]["model"] == "model-one"
 
 

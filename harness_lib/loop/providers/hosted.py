@@ -6,6 +6,7 @@ source's `models.conf` has a line for each beginning of a model's name, because 
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,8 @@ _UNKNOWN_OUTPUT = 8192
 # Of the context, the part that is left free; and tokens of an answer that are asked for anyway.
 _MARGIN = 20
 _LEAST_OUTPUT = 1024
+# What HTTP takes as the name and the value of a header.
+_HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+:[ -~]*"
 _ANTHROPIC_HOST = "https://api.anthropic.com/"
 _ANTHROPIC_VARIABLES = """\
 ANTHROPIC_API_KEY      API key (required)
@@ -115,9 +118,11 @@ class Hosted(NamedTuple):
         if values and not values.get("url"):
             # Without this, its key would go to the host of the protocol.
             raise ProviderError(f"The provider {self.name} has no url= in its .conf file.")
-        if not all(value.isascii() and value.isprintable() for value in headers.values()):
-            # Checked here: later code would print the key.
-            raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
+        # Checked here: later code would print the key, and ask again.
+        wrong = (name for name, value in headers.items() if not re.fullmatch(_HEADER, f"{name}:{value}"))
+        if (name := next(wrong, None)) is not None:
+            what = f"line header.{name} of" if name in own else "key for"
+            raise ProviderError(f"The {what} {self.name} holds a character that no header can carry.")
         name = f"{self.protocol.upper()}_MAX_TOKENS"
         limit = values.get("max_tokens", "") if values else runtime.env.get(name, "")
         most = disk.number(limit)

@@ -115,7 +115,8 @@ class Reader:
         elif kind == "content_block_stop":
             yield from self._stop(count(event.get("index")))
         elif kind == "message_delta":
-            self._message["stop_reason"] = as_table(event.get("delta")).get("stop_reason")
+            reason = as_table(event.get("delta")).get("stop_reason")
+            self._message["stop_reason"] = reason or self._message.get("stop_reason")
             self._usage |= {
                 key: value for key, value in as_table(event.get("usage")).items() if value is not None
             }

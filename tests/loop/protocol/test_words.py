@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
-from tests.loop.servers.script import say
+from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
 
@@ -124,11 +124,14 @@ def test_sessions_are_those_of_the_nearest_directory_that_has_some(
     assert hs("session", "dir", "any", cwd=inner).out == f"{store / 'any'}\n"
 
 
-def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, home: Path) -> None:
+@pytest.mark.parametrize("named", ["{}", "../other"])
+def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, home: Path, named: str) -> None:
     other = tmp_path / "other"
     write(other / "prompts/10.md", "Be kind.")
-    server, _ = go(say("Done."), env={"HARNESS_HOME": str(other)})
+    inner = 'cd / && cat "$HARNESS_HOME/prompts/10.md"'
+    server, _ = go(use("bash", command=inner), say("Done."), env={"HARNESS_HOME": named.format(other)})
     assert "Be kind." in server.requests[0]["messages"][0]["content"]
+    assert server.told(1) == "Be kind."
     assert len(list((other / "sessions").iterdir())) == 1
     assert not (home / ".harness").exists()
 

@@ -180,6 +180,17 @@ def test_a_key_that_no_header_can_carry_is_said_and_not_shown(follow: Follow, ke
     assert server.requests == []
 
 
+@pytest.mark.parametrize("line", ["header.x-name=sch\u00f6n", "header.my name=x"])
+def test_a_header_that_no_request_can_carry_is_named(hs: Hs, home: Path, line: str) -> None:
+    there = f"protocol=openai\nmodel=m\nurl=http://127.0.0.1:9/v1\n{line}\n"
+    write(home / ".harness/providers/there.conf", there)
+
+    answer = hs("go", env={"HARNESS_PROVIDER": "there"})
+
+    assert answer.code == 7
+    assert f"line {line.partition('=')[0]} of there" in answer.err
+
+
 def test_a_variant_without_an_address_sends_its_key_nowhere(hs: Hs, home: Path) -> None:
     providers = home / ".harness/providers"
     write(providers / "there.conf", "protocol=openai\nmodel=m\nauth_env=THERE_KEY\n")

@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 from harness_lib.loop import turn
 from harness_lib.loop.piped import ProviderError, TransientError
 from harness_lib.loop.turn import Ending
-from harness_lib.loop.wires import chat, http
+from harness_lib.loop.wires import anthropic, chat, http
 from harness_lib.loop.wires.answer import END
 from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, Follow, Hs, Serve, Wire
@@ -283,6 +283,14 @@ def call(command: str, **more: object) -> Json:
 def test_an_event_of_another_shape_changes_nothing(follow: Follow, wire: Wire, event: Json) -> None:
     _, _, ending = follow(wire, Step("Done.", inserted=(event,)))
     assert (ending.failed, ending.output.removeprefix("{}")) == (False, "Done.")
+
+
+def test_how_an_answer_ended_is_not_forgotten_for_a_later_event() -> None:
+    reader = anthropic.Reader()
+    for delta in ({"stop_reason": "max_tokens"}, {}):
+        list(reader.feed({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 5}}))
+    list(reader.feed({"type": "message_stop"}))
+    assert (reader.native() or {})["stop_reason"] == "max_tokens"
 
 
 def test_an_answer_that_is_nested_without_end_is_asked_again(follow: Follow, wire: Wire) -> None:

@@ -322,13 +322,14 @@ def undo_check(ctx: Context, task: Task, content: str) -> list[str]:
     Files that it has added stay.
     """
     git = ctx.git
-    changed = advance.to_undo(git, ctx.capture(), content)
-    if not changed:
-        return []
     with locks.hold(git):
-        # The user may have edited these files, also while we waited: keep a copy of them first.
+        standing = ctx.capture()
+        changed = advance.to_undo(git, standing, content)
+        if not changed:
+            return []
+        # The user may have edited these files while the check ran: keep a copy of them first.
         name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
-        ref = rescue_refs.keep(git, name, ctx.capture(), git.head(), what)
+        ref = rescue_refs.keep(git, name, standing, git.head(), what)
         undone = advance.undo(git, changed)
     said = f"{len(undone)} tracked file(s) not as committed after the check of {task.id}; put back"
     return [f"{said}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

@@ -21,7 +21,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
 from harness_lib.rules.run_records import Closed
 from harness_lib.rules.run_state import Spent
-from harness_lib.runs import report_facts, report_text
+from harness_lib.runs import next_step, report_facts, report_text
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import environment
 from harness_lib.task import Attempt, RunStop, StopReason, Task
@@ -143,10 +143,10 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
         if kind or why == "recheck_failed":
-            trouble = quoting.one_line(f"the run ended: {message}", quoting.FAILURE_LENGTH)
+            trouble = quoting.one_line(f"{next_step.ENDED}{message}", quoting.FAILURE_LENGTH)
             tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
         elif why == "interrupted" and message:
-            tx.log("WARN", f"the run ended: {message}", session=number)
+            tx.log("WARN", f"{next_step.ENDED}{message}", session=number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
         tx.log("STATS", f"{stats.render(tx.counts())} {used}", session=number)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -14,7 +13,9 @@ from harness_lib.core.context import Context
 from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, recovery, selection
+from harness_lib.state import journal
 from harness_lib.state.api import Questions
+from harness_lib.state.journal import Entry
 from harness_lib.task import Task
 from harness_lib.text import counted
 
@@ -23,7 +24,8 @@ RUN = "harness run"
 Run = tuple[str, tuple[str, ...]]
 LOG_READ = 50
 NAMED = 5
-_LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?!TEST_FAIL)[A-Z_]+\] the run ended: (.*)")
+# How the log says why a run has ended.
+ENDED = "the run ended: "
 
 
 def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | None:
@@ -238,9 +240,15 @@ def log_lines(ctx: Context) -> list[str]:
 def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
     """Return what the user must do before a run can go on, from the end of the `log`.
 
-    "" if another session was opened since, or no work is left.
+    Nothing if another session was opened since, or no work is left.
     """
-    matches = [match for line in log if (match := _LACKED.search(line))]
-    if not matches or int(matches[-1][1]) != questions.session_count or not questions.work_remains():
+    found = [entry for entry in map(journal.parse, log) if _is_lack(entry)]
+    if not found or found[-1].session != questions.session_count or not questions.work_remains():
         return []
-    return [f"the last run ended: {matches[-1][2].removesuffix('.')}; then: {RUN}"]
+    return [f"the last run ended: {found[-1].message.removeprefix(ENDED).removesuffix('.')}; then: {RUN}"]
+
+
+def _is_lack(entry: Entry) -> bool:
+    """Return whether a run has ended for want of something; what agents say has the name of their task."""
+    is_of_run = entry.type == "ERROR" and not (entry.task and entry.category)
+    return is_of_run and entry.category != "TEST_FAIL" and entry.message.startswith(ENDED)

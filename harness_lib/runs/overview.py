@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import next_step, run_files
 from harness_lib.runs.run_files import Seen
+from harness_lib.state import journal
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
@@ -38,7 +38,7 @@ ROWS = 10
 LAST_LENGTH = 120
 STEPS = {"limit": "usage limit"}
 IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for the end"}
-_BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
+_BOOKKEEPING = ("LOCK", "STATS")
 
 
 class View(NamedTuple):
@@ -105,7 +105,7 @@ def gather(ctx: Context, limit: int | None) -> View:
         lacking=_lacking(ctx, questions),
         hooks=_hooks(ctx, questions),
         # For people: no locks, and no counts that are shown already.
-        log=tuple([line for line in log if not _BOOKKEEPING.search(line)][-LOG_LINES:]),
+        log=tuple([line for line in log if journal.parse(line).type not in _BOOKKEEPING][-LOG_LINES:]),
         people=tuple(first([_session(ctx, questions, session) for session in questions.sessions()], PEOPLE)),
         next=next_step.of_list(ctx, questions, runs=bool(runs)),
         is_finished=not questions.work_remains(),

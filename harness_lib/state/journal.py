@@ -8,18 +8,23 @@ Source: docs/protocol.md, "Standardized Log Format"; docs/design.md, "On disk".
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
 from harness_lib.system.clock import Clock
 from harness_lib.system.place import own_files
-from harness_lib.task import Category, LogType
+from harness_lib.task import CATEGORIES, Category, LogType
 from harness_lib.text import cut, escape
+
+_LINE = r"\[(?P<at>[^\]]*)\] \[SESSION-(?P<session>[0-9]{1,9})\] (?P<type>[A-Za-z]+)(?P<rest>.*)"
+_TAG = r" \[([^\s\[\]]+)\]"
 
 
 def line(
@@ -35,6 +40,42 @@ def line(
     parts = [f"[{timestamps.render(now)}]", f"[SESSION-{session}]", kind]
     parts += [f"[{tag}]" for tag in (task, category) if tag is not None]
     return " ".join([*parts, message]) if message else " ".join(parts)
+
+
+class Entry(NamedTuple):
+    """One parsed line of the log; a line outside the grammar has only `text`."""
+
+    text: str
+    at: str | None = None
+    session: int | None = None
+    type: str | None = None
+    task: str | None = None
+    category: str | None = None
+    message: str = ""
+
+
+def parse(text: str) -> Entry:
+    """Parse a line as `line` makes it."""
+    match = re.fullmatch(_LINE, text)
+    if match is None:
+        return Entry(text, message=text)
+    task, category, message = _tags(match["rest"])
+    return Entry(text, match["at"], int(match["session"]), match["type"], task, category, message)
+
+
+def _tags(rest: str) -> tuple[str | None, str | None, str]:
+    """Return (task, category, message); a single tag is a category only if one has this name."""
+    tags: list[str] = []
+    at = 0
+    while len(tags) < len(("task", "category")) and (match := re.compile(_TAG).match(rest, at)):
+        if tags and match[1] not in CATEGORIES:
+            break
+        tags.append(match[1])
+        at = match.end()
+    message = rest[at:].strip()
+    if len(tags) == 1 and tags[0] in CATEGORIES:
+        return None, tags[0], message
+    return (tags[0] if tags else None), (tags[1] if len(tags) > 1 else None), message
 
 
 MAX_LINE = 4000

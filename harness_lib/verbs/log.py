@@ -5,15 +5,14 @@ Source: docs/protocol.md, "Standardized Log Format".
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, Reply
-from harness_lib.task import CATEGORIES
+from harness_lib.state import journal
+from harness_lib.state.journal import Entry
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the end of the log"
@@ -23,8 +22,6 @@ HELP_ORDER = 210
 DEFAULT_LINES = 20
 MOST_LINES = 10_000
 LINE_LENGTH = 1000
-_LINE = re.compile(r"\[(?P<at>[^\]]*)\] \[SESSION-(?P<session>[0-9]{1,9})\] (?P<type>[A-Za-z]+)(?P<rest>.*)")
-_TAG = re.compile(r" \[([^\s\[\]]+)\]")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -52,22 +49,10 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     return Reply("", next="harness status")
 
 
-class Entry(NamedTuple):
-    """One parsed line of the log; a line outside the grammar has only `text`."""
-
-    text: str
-    at: str | None = None
-    session: int | None = None
-    type: str | None = None
-    task: str | None = None
-    category: str | None = None
-    message: str = ""
-
-
 def run(ctx: Context, lines: int = DEFAULT_LINES, task: str | None = None) -> Reply:
     """Return the last `lines` lines (about `task`), from the last megabyte of the log."""
     read = ctx.store.log_tail(lines) if task is None else ctx.store.log_tail()
-    fitting = [entry for entry in map(parse, read) if _fits(entry, task)]
+    fitting = [entry for entry in map(_entry, read) if _fits(entry, task)]
     shown = fitting[-lines:] if lines > 0 else []
     return Reply(
         "\n".join(entry.text for entry in shown) or "No line of the log fits.",
@@ -80,36 +65,15 @@ def run(ctx: Context, lines: int = DEFAULT_LINES, task: str | None = None) -> Re
 def follow(ctx: Context, task: str | None = None) -> Iterator[str]:
     """Yield new lines (about `task`), for ever."""
     added = ctx.store.log_follow()
-    return (entry.text for line in added if _fits(entry := parse(line), task))
+    return (entry.text for line in added if _fits(entry := _entry(line), task))
 
 
 def _fits(entry: Entry, task: str | None) -> bool:
     return task is None or entry.task in (task, typed.full_id(task))
 
 
-def parse(line: str) -> Entry:
-    """Parse a line: `[stamp] [SESSION-N] TYPE [task]? [category]? message`."""
-    text = quoting.one_line(line, LINE_LENGTH)
-    match = _LINE.fullmatch(text)
-    if match is None:
-        return Entry(text, message=text)
-    task, category, message = _tags(match["rest"])
-    return Entry(text, match["at"], int(match["session"]), match["type"], task, category, message)
-
-
-def _tags(rest: str) -> tuple[str | None, str | None, str]:
-    """Return (task, category, message); a single tag is a category only if one has this name."""
-    tags: list[str] = []
-    at = 0
-    while len(tags) < len(("task", "category")) and (match := _TAG.match(rest, at)):
-        if tags and match[1] not in CATEGORIES:
-            break
-        tags.append(match[1])
-        at = match.end()
-    message = rest[at:].strip()
-    if len(tags) == 1 and tags[0] in CATEGORIES:
-        return None, tags[0], message
-    return (tags[0] if tags else None), (tags[1] if len(tags) > 1 else None), message
+def _entry(line: str) -> Entry:
+    return journal.parse(quoting.one_line(line, LINE_LENGTH))
 
 
 def _not_searched(ctx: Context) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness_lib.core.context import Context
+from harness_lib.state import journal
 from harness_lib.system.clock import Clock
 from harness_lib.verbs import log
 from tests.verbs.project import Agent, Project
@@ -43,14 +44,14 @@ def logged(project: Project) -> Project:
     ],
 )
 def test_a_line_of_the_grammar_is_taken_apart(line: str, parts: tuple[str | None, ...]) -> None:
-    entry = log.parse(f"{STAMP} {line}")
+    entry = journal.parse(f"{STAMP} {line}")
     assert (entry.type, entry.task, entry.category, entry.message) == parts
     assert (entry.at, entry.session) == ("2025-07-01T10:00:00Z", 1)
 
 
 @pytest.mark.parametrize("line", ["", "a line of nobody's", "[x] [SESSION-y] WARN z", "[] [SESSION-1]"])
 def test_a_line_that_is_not_in_the_grammar_is_kept_as_text(line: str) -> None:
-    assert log.parse(line) == log.Entry(line, message=line)
+    assert journal.parse(line) == journal.Entry(line, message=line)
 
 
 FILTERED = [

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import for_release
 from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
 
 def test_the_bar_is_full_only_when_all_is_done(project: Project, agent: Agent) -> None:
@@ -273,3 +273,12 @@ def test_the_checkout_that_counts_is_the_one_of_the_target(waiting: Project, age
 def test_what_waits_is_told_even_where_git_cannot_look_at_the_files(waiting: Project, agent: Agent) -> None:
     (waiting.top / ".git/index").write_bytes(b"damaged")
     assert reason(agent) == ""
+
+
+def test_what_an_agent_says_is_not_taken_for_the_end_of_a_run(agent: Agent) -> None:
+    said = "the run ended: log in again"
+    for number, text in enumerate((said, f"x [SESSION-1] ERROR [CONFIG] {said}"), 1):
+        begin(agent)
+        agent.ok("fail", f"task-00{number}", "--message", text)
+        assert said in agent("log").out
+        assert "the last run" not in agent("status").out

@@ -19,7 +19,7 @@ from harness_lib.core import here, lifecycle, ownership, project, quoting, reche
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import stats, transitions
+from harness_lib.rules import recovery, stats, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import find_root
@@ -99,8 +99,12 @@ def go_on(ctx: Context) -> Opened:
 
 
 def has_unclaimed(questions: Questions) -> bool:
-    """Return whether an agent of the legacy protocol, which writes no name, has left a task in progress."""
-    return not questions.concurrent and any(task.claimed_by is None for task in questions.in_progress())
+    """Return whether an agent of the legacy protocol has left a task in progress: no session holds it."""
+    workers = [session.worker for session in questions.sessions()]
+    return not questions.concurrent and any(
+        not any(recovery.works_for(task.claimed_by, worker) for worker in workers)
+        for task in questions.in_progress()
+    )
 
 
 def _caller(ctx: Context, questions: Questions) -> tuple[bool, bool]:

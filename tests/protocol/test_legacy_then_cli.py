@@ -163,18 +163,21 @@ def test_once_failed_by_us_and_claimed_by_the_legacy_protocol_it_is_recovered(
 
 
 @pytest.mark.parametrize("verb", ["start", "claim", "recover"])
+@pytest.mark.parametrize(
+    ("name", "code", "then"), [(None, 2, "harness start"), ("other", 6, "harness claim")]
+)
 def test_what_is_in_progress_for_nobody_is_recovered_at_once(
-    bare: Project, legacy: LegacyAgent, verb: str
+    bare: Project, legacy: LegacyAgent, name: str | None, code: int, then: str, verb: str
 ) -> None:
-    """A version before has taken such a list over and left the task without a name, a fence and a gate."""
+    """A task without a fence and a gate, under no name or one that no session of an exclusive list has."""
     interrupted(legacy)
     trusted(bare)
     agent = user(bare)
     agent.ok("start")
-    bare.edit_task(status="in_progress", claimed_by=None, fence=0, gate=None)
+    bare.edit_task(status="in_progress", claimed_by=name, fence=0, gate=None)
     bare.put("work.txt")
-    refused = agent.fails(2, "finish", "task-001")
-    assert refused["error"]["hint"] == "Recover it: harness start"
+    refused = agent.fails(code, "finish", "task-001")
+    assert refused["error"]["hint"].endswith(f": {then}")
 
     agent(verb)
 
@@ -187,7 +190,8 @@ def test_what_nobody_holds_waits_while_the_caller_has_a_task(bare: Project, lega
     trusted(bare)
     agent = user(bare)
     agent.ok("claim")
-    bare.edit_task("task-002", status="in_progress", started_at_commit=legacy.head)
+    theirs = {"status": "in_progress", "claimed_by": "other", "started_at_commit": legacy.head}
+    bare.edit_task("task-002", **theirs)
     bare.put("work.txt")
 
     assert agent.ok("claim")["recovered"] == agent.ok("start")["recovered"] == []

@@ -70,7 +70,7 @@ def brief(
     lines += _plan(task, questions or (ctx.store.ask() if ctx and task.source else None), whole)
     if task.description:
         lines += ["description:", *quoting.quoted(task.description, whole)]
-    lines += _check(task, whole, ownership.give_check(ctx, task) if ctx else typed.give_check(task.id))
+    lines += _check(task, whole, ctx)
     lines += _protected(task)
     if task.halt:
         lines.append(f"halted until the user acts: {one_line(task.halt, FAILURE_LENGTH)}")
@@ -149,17 +149,19 @@ def _not_kept(task: Task, git: Git) -> list[str]:
     return [f"not yours, and too large to keep a copy of (leave alone): {shown}"] if names else []
 
 
-def _check(task: Task, whole: str, cure: str) -> list[str]:
+def _check(task: Task, whole: str, ctx: Context | None) -> list[str]:
     check = check_of(task)
     if not check.is_given:
+        cure = ownership.give_check(ctx, task) if ctx else typed.give_check(task.id)
         return [f"check: none yet, and without one it cannot be completed; it needs one: {cure}"]
     one = (check.text or "").strip()
     plain = "\n" not in one and len(one) <= REASON_LENGTH
     name = f"check (max {task.validation.timeout_seconds} s):"
     lines = [f"{name} {quoting.printable(one)}"] if plain else [name, *quoting.quoted(one, whole)]
-    if task.validation.cwd:
-        lines.append(f"the check runs in: {one_line(task.validation.cwd, REASON_LENGTH)}")
-    return lines
+    place = task.validation.cwd
+    if not place and ctx and ctx.cwd.resolve() != ctx.git.top:
+        place = str(ctx.git.top)
+    return [*lines, f"the check runs in: {one_line(place, REASON_LENGTH)}"] if place else lines
 
 
 def attempts_kept(task: Task, git: Git) -> list[str]:

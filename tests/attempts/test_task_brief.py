@@ -92,9 +92,12 @@ def test_the_check_its_time_and_its_directory_are_told_apart(project: Project, a
     agent.ok("release")
     agent.ok("edit", "task-001", "--priority", "P2")
 
+    agent.cwd = project.top / "sub"
     second = claim(agent)
 
     at = first.index("check (max 90 s): make test")
     assert first[at + 1] == "the check runs in: sub/dir"
+    # A chat may have begun below the top.
+    assert second[-1] == f"the check runs in: {project.top}"
     at = second.index("check (max 300 s):")
     assert second[at + 1 : at + 4] == ["  | set -e", "  | make a", "  | make b"]

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check, worker_worktrees
-from harness_lib.checks import UNWATCHED, Checked, Watch, Worktree
-from harness_lib.checks.shell import ShellCheck
+from harness_lib.checks import UNWATCHED, Checked, ShellCheck, Watch, Worktree
 from harness_lib.core import held_out, lifecycle, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (

@@ -1,7 +1,7 @@
 """What a check of a task is, where it runs and what it says; and which one a task has.
 
 All code that runs, trusts or fingerprints a check asks the result of `check_of`, so that a second kind
-is a file beside `shell`, a line here and its field in `harness_lib/records/task.py`.
+is a file beside `shell_run`, a line here and its field in `harness_lib/records/task.py`.
 Standard library only: hooks read the list with it.
 """
 
@@ -104,17 +104,43 @@ class Checked(NamedTuple):
         return runners.of(runner.ends_of(self.log)) if self.tail else ""
 
 
-class Command(NamedTuple):
-    """A command, its directory, its time limit in seconds, and the task that it belongs to."""
+class ShellCheck(NamedTuple):
+    """A check that is a command for the shell: exit code 0 exactly when the task is done.
+
+    The code that runs a command is loaded only when a check runs: hooks read lists and run no check.
+    """
 
     task: str
     text: str | None
     cwd: str | None
     timeout_seconds: int
 
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a command that is not blank."""
+        return self.text is not None and bool(self.text.strip())
 
-# It is made of what stands above.
-from harness_lib.checks.shell import ShellCheck  # noqa: E402
+    def fingerprint(self) -> str:
+        """Return `sha256:…` of the command and its directory."""
+        # Neither may contain NUL. A lone surrogate, which JSON can carry, has no UTF-8 of its own.
+        text = f"{self.text or ''}\0{self.cwd or ''}"
+        return f"sha256:{sha256.digest(text.encode('utf-8', 'surrogatepass'))}"
+
+    def commands(self) -> tuple[tuple[str | None, str | None], ...]:
+        """Return the command and its directory as written, even if empty."""
+        return ((self.text, self.cwd),)
+
+    def require_place(self, top: Path) -> None:
+        """Raise ConfigError if its directory is not in the work tree at `top`."""
+        from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
+
+        shell_run.directory(self, top)
+
+    def run(self, worktree: Worktree) -> Checked:
+        """Run the command. Raises ConfigError if its directory is not in the work tree."""
+        from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
+
+        return shell_run.run(self, worktree)
 
 
 def check_of(task: Task) -> Check:

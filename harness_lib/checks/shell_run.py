@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.checks import Checked, Command, Verdict, Worktree
+from harness_lib.checks import Checked, ShellCheck, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import input_files, runners
 from harness_lib.system.git.repository import Git
@@ -25,7 +25,7 @@ FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check p
 NO_REPORT = "without the report that it closes with: what it tests may have ended it"
 
 
-def run(check: Command, worktree: Worktree) -> Checked:
+def run(check: ShellCheck, worktree: Worktree) -> Checked:
     """Run `check` in `worktree`. Raises ConfigError if its directory is not in the work tree."""
     cwd = directory(check, worktree.top)
     command = check.text or ""
@@ -73,7 +73,7 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
     return runners.missing_report(started, runner.ends_of(log), settings)
 
 
-def directory(check: Command, top: Path) -> Path:
+def directory(check: ShellCheck, top: Path) -> Path:
     """Return the directory of `check`. Raises ConfigError if it is not in the work tree at `top`."""
     path = (top / (check.cwd or "")).resolve()
     is_inside = path == top or top in path.parents
@@ -86,7 +86,7 @@ def directory(check: Command, top: Path) -> Path:
     raise ConfigError(f"{of_task} {check.cwd!r} is {wrong}.", f"Name a directory of the project: {change}")
 
 
-def _verdict(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
+def _verdict(finished: runner.Finished, check: ShellCheck) -> tuple[Verdict, str]:
     if finished.returncode == 0:
         return "pass", f"The check passed in {finished.seconds:.1f} s."
     if finished.timed_out:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.checks import Checked, Worktree
-from harness_lib.checks.shell import ShellCheck
+from harness_lib.checks import Checked, ShellCheck, Worktree
 from harness_lib.system.clock import SYSTEM
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put, sh

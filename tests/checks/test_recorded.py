@@ -6,8 +6,7 @@ import hashlib
 
 import pytest
 
-from harness_lib.checks import check_of
-from harness_lib.checks.shell import ShellCheck
+from harness_lib.checks import ShellCheck, check_of
 from harness_lib.core import trust
 from harness_lib.state import codec
 from harness_lib.state.api import TaskCommands

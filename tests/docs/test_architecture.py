@@ -64,7 +64,7 @@ def imported(name: str) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.module:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     files = {f"{module.partition('.')[2].replace('.', '/')}.py" for module in modules if "." in module}
-    packages = {f"{file[:-3]}/__init__.py" for file in files}
+    packages = {f"{file[:-3]}/__init__.py" for file in files} - {name}
     inside = {each for package in packages if (LIBRARY / package).exists() for each in imported(package)}
     return {file for file in files if (LIBRARY / file).exists()} | inside
 

@@ -85,11 +85,10 @@ SLIPS = {
         "runs/worker.py", '== "UNSTARTED"', '== "UNSTARTET"', "Non-overlapping equality check"
     ),
     "a check that cannot be asked for its commands": Slip(
-        "checks/shell.py",
-        "def commands(self)",
-        "def command(self)",
+        "checks/__init__.py",
+        'def commands(self) -> tuple[tuple[str | None, str | None], ...]:\n        """Return the command and',
+        'def command(self) -> tuple[tuple[str | None, str | None], ...]:\n        """Return the command and',
         "Incompatible return value",
-        place="checks/__init__.py",
     ),
     "a check that is asked for what it does not say": Slip(
         "checks/__init__.py", "check_of(task).fingerprint()", "check_of(task).hash()", 'no attribute "hash"'

@@ -161,6 +161,10 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
     text = (tmp_path / "harness/trust.json").read_text()
     assert json.loads(text) == {"/a": none, "/b": both}
     assert text == json.dumps({"/a": none, "/b": both}, indent=2, sort_keys=True) + "\n"
+    # Earlier versions have written more.
+    more = {"/b": {**both, "commands": digest(commands), "init_script": script}}
+    (tmp_path / "harness/trust.json").write_text(json.dumps(more))
+    assert is_trusted(tmp_path, Path("/b"), STATE, tracked=True, script=b"set up")
 
 
 def test_a_note_of_another_user_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,9 +227,12 @@ def test_a_command_that_hangs_holds_up_nothing(workshop: Workshop, tmp_path: Pat
     go = tmp_path / "go"
     workshop.file_task("one")
     said = workshop.run(
-        "--notify", f"while [ ! -e {go} ]; do sleep 0.05; done; echo $HARNESS_EVENT > {go}.heard"
+        "--notify",
+        f"while [ ! -e {go} ]; do sleep 0.05; done; echo $HARNESS_EVENT: $HARNESS_MESSAGE > {go}.heard",
     )
     assert said.returncode == 0
     go.touch()
     heard = tmp_path / "go.heard"
-    workshop.wait_for("it goes on by itself", lambda: heard.exists() and heard.read_text() == "done\n")
+    workshop.wait_for("it goes on by itself", lambda: heard.exists() and heard.stat().st_size > 0)
+    event, _, message = heard.read_text().partition(": ")
+    assert (event, "Every task is completed." in message) == ("done", True)

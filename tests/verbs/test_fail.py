@@ -26,7 +26,7 @@ def begun(project: Project, agent: Agent) -> Agent:
 
 
 # What each category costs and stops is pure: tests/rules/test_failures.py.
-@pytest.mark.parametrize(("category", "code"), [("CONFIG", 3), ("TEST_FAIL", 0)])
+@pytest.mark.parametrize(("category", "code"), [("CONFIG", 3), ("ENV_SETUP", 7), ("TEST_FAIL", 0)])
 def test_every_category_follows_its_strategy(
     project: Project, begun: Agent, category: str, code: int
 ) -> None:
@@ -44,7 +44,7 @@ def test_every_category_follows_its_strategy(
     assert project.grep(f"ERROR [task-001] [{category}] no luck")
     assert project.grep("ROLLBACK [task-001]")
     halt = project.state["sessions"][0].get("halt") or ""
-    assert (halt.startswith(f"{category}: "), bool(task.get("halt"))) == (code > 0, code > 0)
+    assert (halt.startswith(f"{category}: "), bool(task.get("halt"))) == (code > 0, category == "CONFIG")
 
 
 def test_without_the_task_nothing_keeps_its_session_waiting(project: Project, begun: Agent) -> None:

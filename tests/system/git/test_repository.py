@@ -53,9 +53,14 @@ def test_changes_leaves_out_files_and_directories_but_not_their_namesakes(world:
     assert set(changes.untracked) == {"keep.txt", ".harness-not/ours", "sub/keep"}
 
 
-def test_changes_ignores_what_git_ignores_and_reports_conflicts_and_renames(world: World) -> None:
+def test_changes_ignores_what_git_ignores_and_reports_modes_deletions_and_renames(world: World) -> None:
     world.put(".git/info/exclude", "*.log\n")
     world.put("a.log", "x")
+    (world.top / "tracked.txt").chmod(0o755)
+    assert status.changes(world.git).tracked == ("tracked.txt",)
+    (world.top / "tracked.txt").rename(world.top / "b.log")
+    assert status.changes(world.git) == (("tracked.txt",), ())
+    world.sh("restore", "tracked.txt")
     world.sh("mv", "tracked.txt", "renamed.txt")
     assert set(status.changes(world.git).tracked) == {"tracked.txt", "renamed.txt"}
     assert status.changes(world.git).untracked == ()

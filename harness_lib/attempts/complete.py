@@ -7,10 +7,7 @@ with other tasks.
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 
 from harness_lib import typed
 from harness_lib.attempts import (
@@ -34,9 +31,6 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
 from harness_lib.text import some_quoted
-
-_ASKED = "the user types: "
-_OR = "; to send the work back"
 
 
 def complete(
@@ -166,19 +160,8 @@ def accept_command(task: Task, paths: Sequence[str]) -> str:
 
 
 def asked_command(task: Task) -> str:
-    """Return the command by which the user accepts all the work of `task` that waits, as its halt says."""
-    said = (task.halt or "").rpartition(_OR)[0]
-    # A name of a file, or a list that a stranger wrote, may have such words, too.
-    commands = (said[found.end() :] for found in re.finditer(_ASKED, said))
-    return next((each for each in commands if _accepts(task, each)), accept_command(task, ()))
-
-
-def _accepts(task: Task, command: str) -> bool:
-    """Return whether `command` is one of `accept_command`, and nothing beside it."""
-    with suppress(ValueError):
-        paths = shlex.split(command)[4::2]
-        return command == accept_command(task, paths)
-    return False
+    """Return the command by which the user accepts all the work of `task` that waits."""
+    return accept_command(task, () if attempts.asks_a_person(task) else task.halt_about)
 
 
 def return_command(task: Task) -> str:
@@ -190,8 +173,9 @@ def _asked(task: Task, kind: HaltKind, why: str, right: str, files: Sequence[str
     """Return the halt of `task`, whose work passed its check; `right`: when the user accepts `files`."""
     return Halt(
         kind,
-        f"{kind}: the check passed, {why}. Nothing was committed. {right}, {_ASKED}"
-        f"{accept_command(task, files)}{_OR} to an agent: {return_command(task)}",
+        f"{kind}: the check passed, {why}. Nothing was committed. {right}, the user types: "
+        f"{accept_command(task, files)}; to send the work back to an agent: {return_command(task)}",
+        tuple(files),
     )
 
 

@@ -14,7 +14,6 @@ Source: docs/unattended.md, "Where finished work goes".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -32,7 +31,6 @@ from harness_lib.task import Session, Task
 # The queue of merges, in git's directory: an agent may delete files of harness.
 LINE = "harness-merge.line"
 CHANGE = '"what is to be changed"'
-_NAMED = re.compile(r" has it \((\S+|the branch \S+)\)\. ")
 
 
 def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
@@ -234,6 +232,7 @@ def _halt(ctx: Context, task: Task, known: pull_request.Proposal | None) -> Halt
         f"MERGE: {words}{f' ({where})' if where else ''}. harness run looks again. If it is merged with "
         f"changes, the user types: {typed.harness('accept', task.id)}; to send it back to an agent: "
         f"{typed.harness('return', task.id, rest=CHANGE)}",
+        (known.address or "",) if known else (),
     )
 
 
@@ -249,7 +248,8 @@ def _proposed(ctx: Context) -> str:
         return ""
     if merging.onto:
         # It was pushed in the turn of the merge.
-        known = pull_request.Proposal(target_branch.short(merging.onto), tip, _told(waiting))
+        address = next((task.halt_about[0] for task in waiting if task.halt_about), None)
+        known = pull_request.Proposal(target_branch.short(merging.onto), tip, address)
     else:
         name = target_branch.short(merging.branch)
         known = pull_request.read(git, target) or pull_request.Proposal(f"{pull_request.OWN}{name}-{tip[:8]}")
@@ -271,17 +271,6 @@ def _proposed(ctx: Context) -> str:
             if current is not None and current.halt_kind == "MERGE":
                 tx.replace(transitions.halt(current, _halt(ctx, current, known)))
     return ""
-
-
-def _told(waiting: Sequence[Task]) -> str | None:
-    """Return the address of the pull request that one of these tasks names, as `_halt` has written it.
-
-    "": it is named by its branch; None: none is open.
-    """
-    named = next(filter(None, (_NAMED.search(task.halt or "") for task in waiting)), None)
-    if named is None:
-        return None
-    return named[1] if pull_request.ADDRESS.match(named[1]) else ""
 
 
 def look(ctx: Context) -> Iterator[str]:

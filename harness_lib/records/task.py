@@ -319,6 +319,10 @@ class Task(NamedTuple):
         HaltKind | None,
         About(choice(HaltKind), "What a human must do before it continues; absent: what the halt says."),
     ] = None
+    halt_about: Annotated[
+        tuple[str, ...],
+        About(listed(STRING), "The files to accept, or the pull request that others must merge."),
+    ] = ()
     proof: Annotated[
         str | None,
         About(

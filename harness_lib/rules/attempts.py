@@ -160,10 +160,11 @@ def changed(gate: Gate, fingerprint: str, cwd: str | None) -> tuple[str, ...]:
 
 
 class Halt(NamedTuple):
-    """A halt: its kind, and the words for people."""
+    """A halt: its kind, the words for people, and which files to accept, or where others are to merge it."""
 
     kind: HaltKind
     words: str
+    about: tuple[str, ...] = ()
 
 
 def of_error(error: HarnessError) -> HaltKind:

@@ -75,7 +75,7 @@ def resume(
     """
     arrows.check("resume", task)
     if task.intent is None or task.intent.action != "rollback":
-        task = task._replace(halt=None, halt_kind=None)
+        task = _halted(task, None)
     return task._replace(
         claimed_by=worker,
         claimed_at=timestamps.render(now),
@@ -204,6 +204,7 @@ def fail(task: Task, *, now: datetime) -> Task:
         # Set when the rollback began, for the next attempt.
         halt=task.halt,
         halt_kind=task.halt_kind,
+        halt_about=task.halt_about,
         handback=task.handback if outcome == "pending" else None,
         # What to review in work that others are to merge is said once they have.
         look_at=task.look_at if task.halt_kind == "MERGE" else (),
@@ -233,10 +234,8 @@ def reset(task: Task) -> Task:
     arrows.check("reset", task)
     asked = Halt("HUMAN", task.halt or "") if task.halt_kind == "HUMAN" else None
     errors = tuple(text for text in task.error_log if attempts.category_of(text) != "DEPENDENCY")
-    return _undone(task)._replace(
+    return _halted(_undone(task), asked)._replace(
         status="pending",
-        halt=asked and asked.words,
-        halt_kind=asked and asked.kind,
         attempts=0,
         error_log=errors,
         checkpoints=(),
@@ -251,7 +250,12 @@ def reset(task: Task) -> Task:
 def halt(task: Task, why: Halt | None) -> Task:
     """Return the task halted until the user has acted on `why`; None lifts the halt."""
     arrows.check("halt", task)
-    return task._replace(halt=why and why.words, halt_kind=why and why.kind)
+    return _halted(task, why)
+
+
+def _halted(task: Task, why: Halt | None) -> Task:
+    kind, words, about = why or (None, None, ())
+    return task._replace(halt=words, halt_kind=kind, halt_about=about)
 
 
 # L
@@ -374,6 +378,7 @@ def _unclaimed(task: Task) -> Task:
         intent=None,
         halt=None,
         halt_kind=None,
+        halt_about=(),
         interruptions=0,
         interrupted=None,
         look_at=(),

@@ -171,8 +171,9 @@ def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[st
 def _accept(tx: Tx, task: Task, paths: Sequence[str], left: Sequence[str]) -> Task:
     accepted = task._replace(accepted=tuple(dict.fromkeys((*task.accepted, *paths))))
     if left:
-        rest = complete.accept_command(task, left)
-        accepted = accepted._replace(halt=(task.halt or "").replace(complete.asked_command(task), rest))
+        asked, rest = complete.asked_command(task), complete.accept_command(task, left)
+        words = (task.halt or "").replace(f"{asked};", f"{rest};")
+        accepted = accepted._replace(halt=words, halt_about=tuple(left))
     else:
         accepted = transitions.halt(accepted, None)
         if accepted.handback is not None:

@@ -291,11 +291,11 @@ def test_a_reset_keeps_what_the_next_attempt_can_learn_from() -> None:
 
 
 def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:
-    halted = transitions.halt(roll_back(CLAIMED), Halt("CONFIG", "no check"))
+    halted = transitions.halt(roll_back(CLAIMED), Halt("SECRET", "a key", (".env",)))
 
     after = transitions.fail(halted, now=NOW)
 
-    assert (after.halt, after.halt_kind) == ("no check", "CONFIG")
+    assert (after.halt, after.halt_kind, after.halt_about) == ("a key", "SECRET", (".env",))
     assert transitions.halt(transitions.halt(Task("a"), Halt("CONFIG", "no check")), None) == Task("a")
 
 
@@ -326,9 +326,10 @@ def test_an_arrow_is_either_in_the_table_or_a_bug(name: arrows.ArrowName) -> Non
     for task in TASKS:
         if arrows.may(name, task):
             assert CALLS[name](task).status in arrows.ARROWS[name].end
-            for before in (task, task._replace(halt="x", halt_kind="REFUSED")):
+            for before in (task, task._replace(halt="x", halt_kind="REFUSED", halt_about=("y",))):
                 after = CALLS[name](before)
                 assert (after.halt is None) == (after.halt_kind is None)
+                assert after.halt or not after.halt_about
         else:
             doing = task.intent.action if task.intent and task.status == "in_progress" else None
             told = f"{task.status}, {doing} under way" if doing else task.status

@@ -90,6 +90,7 @@ def test_each_path_must_be_accepted(project: Project, started: Agent, person: Ag
     assert person.ok("show", "task-001")["next"] == "harness accept task-001 --path keys/id_rsa"
     assert "cannot go on" not in person("status").out
     assert project.task()["halt_kind"] == "SECRET"
+    assert "harness accept task-001 --path keys/id_rsa; " in project.task()["halt"]
     person.ok("accept", "task-001", "--path", "keys/")
 
     assert project.in_commit() == [".env", "done", "keys/id_rsa", "tracked.txt"]

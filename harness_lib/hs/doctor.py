@@ -19,6 +19,7 @@ from harness_lib.loop.discovery import CACHE
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.providers import keys
+from harness_lib.loop.providers.hosted import Model
 from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.stages import assemble
 from harness_lib.loop.tools import asking, skills
@@ -31,11 +32,20 @@ _PERMISSIONS = (
     *permissions.DECISIONS,
     *("additionalDirectories", "defaultMode", "disableBypassPermissionsMode"),
 )
-_MODEL = ("context", "output", "price_cached", "price_in", "price_out", "price_write")
 _PROVIDER = (
     *("protocol", "description", "model", "url", "auth_env", "max_tokens", "max_tokens_field", "stream"),
-    *("reasoning_field", "wire", "auth", "authorize_url", "token_url", "client_id", "scope", "redirect_port"),
-    *("redirect_host", "redirect_path", "authorize_params", "account_claim", "stream_options", *_MODEL),
+    *(
+        "wire",
+        "reasoning_field",
+        "stream_options",
+        "auth",
+        "authorize_url",
+        "token_url",
+        "client_id",
+        "scope",
+    ),
+    *("redirect_host", "redirect_port", "redirect_path", "authorize_params", "account_claim"),
+    *Model._fields,
 )
 # Harmless calls that every permission hook has to answer.
 _CALLS: tuple[Json, ...] = (
@@ -197,7 +207,7 @@ def _settings(runtime: Runtime) -> Iterator[Finding]:
     for path in _files(runtime, "models.conf"):
         lines = [line.split()[1:] for line in disk.read_text(path).splitlines()]
         pairs = [word.partition("=")[0] for line in lines for word in line if "=" in word]
-        yield from _misspelt(path, pairs, _MODEL)
+        yield from _misspelt(path, pairs, Model._fields)
 
 
 def _rules(runtime: Runtime) -> Iterator[Finding]:

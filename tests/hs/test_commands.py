@@ -251,7 +251,7 @@ TROUBLES = [
     ("settings.conf", "approve=perhaps\n", "approve=perhaps must be one of auto, ask,", "settings.conf"),
     ("plugins/a/settings.conf", "aprove=ask\n", "there is no setting aprove", "did you mean approve?"),
     (
-        "providers/ours.conf", "protocol=openai\nauth-env=KEY\nheader.x-a=b\n",
+        "providers/ours.conf", "protocol=openai\nauth-env=KEY\nheader.x-a=b\ncontext=9\n",
         "ours.conf: there is no setting auth-env", "did you mean auth_env?",
     ),
     (

@@ -322,9 +322,11 @@ def model_of(runtime: Runtime, name: str = "") -> Model:
     config = find_config(runtime, runtime.provider)
     own = config.values if config and config.values.get("model") == model else {}
     values = {**lines.get(longest, {}), **own}
-    limits = [disk.number(values.get(key, "")) for key in ("context", "output")]
-    prices = ("price_in", "price_out", "price_cached", "price_write")
-    return Model(*limits, *(context.amount(values.get(key, "")) for key in prices))
+    limits, prices = Model._fields[:2], Model._fields[2:]
+    return Model(
+        *(disk.number(values.get(key, "")) for key in limits),
+        *(context.amount(values.get(key, "")) for key in prices),
+    )
 
 
 def by_prefix(source: str) -> dict[str, dict[str, str]]:

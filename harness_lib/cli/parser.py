@@ -182,10 +182,11 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
     takes_a_sentence = re.search(r"[ \[](title|text)\b", syntax.format_usage())
     if takes_a_sentence and not any(word.startswith("-") for word in unknown):
         return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
-    options = dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z-]*", syntax.format_help()))
+    # Without the dashes, by which all resemble each other.
+    options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", syntax.format_help()))
     typed_one = unknown[0].partition("=")[0]
-    close = _closest(OPTIONS_ELSEWHERE.get(typed_one, typed_one), options)
-    return f"{f'Did you mean {close}? ' if close else ''}See: {syntax.prog} --help"
+    close = _closest(OPTIONS_ELSEWHERE.get(typed_one, typed_one).lstrip("-"), options)
+    return f"{f'Did you mean --{close}? ' if close else ''}See: {syntax.prog} --help"
 
 
 def _meant(word: str, names: Sequence[str]) -> str:

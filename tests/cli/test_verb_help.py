@@ -122,6 +122,8 @@ def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
         (["claim", "--wiat", "3"], "Did you mean --wait? See: harness claim --help"),
         (["edit", "1", "--max-atempts=3"], "Did you mean --max-attempts? See: harness edit --help"),
         (["status", "--zzzz"], "See: harness status --help"),
+        # As 0.1.0 took it; what it is close to by its dashes only deletes.
+        (["tidy", "--days", "3"], "See: harness tidy --help"),
         (["status", "more"], "See: harness status --help"),
         (["edit", "1", "2"], "See: harness edit --help"),
         (["note", "1", "a", "trap"], "Words that belong together stand in quotes. See: harness note --help"),

@@ -224,12 +224,13 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
     return ended
 
 
-def _halt(ctx: Context, task: Task, known: pull_request.Proposal | None) -> Halt:
+def _halt(ctx: Context, task: Task, known: pull_request.Proposal | None, trouble: str = "") -> Halt:
     where = known and (known.address or f"the branch {known.branch}")
-    words = f"the check passed, and the work waits until {_there(ctx.merging)} has it"
+    what = f"and the work waits until {_there(ctx.merging)} has it{f' ({where})' if where else ''}."
+    what = f"but {trouble}" if trouble else f"{what} harness run looks again."
     return Halt(
         "MERGE",
-        f"MERGE: {words}{f' ({where})' if where else ''}. harness run looks again. If it is merged with "
+        f"MERGE: the check passed, {what} If it is merged with "
         f"changes, the user types: {typed.harness('accept', task.id)}; to send it back to an agent: "
         f"{typed.harness('return', task.id, rest=CHANGE)}",
         (known.address or "",) if known else (),
@@ -253,24 +254,33 @@ def _proposed(ctx: Context) -> str:
     else:
         name = target_branch.short(merging.branch)
         known = pull_request.read(git, target) or pull_request.Proposal(f"{pull_request.OWN}{name}-{tip[:8]}")
-    pull_request.write(git, target, known)
-    if known.pushed != tip:
-        if trouble := _send(ctx, merging, tip, target_branch.HEADS + known.branch):
-            return trouble
-        known = known._replace(pushed=tip)
-        pull_request.write(git, target, known)
-    if known.address is None:
-        found = pull_request.opened(ctx, merging, known.branch, waiting)
-        if found.trouble:
-            return found.trouble
-        known = known._replace(address=found.address)
-        pull_request.write(git, target, known)
+    known, trouble = _offered(ctx, target, tip, known, waiting)
     with ctx.store.transaction() as tx:
         for task in waiting:
             current = tx.task(task.id)
             if current is not None and current.halt_kind == "MERGE":
-                tx.replace(transitions.halt(current, _halt(ctx, current, known)))
-    return ""
+                tx.replace(transitions.halt(current, _halt(ctx, current, known, trouble)))
+    return trouble
+
+
+def _offered(
+    ctx: Context, target: str, tip: str, known: pull_request.Proposal, waiting: Sequence[Task]
+) -> tuple[pull_request.Proposal, str]:
+    """Push `tip` and open its pull request, where that is not done; return what is known, and what failed."""
+    git = ctx.main
+    pull_request.write(git, target, known)
+    if known.pushed != tip:
+        if trouble := _send(ctx, ctx.merging, tip, target_branch.HEADS + known.branch):
+            return known, trouble
+        known = known._replace(pushed=tip)
+        pull_request.write(git, target, known)
+    if known.address is None:
+        found = pull_request.opened(ctx, ctx.merging, known.branch, waiting)
+        if found.trouble:
+            return known, found.trouble
+        known = known._replace(address=found.address)
+        pull_request.write(git, target, known)
+    return known, ""
 
 
 def look(ctx: Context) -> Iterator[str]:

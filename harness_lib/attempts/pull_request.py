@@ -23,7 +23,9 @@ from harness_lib.task import Task
 
 PROPOSALS = "refs/harness/pull/"
 OWN = "harness/"
-AGAIN = "Nothing was forced; harness tries again at the next merge, at the end, and in the next run."
+AGAIN = (
+    "Nothing was forced; harness tries again at the next merge, at the end, and in the next run with --merge."
+)
 TOOLS = {
     "gh": ("gh pr create --head={branch} --base={base} --title={title} --body={body}", "gh pr view {branch}"),
     "glab": (
@@ -92,7 +94,7 @@ def opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) -
             addresses = ADDRESS.findall(output)
             return Opened(addresses[-1] if addresses else "")
         refusals.append(target_branch.gist(output))
-    return Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
+    return Opened(trouble=f"{branch} has no pull request yet: {refusals[0]}. {AGAIN}")
 
 
 def _fitting(lines: Sequence[str]) -> str:

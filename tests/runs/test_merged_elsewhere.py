@@ -322,6 +322,18 @@ def test_a_host_that_is_away_is_asked_again(workshop: Workshop, remote: Remote) 
     assert remote.request
 
 
+@pytest.mark.usefixtures("remote")
+def test_the_report_says_why_no_request_was_opened(workshop: Workshop) -> None:
+    workshop.file_task("a")
+    no_login = "echo 'gh: please log in' >&2; exit 4"
+    workshop.ends(9, "--merge", "pull-request", "--merge-command", no_login)
+    assert "no pull request yet: gh: please log in" in workshop("report").text
+    workshop.ends(9, "--merge", "pull-request", "--merge-command", "echo https://host.example/3")
+    report = workshop("report").text
+    assert "please log in" not in report
+    assert "https://host.example/3" in report
+
+
 @pytest.mark.parametrize("step", ["open", *for_release("push")])
 def test_a_kill_on_the_way_opens_no_second_request(workshop: Workshop, remote: Remote, step: str) -> None:
     once = workshop.top.parent / "once"

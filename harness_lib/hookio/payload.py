@@ -11,6 +11,7 @@ Source: the recordings in tests/hosts/payloads/; tests/hookio/test_payload.py ha
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from harness_lib import agents
 from harness_lib.text import cut
@@ -26,9 +27,11 @@ EVENTS = (
     *("Stop", "SubagentStart", "SubagentStop", "TeammateIdle"),
     *("SessionStart", "SessionEnd", "PreToolUse", "PostToolUse"),
 )
-# What a host lists as work in the background: the first wake the agent when they end, the second never do.
-WAKING = frozenset(("subagent", "workflow", "monitor", "teammate"))
+# What a host lists as work in the background: the first wake the agent when they end. A shell may never end.
+WAKING = frozenset(("subagent", "workflow", "monitor", "teammate", "verb"))
 SILENT = frozenset(("shell",))
+# The verbs that run checks, and end. A client puts a call of its shell into the background after two minutes.
+ENDING = frozenset(("start", "claim", "finish", "recover", "validate"))
 
 VARIABLE = "HARNESS_HOST"
 LONGEST_NAME = 200
@@ -78,13 +81,14 @@ class Payload:
     def background(self) -> tuple[bool, bool]:
         """Return whether work runs that will wake this agent, and whether work runs that might.
 
-        A shell never does: a server that it has started never ends.
+        A shell does only with a verb of harness: a server that it has started never ends.
         """
         known = self.fields.get("background_tasks")
         kinds = set()
         for task in known if isinstance(known, list) else ():
             if isinstance(task, dict) and task.get("status") == "running":
-                kinds.add(task["type"] if isinstance(task.get("type"), str) else "")
+                kind = task["type"] if isinstance(task.get("type"), str) else ""
+                kinds.add("verb" if kind in SILENT and _runs_a_check(task.get("command")) else kind)
         return bool(kinds & WAKING), bool(kinds - WAKING - SILENT)
 
     def edited_paths(self) -> list[str]:
@@ -100,6 +104,14 @@ class Payload:
         for key in ("command", "input", "patch"):
             paths += _patched(tool.get(key))
         return paths
+
+
+def _runs_a_check(command: object) -> bool:
+    words = command.split() if isinstance(command, str) else []
+    return any(
+        name.strip("'\"").endswith("harness") and verb.strip(";&|)") in ENDING
+        for name, verb in pairwise(words)
+    )
 
 
 # -- what a host says

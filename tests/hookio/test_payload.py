@@ -109,6 +109,10 @@ def running(*kinds: object) -> dict[str, object]:
     return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
 
 
+def shell(command: object) -> dict[str, object]:
+    return {"background_tasks": [{"type": "shell", "status": "running", "command": command}]}
+
+
 @pytest.mark.parametrize(
     ("said", "wakes", "may_wake"),
     [
@@ -126,6 +130,12 @@ def running(*kinds: object) -> dict[str, object]:
         ({"background_tasks": [{"status": "running"}]}, False, True),
         *((running("shell", kind), True, False) for kind in ("subagent", "workflow", "monitor", "teammate")),
         (running("subagent", "dream"), True, True),
+        (shell("/skills/harness/bin/harness finish task-001"), True, False),
+        (shell("cd x && HARNESS_WORKER_ID=a '/my skills/bin/harness' validate --all; echo"), True, False),
+        (shell("harness finish; echo $?"), True, False),
+        (shell("harness status --watch"), False, False),
+        (shell("npm start"), False, False),
+        (shell(None), False, False),
     ],
 )
 def test_what_runs_behind_an_agent_may_wake(said: dict[str, object], *, wakes: bool, may_wake: bool) -> None:

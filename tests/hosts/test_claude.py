@@ -56,6 +56,26 @@ def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machin
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
+def test_it_may_wait_for_a_finish_in_the_background(claude: Claude, model: Model, machine: Machine) -> None:
+    """Claude Code puts a command there after two minutes, forbids to type it again, and tells of its end."""
+    machine.add("Check it slowly", "--validate", "sleep 3")
+
+    def waits(request: Request) -> Script:
+        harness = launcher(request.everything)
+        yield request.shell(f"{harness} start && {harness} claim")
+        finish = {"command": f"{harness} finish", "description": "finish", "run_in_background": True}
+        yield Say(calls=(Call("Bash", finish),))
+        request = yield Say(TIRED)
+        assert "<task-notification>" in request.last
+        yield from obey(request, harness, "validate --all --committed", WORK)
+
+    model.play(waits)
+
+    assert claude("/harness run").blocks() == []
+    assert machine.statuses == ["completed"]
+
+
 # -- an idle teammate, the lease, and what an agent may not do
 
 

@@ -75,6 +75,11 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     started = one.ok("start")
     assert started["task"]["id"] == first
     assert started["untrusted"] == [theirs, red]
+    # What is trusted here is not asked about again, unless the script of the list is new, too.
+    assert [one("trust", *more, "--json").json["count"] for more in ((), ("--all",))] == [3, 5]
+    script = one.put("harness-init.sh", "true\n")
+    assert one("trust", "--json").json["count"] == 6
+    script.unlink()
     assert "have commands that are not trusted here" in " ".join(started["warnings"])
     # A hook knows of no trust.
     assert ", if its commands are trusted on this machine." in hook(one, "SessionStart")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,17 @@ def test_each_machine_is_known_by_its_version(store: PgStore) -> None:
     machines = [said for name, said in checking.facts(store) if name.startswith("machine ")]
     assert len(machines) == 1
     assert re.fullmatch(rf"last change .+ with harness {re.escape(__version__)}", machines[0])
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="content is synced by F_FULLFSYNC there")
+def test_a_power_cut_leaves_no_part_of_where_the_list_is(
+    store: PgStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    with store.transaction() as tx:
+        tx.add([Task("task-001")])
+    assert store.root.link.stat().st_ino in synced
 
 
 def test_an_administrator_sees_whose_connections_they_are(store: PgStore) -> None:

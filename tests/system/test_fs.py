@@ -94,6 +94,9 @@ def test_a_durable_write_syncs_the_content_before_the_rename_and_the_name_after_
     fs.write(tmp_path / "state", b"newer", durable=False)
     assert steps.seen[3:] == ["renamed"]
 
+    fs.write(tmp_path / "state", b"newest", durable=False, whole=True)
+    assert steps.seen[4:] == ["content synced", "renamed"]
+
 
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)

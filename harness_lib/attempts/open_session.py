@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness_lib.attempts import (
     committed,
@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     turn,
     worker_worktrees,
 )
-from harness_lib.core import here, lifecycle, ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.core import here, lifecycle, ownership, project, quoting, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError
@@ -28,6 +28,9 @@ from harness_lib.task import Session, StopReason, Task
 
 LOG_LINES = 200
 COMMITS = 20
+# Who opens a session: the conversation that calls again in its interrupted one; one that has surely done the
+# work under this name, with no takeover left half done; or another one.
+Caller = Literal["goes on", "comes back", "is new"]
 
 
 class Opened(NamedTuple):
@@ -107,18 +110,14 @@ def has_unclaimed(questions: Questions) -> bool:
     )
 
 
-def _caller(ctx: Context, questions: Questions) -> tuple[bool, bool]:
-    """Return whether the same conversation calls again in its interrupted session, and whether it is known.
-
-    It is known if the work under its name is its own, and its takeover was not left half done.
-    """
+def _caller(ctx: Context, questions: Questions) -> Caller:
     session = sessions.mine(questions, ctx)
     is_whole = session is None or session.number <= questions.session_count
     if session is not None and is_whole and not session.halt:
         sessions.refuse_other(questions, ctx)
         if sessions.is_callers(session, ctx):
-            return True, True
-    return False, is_whole and sessions.comes_back(questions, ctx)
+            return "goes on"
+    return "comes back" if is_whole and sessions.comes_back(questions, ctx) else "is new"
 
 
 def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
@@ -144,7 +143,7 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     # A database then uses its connection for what follows.
     del questions
     merged = turn.look(ctx) if has_proposed else ()
-    opened = _open(ctx, *(_caller(ctx, ctx.store.ask()) if merged else caller), for_user)
+    opened = _open(ctx, _caller(ctx, ctx.store.ask()) if merged else caller, for_user=for_user)
     return opened._replace(recovered=(*merged, *opened.recovered))
 
 
@@ -154,14 +153,14 @@ def _has_proposed(ctx: Context, questions: Questions) -> bool:
     return is_chat and any(task.halt_kind == "MERGE" for task in questions.halted())
 
 
-def _open(ctx: Context, goes_on: bool, is_known: bool, for_user: bool) -> Opened:  # noqa: FBT001
-    if goes_on:
+def _open(ctx: Context, caller: Caller, *, for_user: bool) -> Opened:
+    if caller == "goes on":
         return go_on(ctx)
     session, stop, warnings = _take(ctx, for_user=for_user)
     if session is None:
         return Opened(None, stop, warnings=warnings)
     warnings += rescue_refs.sweep(ctx)
-    report = reconcile.reclaim_interrupted(ctx, session, fresh=not is_known)
+    report = reconcile.reclaim_interrupted(ctx, session, fresh=caller == "is new")
     if report.stop:
         with ctx.store.transaction("tasks") as tx:
             tx.count_session(session.number)
@@ -276,14 +275,14 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     questions = ctx.store.ask()
     extra: dict[str, object] = {"git": facts._asdict(), "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
-        answer = rechecked.reply(questions, opened.stop, opened.recovered, extra)
+        answer = stops.reply(questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     if lifecycle.must_check(questions, ctx):
-        return rechecked.final_check(questions, opened.session, opened.recovered, extra)
+        return stops.final_check(questions, opened.session, opened.recovered, extra)
     held = questions.held_by(ctx.owner.worker)
     if held is None and (spent := questions.session_spent(opened.session)):
-        return rechecked.reply(questions, spent, opened.recovered, extra)
+        return stops.reply(questions, spent, opened.recovered, extra)
     found = Here(held) if held else here.next_task(ctx, questions)
     upcoming, untrusted = found.task, trust.waiting(ctx, questions)
     if found.leaves_some and opened.session.halt is None:
@@ -297,18 +296,18 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         lines.append(f"uncommitted: {facts.diff_stat.splitlines()[-1].strip()}")
     if facts.stashes:
         lines.append(f"stashes: {len(facts.stashes)} (git stash list)")
-    more, command = _next(ctx, questions, held, found)
+    then = _next(ctx, questions, held, found)
     doubts = [doubt] if (doubt := trust.doubt(ctx, questions, held)) else []
     if untrusted and found.task is not None:
         doubts.append(trust.told(ctx, untrusted))
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
     doubts += _unheld(ctx)
     return Reply(
-        "\n".join([*lines, *more]),
+        "\n".join(filter(None, (*lines, then.words))),
         session=opened.session.number,
         task=upcoming,
         stop=None if upcoming else questions.no_work(),
-        next=command,
+        next=then.next,
         warnings=(*opened.warnings, *questions.warnings, *doubts),
         extra={**extra, "untrusted": list(untrusted)},
     )
@@ -337,18 +336,20 @@ def _let_go(ctx: Context, found: Here) -> None:
             lifecycle.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx)))
 
 
-def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) -> tuple[list[str], str | None]:
-    """Return what the caller does next, in lines and as a command."""
+def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) -> stops.Answer:
+    """Return what the caller does next."""
     if held and (place := ownership.elsewhere(ctx, held)):
-        return [f"you hold {held.id}. {place.message}", f"{place.hint}: {place.command}"], place.command
+        words = f"you hold {held.id}. {place.message}\n{place.hint}: {place.command}"
+        return stops.Answer(words, place.command)
     if held:
-        lines = ["you hold a task; go on with it:", dialogue.brief(held, ctx, questions)]
-        return lines, ownership.finish_command(ctx, held, questions=questions)
+        words = f"you hold a task; go on with it:\n{dialogue.brief(held, ctx, questions)}"
+        return stops.Answer(words, ownership.finish_command(ctx, held, questions=questions))
     if found.task:
-        return [f"next task: {found.task.id} {quoting.title(found.task)}"], sessions.CLAIM
+        return stops.Answer(f"next task: {found.task.id} {quoting.title(found.task)}", sessions.CLAIM)
     if found.untrusted:
-        return [found.words(ctx)], "harness check"
+        return stops.Answer(found.words(ctx), "harness check")
     if questions.no_work() == "recheck_failed":
         # The lines above say which checks fail.
-        return [], rechecked.next_command(ctx, questions)
-    return ["no task can be claimed right now; others hold the rest"], rechecked.answer("waiting").next
+        return stops.Answer("", rechecked.next_command(ctx, questions))
+    words = "no task can be claimed right now; others hold the rest"
+    return stops.Answer(words, stops.answer("waiting").next)

@@ -1,18 +1,17 @@
-"""Describe the results of re-checks, and why no task can be claimed."""
+"""Describe the results of re-checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from harness_lib import typed
-from harness_lib.core import lifecycle, quoting, sessions, trust
-from harness_lib.core.context import Context, Reply
-from harness_lib.errors import EnvSetupError, Exit
-from harness_lib.rules import rechecks, stats
+from harness_lib.core import quoting, sessions, trust
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import rechecks
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Session, StopReason, Task
+from harness_lib.task import Task
 from harness_lib.text import counted, first, some
 
 SHOWN = 5
@@ -176,128 +175,3 @@ def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[
         return []
     count = counted(len(never), "completed task")
     return [f"not re-checked: {count}. Run the checks on a clean checkout of what is committed: {COMMAND}"]
-
-
-PERSON = "No task can be claimed until the user fixes the halted ones; waiting will not help."
-OTHERS = "What is finished waits until others have merged it; then: harness run"
-EMPTY = "The list has no tasks yet."
-CHECK_LEFT = "No task is left. Next, all checks run once more on a clean checkout:"
-ADD = 'harness add "what is to be done" --validate "command that proves it"'
-
-
-class Answer(NamedTuple):
-    """The words for a stop reason, and the next command."""
-
-    words: str
-    next: str
-
-
-def answer(reason: StopReason) -> Answer:
-    """Return the answer for `reason`, independent of the list."""
-    match reason:
-        case "done":
-            return Answer("Every task is completed.", "harness status")
-        case "recheck_failed":
-            words = "Checks of completed tasks fail on a clean checkout of what is committed."
-            return Answer(words, "harness status")
-        case "blocked":
-            words = "No task can run: each that is left failed for good, or depends on one that did."
-            return Answer(words, "harness status")
-        case "waiting":
-            words = "No task can be claimed right now: others hold the rest."
-            return Answer(words, "harness claim --wait 600")
-        case "max_sessions":
-            more = typed.harness("edit", rest="--max-sessions N")
-            words = f"The list has reached its limit of sessions. The user can raise it: {more}"
-            return Answer(words, "harness status")
-        case "max_tasks_per_session":
-            return Answer("This session has reached its limit of tasks.", "harness stop")
-
-
-def words(questions: Questions, reason: StopReason) -> str:
-    """Return the sentence that says why no task of this list can be claimed."""
-    if not questions.counts().total:
-        return EMPTY
-    if reason == "waiting" and questions.awaits_user():
-        return OTHERS if {task.halt_kind for task in questions.halted()} == {"MERGE"} else PERSON
-    return answer(reason).words
-
-
-def then(questions: Questions, reason: StopReason) -> str:
-    """Return the next command for `reason`."""
-    red = rechecks.red(questions.search("completed")) if reason == "recheck_failed" else []
-    return typed.harness("retry", red[0].id) if red else answer(reason).next
-
-
-def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
-    """Return the answer after an attempt, with "" if there is nothing to say."""
-    questions = ctx.store.ask()
-    if lifecycle.must_check(questions, ctx):
-        return Answer(CHECK_LEFT, COMMAND)
-    if stop is None:
-        return Answer("", "harness claim")
-    line = f"stop: {stop}; {stats.render(questions.counts())}"
-    if words(questions, stop) in (PERSON, OTHERS):
-        halted, show = _halted(questions)
-        return Answer("\n".join([line, words(questions, stop), *halted]), show)
-    return Answer(line, then(questions, stop))
-
-
-def reply(
-    questions: Questions,
-    stop: StopReason | None,
-    preface: tuple[str, ...] = (),
-    extra: Mapping[str, object] | None = None,
-) -> Reply:
-    """Return the reply of a verb for the reason `stop`, after the lines of `preface`."""
-    reason: StopReason = stop or "done"
-    counts, sentence = questions.counts(), words(questions, reason)
-    go_on = then(questions, reason) if counts.total else ADD
-    halted: list[str] = []
-    if sentence in (PERSON, OTHERS):
-        halted, go_on = _halted(questions)
-    if reason == "recheck_failed":
-        halted = red_lines(questions)
-    return Reply(
-        "\n".join([*preface, sentence, *halted, stats.render(counts)]),
-        exit=Exit.STOP,
-        stop=reason,
-        next=go_on,
-        extra=extra or {},
-    )
-
-
-def untrusted(questions: Questions, task_ids: Sequence[str], said: Sequence[str]) -> Reply:
-    """Return the reply of a verb if all that could be taken waits for the user's trust, as `said` tells."""
-    return Reply(
-        "\n".join([*said, stats.render(questions.counts())]),
-        exit=Exit.REFUSED,
-        stop="waiting",
-        next="harness check",
-        extra={"untrusted": list(task_ids)},
-    )
-
-
-def final_check(
-    questions: Questions,
-    session: Session,
-    preface: Sequence[str] = (),
-    extra: Mapping[str, object] | None = None,
-) -> Reply:
-    """Return the reply of a verb if only the final check is left for `session`."""
-    return Reply(
-        "\n".join([*preface, CHECK_LEFT, stats.render(questions.counts())]),
-        exit=Exit.STOP,
-        session=session.number,
-        stop=questions.no_work(),
-        next=COMMAND,
-        extra=extra or {},
-    )
-
-
-def _halted(questions: Questions) -> tuple[list[str], str]:
-    """Return a line for each task that is blocked on a human, and the command that shows the first."""
-    halted = questions.halted()
-    rows = [f"{task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted]
-    lines = [f"  {row}" for row in first(rows, SHOWN, " (harness status)")]
-    return lines, typed.harness("show", halted[0].id)

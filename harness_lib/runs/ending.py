@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import here, lifecycle, quoting, rechecked, sessions
+from harness_lib.core import here, lifecycle, quoting, rechecked, sessions, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
@@ -138,7 +138,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
     """Log that a run ended because of `why` (`message` has details, `kind` is that of an error)."""
     why = _outcome(ctx, why)
     if why == "recheck_failed":
-        message = rechecked.answer(why).words
+        message = stops.answer(why).words
     with ctx.store.transaction("tasks") as tx:
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
@@ -160,10 +160,10 @@ def closed(ctx: Context, why: Why) -> Closed:
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
-    answer = rechecked.reply(ctx.store.ask(), why)
+    answer = stops.reply(ctx.store.ask(), why)
     facts = report_facts.gather(ctx)
     code, stop = _stopped(why, _waits(ctx) or facts.gone)
-    first = [*recovered, rechecked.words(ctx.store.ask(), why or "done"), *_gone(facts)]
+    first = [*recovered, stops.of_list(ctx.store.ask(), why or "done").words, *_gone(facts)]
     extra = {**answer.extra, **_extra(ctx, beginning(ctx), Spent())}
     message = "\n".join(_lines(facts, first))
     return answer._replace(message=message, exit=code, stop=stop, extra=extra)
@@ -184,7 +184,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return message
         case _:
             # A session of the list itself is open: a second one is not possible.
-            return f"{rechecked.words(ctx.store.ask(), why)} {message}".strip()
+            return f"{stops.of_list(ctx.store.ask(), why).words} {message}".strip()
 
 
 def _waits(ctx: Context) -> object:
@@ -206,7 +206,7 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     stop = _outcome(ctx, why)
     if why == "done":
         why = stop
-    but = rechecked.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
+    but = stops.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
     away = rechecked.elsewhere(ctx.git, ctx.store.ask().search("completed"), target_of(ctx))
     facts = report_facts.gather(ctx)
     # What the last run lacked is said at once: it was this one.

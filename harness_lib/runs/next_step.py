@@ -8,7 +8,7 @@ from contextlib import suppress
 from harness_lib import typed
 from harness_lib.attempts import complete, target_branch
 from harness_lib.checks import check_of
-from harness_lib.core import here, lifecycle, ownership, rechecked, sessions, trust
+from harness_lib.core import here, lifecycle, ownership, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context
 from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError, HarnessError
@@ -48,7 +48,7 @@ def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
     if runs:
         return sessions.watching(ctx)
     if not questions.counts().total:
-        return rechecked.ADD
+        return stops.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, sessions.START)
     found = _next_here(ctx, questions)
@@ -90,7 +90,7 @@ def of_run(ctx: Context, questions: Questions, red: Sequence[Task], *, goes_on: 
     if goes_on and questions.work_remains():
         return "this run goes on", (sessions.watching(ctx),)
     if not questions.counts().total:
-        return "the list is empty", (rechecked.ADD,)
+        return "the list is empty", (stops.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):
         return f"{RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
     if session := sessions.keeps_runs_out(questions, ctx):

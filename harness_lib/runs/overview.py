@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import add_tasks, quoting, rechecked, sessions, trust
+from harness_lib.core import add_tasks, quoting, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
@@ -303,7 +303,7 @@ def _counted_sessions(questions: Questions) -> str:
     counted = f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
     if not questions.sessions_spent() or questions.sessions() or not questions.work_remains():
         return counted
-    return f"{counted}\n  {rechecked.answer('max_sessions').words}"
+    return f"{counted}\n  {stops.answer('max_sessions').words}"
 
 
 def one_line(task: Task) -> str:

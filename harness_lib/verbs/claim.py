@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import claim, dialogue, open_session, reconcile, requeue
 from harness_lib.attempts.claim import Taken
-from harness_lib.core import ownership, rechecked, sessions, trust
+from harness_lib.core import ownership, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.here import Here
 from harness_lib.errors import Exit, RemoteAwayError
@@ -61,10 +61,10 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:
-            return rechecked.reply(ctx.store.ask(), opened.stop, opened.recovered)
+            return stops.reply(ctx.store.ask(), opened.stop, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.must_check:
-            return rechecked.final_check(ctx.store.ask(), session, opened.recovered)
+            return stops.final_check(ctx.store.ask(), session, opened.recovered)
         if _is_interrupted(ctx, taken):
             report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
             opened = opened._replace(
@@ -77,8 +77,8 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         if taken.stop:
             said = (*opened.recovered, *filter(None, [taken.told]))
             if taken.untrusted:
-                return rechecked.untrusted(ctx.store.ask(), taken.untrusted, said)
-            return rechecked.reply(ctx.store.ask(), taken.stop, said)
+                return stops.untrusted(ctx.store.ask(), taken.untrusted, said)
+            return stops.reply(ctx.store.ask(), taken.stop, said)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or is checking a task that this one depends on.
@@ -172,9 +172,9 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     if task is None:
         said = tuple(filter(None, [found.words(ctx)]))
         if found.untrusted and not questions.in_progress():
-            return rechecked.untrusted(questions, found.untrusted, said)
+            return stops.untrusted(questions, found.untrusted, said)
         stop = questions.no_work() or ("waiting" if found.leaves_some else None)
-        return rechecked.reply(questions, stop, said)
+        return stops.reply(questions, stop, said)
     reason = "you hold it already" if held else "; ".join(questions.why(task.id).reasons)
     untrusted = trust.waiting(ctx, questions)
     return Reply(

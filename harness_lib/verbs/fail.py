@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import lifecycle, ownership, quoting, rechecked, sessions
+from harness_lib.core import lifecycle, ownership, quoting, sessions, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import Exit, RefusedError, UsageError
@@ -80,7 +80,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if stop:
         lines.append(f"stop here: {stop}")
-    then = rechecked.after_attempt(ctx, ended.stop)
+    then = stops.after_attempt(ctx, ended.stop)
     return Reply(
         "\n".join(filter(None, (*lines, then.words))),
         exit=STOPPED_WITH.get(category, Exit.DONE) if stop else Exit.DONE,

@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     target_branch,
 )
 from harness_lib.checks import Checked
-from harness_lib.core import lifecycle, ownership, quoting, rechecked
+from harness_lib.core import lifecycle, ownership, quoting, stops
 from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import CheckEditedError, Exit, UsageError
@@ -158,7 +158,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     else:
         lines, is_good = _rolled_back(task, ended, checked), False
         changed = [f"{task.id}: the attempt {quoting.touched(task.touched)}"] if task.touched else []
-    then = rechecked.after_attempt(ctx, ended.stop)
+    then = stops.after_attempt(ctx, ended.stop)
     return Reply(
         "\n".join(filter(None, (*lines, then.words))),
         exit=Exit.DONE if is_good else Exit.CHECK_FAILED,

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import lifecycle, project, rechecked, rights, sessions, trust
+from harness_lib.core import lifecycle, project, rights, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import (
     EnvSetupError,
@@ -226,7 +226,7 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         warnings.append(f"{offer} {project.CURE_IGNORED}")
     return Reply(
         message,
-        next=rechecked.ADD,
+        next=stops.ADD,
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},
     )

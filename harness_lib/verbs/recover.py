@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from harness_lib.attempts import open_session, reconcile
-from harness_lib.core import ownership, rechecked, sessions
+from harness_lib.core import ownership, sessions, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.terminal.render import Screen
@@ -29,7 +29,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     if session is None or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)
         if opened.session is None:
-            return rechecked.reply(ctx.store.ask(), opened.stop, opened.recovered)
+            return stops.reply(ctx.store.ask(), opened.stop, opened.recovered)
         recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:

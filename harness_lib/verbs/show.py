@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import dialogue
 from harness_lib.checks import check_of
-from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, trust
+from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts
@@ -128,7 +128,7 @@ def waiting(ctx: Context) -> Reply:
     if len(kept) > SHOWN:
         lines.append(f"… and {len(kept) - SHOWN} more that may not be claimed now (harness status --all)")
     return Reply(
-        "\n".join(lines) or (rechecked.words(questions, "done")),
+        "\n".join(lines) or (stops.of_list(questions, "done").words),
         task=following,
         next=next_step.of_list(ctx, questions),
         warnings=tuple(questions.warnings),

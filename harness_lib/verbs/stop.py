@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import interrupted
-from harness_lib.core import lifecycle, ownership, rechecked, sessions
+from harness_lib.core import lifecycle, ownership, rechecked, sessions, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import arrows, recovery, stats, transitions
@@ -69,7 +69,7 @@ def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> s
     if ended is not None and ended.final_check and stop in lifecycle.ALL_TAKEN:
         return rechecked.COMMAND
     if stop is not None:
-        return rechecked.reply(questions, stop).next or sessions.STATUS
+        return stops.reply(questions, stop).next or sessions.STATUS
     return sessions.STATUS if sessions.are_used_up(questions, ctx) else sessions.START
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, committed
 from harness_lib.checks import Checked, check_of
-from harness_lib.core import ownership, quoting, rechecked, sessions, trust
+from harness_lib.core import ownership, quoting, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError
 from harness_lib.rules import attempts, rechecks
@@ -126,7 +126,7 @@ def final_check(ctx: Context) -> Reply:
     # The same agent is told how to repair a red task.
     stop = None if reason == "recheck_failed" else reason
     questions = ctx.store.ask()
-    then = rechecked.after_attempt(ctx, stop)
+    then = stops.after_attempt(ctx, stop)
     said = f"{len(passed)} of {len(tasks)} checks of completed tasks pass {where}."
     return Reply(
         "\n".join(filter(None, (said, *rechecked.lines(ctx, questions), then.words))),

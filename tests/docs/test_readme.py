@@ -18,7 +18,7 @@ import pytest
 from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import worker_worktrees
 from harness_lib.cli import parser
-from harness_lib.core import rechecked, sessions
+from harness_lib.core import sessions, stops
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.run_state import Row, RunState, Spent
@@ -71,9 +71,7 @@ def test_the_table_of_exit_codes_is_complete() -> None:
 
 def test_every_stop_reason_has_words() -> None:
     """Exit 9 always says why."""
-    assert all(
-        rechecked.answer(reason).words and rechecked.answer(reason).next for reason in get_args(StopReason)
-    )
+    assert all(stops.answer(reason).words and stops.answer(reason).next for reason in get_args(StopReason))
 
 
 def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:

@@ -56,7 +56,7 @@ SLIPS = {
         '"max_sessions"]',
         '"max_sessions", "too_warm"]',
         "Missing return statement",
-        place="core/rechecked.py",
+        place="core/stops.py",
     ),
     "an end of a run without words": Slip(
         "task.py",

@@ -1,0 +1,1 @@
+../../../../harness_lib/core/stops.py

@@ -36,6 +36,8 @@ ANSWER_SECONDS = 10.0
 SCHEMA = 2
 # Where names are looked up that have no schema: not where others may have put functions.
 OWN_NAMES = "pg_catalog, pg_temp"
+# The driver reads no other dates, and writes bytes wrongly where backslashes are doubled.
+_READABLE = {"DateStyle": "ISO", "standard_conforming_strings": "on"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
@@ -90,15 +92,21 @@ def checked(url: str, name: str = "list") -> str:
 
 def connect(url: str) -> Asking:
     """Return a new connection. Raises psycopg.Error."""
-    return Asking.connect(
+    conn = Asking.connect(
         url,
         **encrypted(url),
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
         application_name="harness",
+        # A login, a database or the environment may choose another one.
+        client_encoding="UTF8",
         # A pooler gives each transaction another connection.
         prepare_threshold=None,
     )
+    for name, value in _READABLE.items():
+        if not (conn.info.parameter_status(name) or "").startswith(value):
+            conn.execute(f"set {name} = {value}".encode())
+    return conn
 
 
 def encrypted(url: str) -> dict[str, Any]:

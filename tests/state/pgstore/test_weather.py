@@ -22,6 +22,13 @@ from tests.state.pgstore.beside import claim, finish
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
 
+ODD = (
+    "client_encoding to latin1",
+    "datestyle to 'sql, dmy'",
+    "standard_conforming_strings to off",
+    "bytea_output to escape",
+    "timezone to 'Pacific/Chatham'",
+)
 LONG = Task("task-009", "\0 \ud800", description="\udfff\0" + "x" * 19_000)
 
 
@@ -354,6 +361,25 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
     assert other.ask().tasks([LONG.id]) == (LONG,)
     assert other.root.state.read_bytes() == store.root.state.read_bytes()
     assert other.log_tail() == store.log_tail()
+
+
+def test_settings_of_a_login_and_a_database_without_an_encoding_change_nothing(shared: Shared) -> None:
+    """Such a database is made where the server was set up without a locale."""
+    name, server = f"odd_{os.urandom(4).hex()}", shared.server
+    sql(shared, f"create role {name} login")
+    for setting in ODD:
+        sql(shared, f"alter role {name} set {setting}")
+    sql(shared, f"create database {name} owner {name} template template0 encoding sql_ascii locale 'C'")
+    shared.server = psycopg.conninfo.make_conninfo(server, dbname=name, user=name)
+    setup.set_up(shared.server)
+    store = shared.with_tasks()
+    with store.transaction() as tx:
+        tx.add([Task("t\u00e1sk", "\u2603 \\\\ '")])
+    assert shared.machine("second").whole().tasks == store.whole().tasks
+    assert checking.check(store, repair=False) == []
+    shared.server = server
+    sql(shared, f"drop database {name} with (force)")
+    sql(shared, f"drop role {name}")
 
 
 def test_what_the_database_refuses_is_not_taken_for_a_database_that_is_away(shared: Shared) -> None:

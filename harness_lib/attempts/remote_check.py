@@ -140,6 +140,21 @@ class Forgotten(NamedTuple):
         )
 
 
+def of_another_list(ctx: Context, questions: Questions) -> str | None:
+    """Return a sentence if the branch has work of a list of this name that is not this list's.
+
+    Raises HeldError, EnvSetupError.
+    """
+    there = remote.of(ctx)
+    tip = remote.require(ctx, there)
+    fences = {safe_name(task.id): task.fence for task in questions.search()}
+    for each in remote.landed(there.git, there.name, tip):
+        if each.fence > fences.get(each.task, 0):
+            work = f"work of another list called {there.name} ({each.task}, commit {each.commit[:12]})"
+            return f"{there.shown} has {work}, which would be taken for the work of this one."
+    return None
+
+
 def forgotten(ctx: Context, questions: Questions) -> list[Forgotten]:
     """Compare the list with the branch of the remote. Raises HeldError, EnvSetupError.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
@@ -12,8 +12,9 @@ from harness_lib.attempts import remote, remote_check, snapshots, target_branch
 from harness_lib.attempts.remote_check import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context, Reply
-from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
+from harness_lib.errors import EnvSetupError, Exit, HeldError, RefusedError, UsageError
 from harness_lib.rules import stats
+from harness_lib.state.api import Questions
 from harness_lib.state.mirrored import Link
 from harness_lib.state.store import Store
 from harness_lib.system.git.repository import Git
@@ -90,7 +91,10 @@ def _init(_ctx: Context, args: Namespace) -> Reply:
 def _upgrade(ctx: Context, args: Namespace) -> Reply:
     from harness_lib.state.pgstore import connecting, setup  # noqa: PLC0415
 
-    url = _url(args) if args.url else _in_database(ctx).link.url
+    if not args.url:
+        with suppress(UsageError):
+            args.url = _in_database(ctx).link.url
+    url = _url(args)
     if args.prints:
         again = typed.harness("store", "upgrade", url)
         return Reply(setup.texts(setup.present(url)), next=again)
@@ -122,7 +126,9 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     link = Link(_url(args), args.name or ctx.root.path.name)
     connecting.checked(link.url, link.name)
     remote_check.prepare(ctx.git, _leaves(ctx.git, args))
-    mine = trust.is_trusted(ctx, ctx.store.ask())
+    questions = ctx.store.ask()
+    _require_own_name(_seen_as(ctx, PgStore(ctx.store.root, link)), questions)
+    mine = trust.is_trusted(ctx, questions)
     count = setup.to_database(ctx.store, link, ctx.clock)
     _stay_trusted(ctx, mine=mine)
     said = "\n".join(remote_check.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
@@ -133,6 +139,15 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         f"In a clone on another machine, type: {join}",
         next="harness status",
     )
+
+
+def _require_own_name(ctx: Context, questions: Questions) -> None:
+    """Raise RefusedError if the branch has work of another list: it would be taken for this one's."""
+    with suppress(EnvSetupError, HeldError):
+        # A remote that does not answer is told of later.
+        other = remote_check.of_another_list(ctx, questions)
+        if other:
+            raise RefusedError(other, "Choose another name: --list NAME")
 
 
 def _stay_trusted(ctx: Context, *, mine: bool) -> None:
@@ -235,10 +250,15 @@ def _as_it_is(ctx: Context, store: PgStore) -> Context:
     """Return a view of the list as the database has it, also if it was set back."""
     from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
 
-    view = ctx.at(ctx.git)
     # The files still say what was lost.
     link = store.link._replace(mirrored=0, op="")
-    view.__dict__["store"] = PgStore(store.root, link, follows=False)
+    return _seen_as(ctx, PgStore(store.root, link, follows=False))
+
+
+def _seen_as(ctx: Context, store: PgStore) -> Context:
+    """Return a view of the project with its list in `store`."""
+    view = ctx.at(ctx.git)
+    view.__dict__["store"] = store
     return view
 
 

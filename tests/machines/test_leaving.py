@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.machines.world import World
+from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
 
 LEASE = 3.0
@@ -224,3 +225,24 @@ def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) 
     three.sh("fetch", "-q", "--depth", "1", f"file://{remote}", "main")
     said = three("store", "join", world.url, "--list", world.name)
     assert (said.code, "git fetch --unshallow" in said.text) == (7, True)
+
+
+def test_a_list_is_not_called_as_another_one_whose_work_is_on_the_branch(world: World) -> None:
+    """Its tasks have the same ids: that work would be taken for theirs."""
+    one = world.machine("one")
+    one.file_task("a")
+    one.works("a")
+    one.ok("finish")
+    one.ok("stop")
+    one.ok("store", "move", "--to-file")
+    other = Workshop(world.place / "other", world.place / "home")
+    sh(world.place, "clone", "-q", str(world.remote), str(other.top))
+    other.ok("init")
+    other.file_task("b")
+
+    said = other.harness("store", "move", world.url, "--list", world.name)
+    assert said.returncode == 8
+    assert f"work of another list called {world.name} (task-001" in said.stderr
+    other.ok("store", "move", world.url, "--list", f"{world.name}-too")
+    assert other.harness("store", "check").returncode == 0
+    one.ok("store", "move", world.url, "--list", world.name)

@@ -380,7 +380,7 @@ def test_the_way_there_and_back(world: World) -> None:
         "machine one",
     ]
     assert two.ok("store", "check")["message"].startswith("The list in the database is valid")
-    assert "another machine has joined" in one("log").out
+    assert "another machine has joined: two" in one("log").out
     back = two.ok("store", "move", "--to-file")
     assert "1 task moved back to" in back["message"]
     assert two("store", "status").code == 2

@@ -7,6 +7,7 @@ the transaction for its sake, it is made again.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from datetime import datetime
 from importlib import resources
@@ -26,6 +27,7 @@ from harness_lib.state.store import MIRROR, Store
 from harness_lib.system import fs
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
+from harness_lib.system.processes import owner
 from harness_lib.task import State
 
 NONE = Format(0, 0, 0, "")
@@ -179,7 +181,8 @@ def join(root: Root, link: Link, clock: Clock) -> Questions:
     store = PgStore(root, link, clock=clock)
     # A reader looks, and leaves no trace.
     with suppress(NotAllowedError), store.transaction() as tx:
-        tx.log("WARN", "another machine has joined", session=tx.session_count)
+        name = owner.machine(os.environ)
+        tx.log("WARN", f"another machine has joined: {name}", session=tx.session_count)
     store.switch_hooks(on=True)
     return store.ask()
 

@@ -80,7 +80,9 @@ def _remove(runtime: Runtime, provider: str, path: Path, index: int | None = Non
         if index is None:
             said = "logged out of" if entries is not None else "nobody is logged in at"
             print(f"hs: {said} {provider}", file=sys.stderr)
-        elif isinstance(entries, list) and (left := entries[:index] + entries[index + 1 :]):
+        elif not isinstance(entries, list):
+            return
+        elif left := entries[:index] + entries[index + 1 :]:
             stored[provider] = left
         if entries is not None:
             keys.write(path, stored)

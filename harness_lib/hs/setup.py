@@ -200,6 +200,14 @@ def meant(runtime: Runtime, name: str) -> tuple[str, str]:
     return runtime.provider, name
 
 
+def offered(runtime: Runtime) -> list[str]:
+    """Return names for `meant`: the models of the provider in use, and PROVIDER/MODEL of others."""
+    own, names = f"{runtime.provider}/", models(runtime)
+    mine = [name.removeprefix(own) for name in names if name.startswith(own)]
+    is_of_many = any("/" in name for name in mine)
+    return [*mine, *(name for name in names if not (is_of_many or name.startswith(own)))]
+
+
 def models(runtime: Runtime) -> list[str]:
     """Return PROVIDER/MODEL for each provider that is ready: its default, and what its pack knows.
 

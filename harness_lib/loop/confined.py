@@ -85,15 +85,8 @@ def _find(runtime: Runtime) -> Wall | None:
         # The checks of a list run in a clean work tree in the end.
         writable.append(data / "worktrees")
         writable[-1].mkdir(mode=0o700, parents=True, exist_ok=True)
-    own = [str(runtime.home / name) for name in (".auth.json", ".auth-cache.json")]
-    box = sandbox.of_session(
-        engine,
-        env,
-        writable,
-        data,
-        git,
-        (*trust.LOGINS, *own),
-    )
+    own = [runtime.home / name for name in (".auth.json", ".auth-cache.json")]
+    box = sandbox.of_session(engine, env, writable, data, git, own)
     written = f"{place}, temporary files and caches" if place else "temporary files and caches"
     runtime.notice(f"sandbox: {engines.TITLES[engine]}; calls that you are not asked about write {written}")
     return Wall(box, temporary)

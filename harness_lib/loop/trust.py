@@ -34,13 +34,8 @@ _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.js
 REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
 # In whichever source they are.
 _OURS = frozenset((".auth.json", ".auth-cache.json"))
-# Below the user's home directory: logins of other agents, and further files and whole directories.
-LOGINS = (
-    *(".claude/.credentials.json", ".codex/auth.json", ".config/github-copilot", ".gemini/oauth_creds.json"),
-    ".local/share/opencode/auth.json",
-)
-# `.npmrc` may be read in a sandbox: npm needs its token.
-_OF_OTHERS = (*LOGINS, ".npmrc", *sandbox_places.SECRETS, *sandbox_places.CLOUD_PATHS)
+# Files and directories below the user's home; `.npmrc` may be read in a sandbox: npm needs its token.
+_OF_OTHERS = (*sandbox_places.LOGINS, ".npmrc", *sandbox_places.SECRETS, *sandbox_places.CLOUD_PATHS)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # Sources that are named in one line.
 _SHOWN = 3

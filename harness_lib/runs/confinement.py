@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import errors, typed
-from harness_lib.agents import registry
 from harness_lib.agents.adapter import Launch
 from harness_lib.attempts import worker_worktrees
 from harness_lib.checks import check_of
@@ -67,7 +66,6 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
         worker_worktrees.home(ctx),
         data,
         Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
-        registry.CREDENTIALS,
         more=tuple(os.path.realpath(ctx.cwd / Path(path).expanduser()) for path in asked.write),
         kept=asked.env,
         network=asked.network,

@@ -111,9 +111,12 @@ def test_whose_key_no_provider_looks_for_is_told_before_it_is_typed(home: Path, 
 
 def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> None:
     path = write(home / ".harness/.auth.json", "{half")
-
     assert hs("auth", "rm", "groq", "0").code == 3
     assert path.read_text() == "{half"
+
+    path.write_text('{"groq": "no list"}')
+    assert hs("auth", "rm", "groq", "0").code == 0
+    assert path.read_text() == '{"groq": "no list"}'
 
 
 def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(

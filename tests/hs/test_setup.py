@@ -179,6 +179,9 @@ def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, m
     discovery.refresh(run)
 
     assert "/".join(setup.meant(run, name)) == meant
+    # What Tab offers is understood.
+    for offered in setup.offered(run):
+        assert "/".join(setup.meant(run, offered)) in setup.models(run)
 
 
 def test_of_a_provider_that_is_not_ready_no_model_is_named(home: Path, project: Path) -> None:

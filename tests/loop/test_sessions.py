@@ -159,8 +159,14 @@ def test_a_session_in_use_is_refused_by_name(done: Done, home: Path) -> None:
 
 def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home: Path) -> None:
     server, answer = go(
-        use("agent", prompt="Count the files."), say("Seven."), say("It says seven."), words=("ask somebody",)
+        use("agent", prompt="Count the files."),
+        Step("Let me look.", uses=(Use("bash", {"command": "true"}),)),
+        say("Seven."),
+        say("It says seven."),
+        words=("ask somebody",),
+        env={"HARNESS_STREAM": "1"},
     )
+    assert server.told(3) == "Seven."
     assert answer.out == "It says seven.\n", answer.err
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Count the files."}
     assert len(list((home / ".harness/sessions").iterdir())) == 2

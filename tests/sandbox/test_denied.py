@@ -37,7 +37,7 @@ def confined(tmp_path: Path, home: Path) -> dict[str, str]:
     (home / ".cache").mkdir()
     project = sandbox_places.Project(tmp_path / "project", tmp_path / "project/.git", ())
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-    made = sandbox.of_run("nono", env, tmp_path / "places", tmp_path / "data", project, ())
+    made = sandbox.of_run("nono", env, tmp_path / "places", tmp_path / "data", project)
     return {**env, **sandbox.noted(made)}
 
 

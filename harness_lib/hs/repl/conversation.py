@@ -272,9 +272,7 @@ class Conversation:
         self._skills = list(skills.every(self._runtime))
         if self._provider != self._runtime.provider:
             self._provider = self._runtime.provider
-            own, names = f"{self._provider}/", setup.models(self._runtime)
-            mine = [name.removeprefix(own) for name in names if name.startswith(own)]
-            self._models = [*mine, *(name for name in names if not name.startswith(own))]
+            self._models = setup.offered(self._runtime)
         self.editor.draw()
 
     def _above(self, below: int) -> Fragments:

@@ -98,6 +98,8 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         "HARNESS_SANDBOX": trust.setting(runtime, "sandbox"),
         "HARNESS_LEVEL": str(level),
         "HARNESS_PARENT": runtime.session.id,
+        # Its answer is what it prints, and not all that it says on the way.
+        "HARNESS_STREAM": "",
     }
 
 

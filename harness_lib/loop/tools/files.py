@@ -209,7 +209,10 @@ def _edited(runtime: Runtime, tool_input: Json) -> Change:
     edits = tool_input.get("edits")
     if not isinstance(edits, list) or not edits or not all(isinstance(edit, dict) for edit in edits):
         raise ToolError("edits must be a list of objects")
-    text = _read(path)
+    read = _read(path)
+    # All line breaks are those of Windows, and stay so: a model does not see them.
+    of_windows = "\n" in read and read.count("\n") == read.count("\r\n")
+    text = read.replace("\r\n", "\n") if of_windows else read
     lines = _split(text)
     changes = [_parsed(edit, lines) for edit in edits]
     # Those at one place follow each other as they were given.
@@ -221,7 +224,8 @@ def _edited(runtime: Runtime, tool_input: Json) -> Change:
     for change in reversed(ordered):
         edited[change.start : change.stop] = change.lines
     ends = "\n" if edited and (text.endswith("\n") or not text) else ""
-    return Change(path, text, "\n".join(edited) + ends)
+    new = "\n".join(edited) + ends
+    return Change(path, read, new.replace("\n", "\r\n") if of_windows else new)
 
 
 def _report(tool_input: Json, change: Change) -> str:

@@ -198,7 +198,10 @@ def _content(blocks: list[Block]) -> str | list[Json]:
 
 def _result(entry: Answered) -> Json:
     result: Json = {"type": "tool_result", "tool_use_id": entry.call.id, "content": entry.text}
-    return {**result, "is_error": True} if entry.error else result
+    if not entry.error:
+        return result
+    # An empty error is refused.
+    return {**result, "content": entry.text if entry.text.strip() else "(no output)", "is_error": True}
 
 
 def _mark(request: Json) -> None:

@@ -192,7 +192,6 @@ def of_run(
     places: Path,
     data: Path,
     project: Project,
-    credentials: Collection[str],
     *,
     more: tuple[str, ...] = (),
     kept: tuple[str, ...] = (),
@@ -200,10 +199,10 @@ def of_run(
 ) -> Sandbox:
     """Return the sandbox of a run whose work trees are below `places`.
 
-    `data` is the data directory of harness. `credentials` are those of agents, below the home directory.
-    `more` may be written, too, even where it is secret otherwise. `kept` stay in the environment.
+    `data` is the data directory of harness. `more` may be written, too, even where it is secret otherwise.
+    `kept` stay in the environment.
     """
-    secret = [*secrets_of(env, credentials), places]
+    secret = [*secrets_of(env), places]
     secret += [data / name for name in ("hidden", ".auth.json", ".auth-cache.json")]
     return Sandbox(
         engine,
@@ -223,14 +222,15 @@ def of_session(
     writable: Collection[Path],
     data: Path,
     git: Path | None,
-    credentials: Collection[str],
+    credentials: Collection[Path],
 ) -> Sandbox:
     """Return the sandbox of a session in the user's own checkout, which is among the `writable` paths.
 
-    `git` is the common git directory.
+    `git` is the common git directory, `credentials` are those of `hs`.
     """
     others = [path for path in (data / "worktrees",) if path not in writable]
-    secret = [*secrets_of(env, credentials), data / "hidden", *others, *(path / LOGIN for path in writable)]
+    secret = [*secrets_of(env), *credentials, data / "hidden", *others]
+    secret += [path / LOGIN for path in writable]
     places = [str(path) for path in (*writable, *([git] if git else []))]
     written = (*caches_of(env), *map(os.path.realpath, places))
     shown = (str(home_of(env)), str(data))

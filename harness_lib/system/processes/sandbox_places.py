@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +40,14 @@ SECRETS = (
     *(".config/git/credentials", ".config/glab-cli", ".config/hub", ".terraform.d/credentials.tfrc.json"),
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/Google/Chrome"),
+)
+# Logins of agents.
+LOGINS = (
+    *(".claude/.credentials.json", ".claude.json", ".codex/auth.json", ".copilot/config.json"),
+    *(".config/github-copilot", ".config/cursor/auth.json", ".cursor/auth.json", ".gemini/oauth_creds.json"),
+    *(".gemini/google_accounts.json", ".gemini/.env", ".harness/.auth.json", ".harness/.auth-cache.json"),
+    *(".kimi/credentials", ".kimi/config.json", ".kimi-code/credentials", ".local/share/opencode/auth.json"),
+    ".local/share/opencode/mcp-auth.json",
 )
 # Sockets, and directories of sockets, through which a program outside could be told to do what the command
 # may not. The last ones are below the home directory.
@@ -104,10 +112,10 @@ def run_by_git(git: Path) -> list[str]:
     return [str(git / name) for name in ("hooks", "config")]
 
 
-def secrets_of(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
-    """Return what no command may read below the home directory, `credentials` among it."""
+def secrets_of(env: Mapping[str, str]) -> list[Path]:
+    """Return what no command may read below the home directory."""
     home = home_of(env)
-    return [home / name for name in (*SECRETS, *SOCKETS_AT_HOME, *CLOUD_PATHS, *credentials)]
+    return [home / name for name in (*SECRETS, *LOGINS, *SOCKETS_AT_HOME, *CLOUD_PATHS)]
 
 
 def caches_of(env: Mapping[str, str]) -> list[str]:

@@ -24,6 +24,8 @@ from cryptography.x509.oid import NameOID
 
 from harness_lib.loop import turn
 from harness_lib.loop.piped import ProviderError, TransientError
+from harness_lib.loop.sessions.context import Answered
+from harness_lib.loop.sessions.session import Call
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import anthropic, chat, http
 from harness_lib.loop.wires.answer import END
@@ -427,6 +429,13 @@ def test_an_answer_that_ended_early_is_said_to_have(
     _, _, ending = follow(wire, Step("So far", stop=stop), HARNESS_LOG=str(log))
     assert ending == Ending("So far", failed=False)
     assert log.read_text() == f"hs: the answer ended early: {said}\n"
+
+
+def test_a_tool_that_fails_without_a_word_is_told_to_have() -> None:
+    """The host refuses an empty error, so the session could never go on."""
+    failed = Answered(Call("c1", "mine", "{}"), " \n", error=True)
+    (result,) = anthropic.messages([failed])[0]["content"]
+    assert (result["content"].strip(), result["is_error"]) == ("(no output)", True)
 
 
 def test_an_empty_text_of_an_answer_is_not_sent_back(follow: Follow) -> None:

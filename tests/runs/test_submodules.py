@@ -160,6 +160,21 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
     assert len(links(submodule)) == 2
 
 
+@pytest.mark.parametrize("how", ["git add lib", *for_release("true")], ids=str)
+def test_files_that_an_agent_puts_in_the_place_of_a_submodule_are_committed(
+    submodule: Workshop, how: str
+) -> None:
+    """They wait, as the user's own checkout of the submodule is in their place."""
+    work = f"git rm -q lib && mkdir lib && echo mine > lib/l && {how}"
+    submodule.add("Own", "grep -q mine lib/l", do=f"sh {work}")
+
+    said = submodule.ends(9)
+
+    assert "is not taken" not in said.stdout
+    assert links(submodule, "harness/main") == []
+    assert submodule.sh("show", "harness/main:lib/l") == "mine"
+
+
 @pytest.mark.release
 @pytest.mark.parametrize("work", ["echo two >> lib/l", "echo new > lib/new"], ids=["changed", "new"])
 def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Workshop, work: str) -> None:

@@ -26,6 +26,7 @@ from harness_lib.system.git import worktrees
 from harness_lib.system.git.calls import GitError, decode, encode
 from harness_lib.system.git.checkout import mode, quoted
 from harness_lib.system.git.repository import OID, Git
+from harness_lib.system.git.trees import GITLINK
 from harness_lib.system.place import find_root, own_files
 
 LARGE = "lfs/objects"
@@ -241,26 +242,41 @@ def _copy_large_files(source: Path, to: Path) -> None:
 
 
 def _take_staged(git: Git, clone: Path) -> None:
-    """Add to the index what was added in the clone, ignored files too, and its unresolved conflicts."""
+    """Add to the index what was added in the clone, ignored files too, and its unresolved conflicts.
+
+    A submodule that was removed in the clone, as a repository too, is removed: its place may have files now.
+    """
     index = {"GIT_INDEX_FILE": str(clone / "index")}
     listing = git.run("ls-files", "--stage", "-z", env=index, check=False)
     if listing.returncode:
         # Whatever became of it, the files themselves are checked.
         return
-    ours = set(decode(git.run("ls-files", "-z").stdout))
-    records = [
-        (*facts.split(" "), path) for facts, _, path in (r.partition("\t") for r in decode(listing.stdout))
+    ours = {path: kind for kind, _, _, path in _records(git.run("ls-files", "--stage", "-z").stdout)}
+    records = _records(listing.stdout)
+    theirs = {path for *_, path in records}
+    parted = [
+        path
+        for path, kind in ours.items()
+        if kind == GITLINK and path not in theirs and not os.path.lexists(git.top / path / ".git")
     ]
+    if parted:
+        git.run("update-index", "--force-remove", "-z", "--stdin", stdin=encode(parted))
     added = [
         path for _, _, stage, path in records if stage == "0" and path not in ours and mode(git.top, path)
     ]
     if added:
-        git.run("update-index", "--add", "-z", "--stdin", stdin=encode(added))
+        git.run("update-index", "--add", "--replace", "-z", "--stdin", stdin=encode(added))
     sides = [record for record in records if record[2] != "0"]
     if sides:
         gone = [f"0 {'0' * len(sides[0][1])}\t{path}" for path in dict.fromkeys(path for *_, path in sides)]
         now = [f"{kind} {oid} {stage}\t{path}" for kind, oid, stage, path in sides]
         git.run("update-index", "-z", "--index-info", stdin=encode([*gone, *now]))
+
+
+def _records(listing: bytes) -> list[tuple[str, str, str, str]]:
+    """Return (mode, object, stage, path) of each line of `ls-files --stage`."""
+    halves = (record.partition("\t") for record in decode(listing))
+    return [(kind, oid, stage, path) for facts, _, path in halves for kind, oid, stage in [facts.split(" ")]]
 
 
 class _Seen(NamedTuple):

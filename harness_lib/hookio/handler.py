@@ -12,6 +12,7 @@ import os
 import sys
 import time
 
+from harness_lib import typed
 from harness_lib.hookio import facts, payload, policy
 from harness_lib.hookio.facts import HookContext
 from harness_lib.hookio.payload import Answer, Payload
@@ -94,7 +95,18 @@ def _stop(hook: Hook) -> Answer:
     context = hook.context(hook.who)
     if context.cache is not None and policy.counted_tasks(context.cache):
         context.attempted = facts.attempted(hook.root, context.cache["session_count"])
-    return _follow_up(hook, hook.who, context, policy.stop(context, hook.payload))
+    answer = policy.stop(context, hook.payload)
+    if answer.kind == "block" and _is_away(hook):
+        answer.text += f"\nNo verb finds the list from where you are. First: {typed.change_to(hook.root)}"
+    return _follow_up(hook, hook.who, context, answer)
+
+
+def _is_away(hook: Hook) -> bool:
+    """Return whether verbs find no list where the agent is: they do not know where it was started."""
+    if not os.path.isdir(hook.payload.cwd):
+        return False
+    found = find_root.search({**hook.env, "CLAUDE_PROJECT_DIR": ""}, hook.payload.cwd)
+    return found is None or not os.path.samefile(found, hook.root)
 
 
 def _subagent_start(hook: Hook) -> Answer:

@@ -48,11 +48,13 @@ def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project
     started(project)
     (project.top / "a/b").mkdir(parents=True)
 
-    assert hook("stop", {}, cwd=project.top / "a/b").reason
+    elsewhere = f"No verb finds the list from where you are. First: cd {project.top}"
+    assert elsewhere not in hook("stop", {}, cwd=project.top / "a/b").reason
     tree = own_work_tree(project, "tree").cwd
-    assert hook("stop", {}, cwd=tree).reason
+    env = {"CLAUDE_PROJECT_DIR": str(project.top)}
+    assert "First: cd" not in hook("stop", {}, cwd=tree, env=env).reason
     # Where the agent was started comes first, wherever it has gone since.
-    assert hook("stop", {}, cwd=tmp_path, env={"CLAUDE_PROJECT_DIR": str(project.top)}).reason
+    assert elsewhere in hook("stop", {"cwd": str(tmp_path)}, cwd=tmp_path, env=env).reason
 
 
 def test_where_no_further_session_may_start_nobody_is_told_to_start_one(hook: Ring, project: Project) -> None:

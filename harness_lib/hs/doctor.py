@@ -34,17 +34,8 @@ _PERMISSIONS = (
 )
 _PROVIDER = (
     *("protocol", "description", "model", "url", "auth_env", "max_tokens", "max_tokens_field", "stream"),
-    *(
-        "wire",
-        "reasoning_field",
-        "stream_options",
-        "auth",
-        "authorize_url",
-        "token_url",
-        "client_id",
-        "scope",
-    ),
-    *("redirect_host", "redirect_port", "redirect_path", "authorize_params", "account_claim"),
+    *("reasoning_field", "stream_options", "wire", "auth", "authorize_url", "token_url", "client_id"),
+    *("scope", "redirect_host", "redirect_port", "redirect_path", "authorize_params", "account_claim"),
     *Model._fields,
 )
 # Harmless calls that every permission hook has to answer.

@@ -64,7 +64,8 @@ def reply(ctx: Context) -> Reply:
     del questions
     history = ctx.store.log_tail(LOG_LINES)
     changed = ctx.git.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
-    facts = GitFacts(ctx.git.recent(COMMITS), changed, ctx.git.lines("stash", "list"))
+    stashes = [] if ctx.git.is_absent("refs/stash") else ctx.git.lines("stash", "list")
+    facts = GitFacts(ctx.git.recent(COMMITS), changed, stashes)
     if goes_on:
         merged = tuple(turn.look(ctx)) if has_proposed else ()
         opened = prove(ctx, go_on(ctx))

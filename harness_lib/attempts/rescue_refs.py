@@ -279,11 +279,10 @@ def sweep(ctx: Context) -> tuple[str, ...]:
 def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
     limit = ctx.clock.now().timestamp() - fs.STALE_SECONDS
-    shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
-    for line in ctx.git.lines("for-each-ref", f"--format={shape}", BEFORE_REFS):
-        ref, oid, written, subject = line.split(" ", 3)
-        if int(written) < limit and subject == before_subject(ctx.root.path):
-            yield ref, oid
+    copies = [] if ctx.git.is_absent(BEFORE_REFS) else restore.listed(ctx.git, BEFORE_REFS)
+    for each in copies:
+        if each.at < limit and each.subject == before_subject(ctx.root.path):
+            yield each.ref, each.oid
 
 
 def by_itself(ctx: Context) -> str | None:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness_lib import typed
-from harness_lib.attempts import baseline
+from harness_lib.attempts import baseline, rescue_refs
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
@@ -39,6 +39,20 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
     assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
     assert "my notes" in agent.ok("rescue", "show", "task-001/1-before")["message"]
     assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_a_copy_that_a_killed_claim_has_left_goes_and_that_of_another_list_stays(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    for root in (project.top, project.top / "other"):
+        message, long_ago = rescue_refs.before_subject(root), {"GIT_COMMITTER_DATE": "2020-01-01T00:00Z"}
+        oid = project.git("commit-tree", "HEAD^{tree}", "-m", message, env=long_ago)
+        project.git("update-ref", f"refs/harness/before/{oid}", oid)
+
+    agent.ok("start")
+
+    assert project.refs("refs/harness/before/") == [f"refs/harness/before/{oid}"]
 
 
 def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: Agent) -> None:

@@ -64,18 +64,25 @@ class Git(NamedTuple):
     def open(cls, path: Path) -> Git:
         """Return the work tree around `path`. Raises EnvSetupError if there is none that git may use."""
         questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-        result = call(("rev-parse", *questions), path)
+        # The last two have no answer before the first commit.
+        result = call(("rev-parse", *questions, "--revs-only", "HEAD", "HEAD^{tree}"), path)
         if result.returncode:
             denied = _denied(path) if NO_WORK_TREE in result.stderr else None
             if denied is None:
                 raise _not_usable(path, result.stderr)
             return denied
         answers = os.fsdecode(result.stdout).split("\n")[:-1]
+        tip = answers[-2:] if OID.fullmatch(answers[-1]) else []
+        answers = answers[: len(answers) - len(tip)]
         if len(answers) != len(questions):
             # A directory name has a line break: asked one by one, the answers are unambiguous.
             answers = [os.fsdecode(call(("rev-parse", q), path).stdout)[:-1] for q in questions]
         top, git_dir, common = answers
-        return cls(Path(top), Path(git_dir), Path(os.path.realpath(path / common)))
+        git = cls(Path(top), Path(git_dir), Path(os.path.realpath(path / common)))
+        if tip:
+            _commits.add((git.common_dir, tip[0]))
+            _trees[git.common_dir, tip[0]] = tip[1]
+        return git
 
     @classmethod
     def init(cls, path: Path) -> Git:
@@ -265,11 +272,11 @@ class Git(NamedTuple):
             told = _content(self.common_dir / whole)
             if OID.fullmatch(told):
                 return told
-            if self._is_absent(whole):
+            if self.is_absent(whole):
                 return None
         return self._answer("rev-parse", "--verify", "--quiet", name)
 
-    def _is_absent(self, name: str) -> bool:
+    def is_absent(self, name: str) -> bool:
         """Return whether the ref, or all below a `name` that ends in `/`, certainly does not exist.
 
         Git packs one before it removes its file.
@@ -313,7 +320,7 @@ class Git(NamedTuple):
 
     def refs(self, *prefixes: str) -> list[tuple[str, str]]:
         """Return (name, object) of the refs that are one of `prefixes`, or below one, by name."""
-        if prefixes and all(each.endswith("/") and self._is_absent(each) for each in prefixes):
+        if prefixes and all(each.endswith("/") and self.is_absent(each) for each in prefixes):
             return []
         lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]

@@ -100,8 +100,9 @@ def test_a_bisect_ends_where_head_stands(world: World) -> None:
 
 
 def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_path: Path) -> None:
-    sh(tmp_path, "init", "-q", "-b", "main", "new")
-    new = Git.open(tmp_path / "new")
+    sh(tmp_path, "init", "-q", "-b", "main", "two\nlines")
+    new = Git.open(tmp_path / "two\nlines")
+    assert new.top == tmp_path / "two\nlines"
     assert (new.head(), new.branch()) == (None, "refs/heads/main")
     assert new.recent(5) == []
     assert new.commits(f"{'0' * 40}..HEAD") == ()
@@ -367,8 +368,12 @@ def test_a_ref_and_what_is_stashed_are_the_same_loose_and_packed(world: World) -
 def test_the_tree_of_a_commit_is_the_one_that_git_replaces_it_with(world: World) -> None:
     tree = world.sh("rev-parse", "HEAD^{tree}")
     assert world.git.tree_of("HEAD^{}") == world.git.tree_of(tree) == tree
+    world.sh("commit", "-q", "--allow-empty", "-m", "Again")
     world.sh("replace", "HEAD", world.git.commit(world.git.empty_tree(), (), "Another"))
-    assert world.git.tree_of(str(world.git.head())) == world.git.empty_tree()
+    head = str(world.git.head())
+    assert world.git.tree_of(head) == world.git.empty_tree()
+    world.sh("replace", "-d", head)
+    assert Git.open(world.git.top).tree_of(head) == tree
 
 
 def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World) -> None:

@@ -242,10 +242,15 @@ def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
 
     Nothing if another session was opened since, or no work is left.
     """
-    found = [entry for entry in map(journal.parse, log) if _is_lack(entry)]
-    if not found or found[-1].session != questions.session_count or not questions.work_remains():
+    # Of sessions beside each other the one that ends last may have a lower number.
+    news = [entry for entry in map(journal.parse, log) if _is_lack(entry) or _is_opened(entry)]
+    if not news or _is_opened(news[-1]) or not questions.work_remains():
         return []
-    return [f"the last run ended: {found[-1].message.removeprefix(ENDED).removesuffix('.')}; then: {RUN}"]
+    return [f"the last run ended: {news[-1].message.removeprefix(ENDED).removesuffix('.')}; then: {RUN}"]
+
+
+def _is_opened(entry: Entry) -> bool:
+    return entry.type == "LOCK" and entry.message.startswith("acquired")
 
 
 def _is_lack(entry: Entry) -> bool:

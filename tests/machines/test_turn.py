@@ -132,6 +132,22 @@ def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world:
         merge_queue.refresh(ctx)
 
 
+def test_why_a_run_has_ended_is_told_until_another_session_is_opened(world: World) -> None:
+    """Beside it a later session may go on, or have ended in the meantime."""
+    one, two = world.pair()
+    one.file_task("a")
+    one.ok("start")
+    two.ok("start")
+    with one.context("looks").store.transaction() as tx:
+        tx.log("ERROR", "[ENV_SETUP] the run ended: main is frozen", session=1)
+    for machine in (one, two):
+        for verb in ("status", "report"):
+            assert "the last run ended: main is frozen" in machine(verb).text
+    two.ok("stop")
+    two.ok("start")
+    assert "frozen" not in one("report").text
+
+
 def test_a_remote_that_never_answers_is_named_with_what_it_was_asked(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

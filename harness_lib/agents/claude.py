@@ -34,6 +34,9 @@ _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cac
 # If the user passes one of them, it replaces ours, which allows everything because no user can be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
 
+# Where its logins are, below the home.
+CREDENTIALS = (".claude/.credentials.json", ".claude.json")
+
 SIGNS = adapter.Signs(
     "claude",
     variables=("CLAUDECODE",),

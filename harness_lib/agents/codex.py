@@ -45,6 +45,7 @@ def writable(places: Sequence[str]) -> str:
     return f"The user ends this Codex and starts it here with: codex -c {typed.word(roots)}"
 
 
+CREDENTIALS = (".codex/auth.json",)
 SIGNS = adapter.Signs("codex", variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"), session="CODEX_SESSION_ID")
 
 HOOKS = adapter.Host(

@@ -23,6 +23,7 @@ _NANO_CREDITS_PER_DOLLAR = 10**11
 # If the user passes one, it replaces ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
+CREDENTIALS = (".copilot/config.json", ".config/github-copilot")
 SIGNS = adapter.Signs(
     "copilot",
     variables=("COPILOT_PROJECT_DIR", "COPILOT_CLI"),

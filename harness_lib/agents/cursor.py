@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness_lib.agents.adapter import TEXT, Host, Signs
 
 # CURSOR_TRACE_ID is not used: the editor also sets it in the terminals of users.
+CREDENTIALS = (".config/cursor/auth.json", ".cursor/auth.json")
 SIGNS = Signs(
     "cursor",
     variables=("CURSOR_AGENT",),

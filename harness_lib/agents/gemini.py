@@ -20,6 +20,7 @@ _TALKING = "talking"
 # If the user passes one, it replaces ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
+CREDENTIALS = (".gemini/oauth_creds.json", ".gemini/google_accounts.json", ".gemini/.env")
 _CLOUDS = {"google": ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "vertex")}
 SIGNS = adapter.Signs(
     "gemini",

@@ -19,6 +19,7 @@ _PERSON = (
 )
 _OWN_LIMITS = frozenset({"max_turns", "max_cost"})
 
+CREDENTIALS = (".harness/.auth.json", ".harness/.auth-cache.json")
 SIGNS = adapter.Signs("hs", variables=("HS_SESSION_ID",), session="HS_SESSION_ID")
 
 

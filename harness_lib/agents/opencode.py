@@ -20,6 +20,7 @@ _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
 SIGNS = adapter.Signs("opencode", variables=("OPENCODE",))
+CREDENTIALS = (".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json")
 _CLOUDS = {"aws": ("bedrock",), "google": ("vertex",)}
 WRITABLE = (".config/opencode/", ".local/share/opencode/", ".local/state/opencode/")
 

@@ -39,6 +39,7 @@ WRITABLE: Mapping[str, Callable[..., str]] = {
     each.SIGNS.name: each.writable for each in AGENTS if hasattr(each, "writable")
 }
 # Where the logins of all agents are, below the home.
+CREDENTIALS = tuple(path for each in AGENTS for path in getattr(each, "CREDENTIALS", ()))
 # Maps a host's name of an event, in lower case, to ours.
 EVENTS = {theirs.lower(): event for each in HOSTS.values() for event, theirs in each.events.items()} | {
     theirs.lower(): event for each in HOSTS.values() for theirs, event in each.also.items()

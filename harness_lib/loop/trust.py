@@ -35,7 +35,7 @@ REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user 
 # In whichever source they are.
 _OURS = frozenset((".auth.json", ".auth-cache.json"))
 # Files and directories below the user's home; `.npmrc` may be read in a sandbox: npm needs its token.
-_OF_OTHERS = (*sandbox_places.LOGINS, ".npmrc", *sandbox_places.SECRETS, *sandbox_places.CLOUD_PATHS)
+_OF_OTHERS = (".npmrc", *sandbox_places.SECRETS, *sandbox_places.LOGINS, *sandbox_places.CLOUD_PATHS)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # Sources that are named in one line.
 _SHOWN = 3

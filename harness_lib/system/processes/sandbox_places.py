@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib.agents import registry
 from harness_lib.system.processes import engines, environment
 
 # Below the home directory, each with the program that makes it.
@@ -41,14 +42,7 @@ SECRETS = (
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/Google/Chrome"),
 )
-# Logins of agents.
-LOGINS = (
-    *(".claude/.credentials.json", ".claude.json", ".codex/auth.json", ".copilot/config.json"),
-    *(".config/github-copilot", ".config/cursor/auth.json", ".cursor/auth.json", ".gemini/oauth_creds.json"),
-    *(".gemini/google_accounts.json", ".gemini/.env", ".harness/.auth.json", ".harness/.auth-cache.json"),
-    *(".kimi/credentials", ".kimi/config.json", ".kimi-code/credentials", ".local/share/opencode/auth.json"),
-    ".local/share/opencode/mcp-auth.json",
-)
+LOGINS = registry.CREDENTIALS
 # Sockets, and directories of sockets, through which a program outside could be told to do what the command
 # may not. The last ones are below the home directory.
 _SOCKETS = """

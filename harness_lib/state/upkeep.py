@@ -165,7 +165,7 @@ def examine(root: Root, now: datetime) -> Examined:
     if codec.is_emptied(document):
         return Examined((Problem("", f"{name} has no tasks in it; {_rest(root)}"),), is_lost=True)
     try:
-        state = codec.examined(codec.decode(document, name))
+        state = codec.examined(codec.decode(document))
     except ContractError as error:
         return Examined(_all_problems(document, error))
     rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib import __version__
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.state.pgstore import checking, connecting, rows, setup
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import SessionConfig, Task
@@ -43,6 +43,19 @@ def test_each_machine_is_known_by_its_version(store: PgStore) -> None:
     assert re.fullmatch(rf"last change .+ with harness {re.escape(__version__)}", machines[0])
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("host=db dbname", r'missing "=" after "dbname"'),
+        ("host=db password=my secret", r"database\.$"),
+        ("postgresql://me:%secret@db", r"database\.$"),
+    ],
+)
+def test_of_a_wrong_address_nothing_is_shown_that_may_be_its_password(url: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        connecting.checked(url)
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="content is synced by F_FULLFSYNC there")
 def test_a_power_cut_leaves_no_part_of_where_the_list_is(
     store: PgStore, monkeypatch: pytest.MonkeyPatch
@@ -52,6 +65,12 @@ def test_a_power_cut_leaves_no_part_of_where_the_list_is(
     with store.transaction() as tx:
         tx.add([Task("task-001")])
     assert store.root.link.stat().st_ino in synced
+
+
+def test_a_list_whose_link_is_gone_by_the_end_of_a_change_is_left_alone(store: PgStore) -> None:
+    with store.transaction():
+        store.root.link.unlink()
+    assert not store.root.link.exists()
 
 
 def test_an_administrator_sees_whose_connections_they_are(store: PgStore) -> None:

@@ -132,7 +132,7 @@ def to_database(store: Store, link: Link, clock: Clock) -> int:
         if made.uuid:
             # The file stays the list: nobody may work on its copy.
             with suppress(HarnessError):
-                PgStore(store.root, made, clock=clock).drop()
+                PgStore(store.root, made).drop()
         raise
     moved = PgStore(store.root, made, clock=clock)
     with moved.transaction() as tx:

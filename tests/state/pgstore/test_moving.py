@@ -55,7 +55,7 @@ def test_any_list_comes_back_as_it_went(state: State) -> None:
         assert reading.encode(after) == reading.encode(before._replace(session_config=settings_now))
         texts = [line.partition("] ")[2] for line in Store(root).log_tail()]
         assert texts[0] == "[SESSION-0] INIT Begun in a file"
-        assert "moved to a file" in texts[-1]
+        assert texts[-1] == f"[SESSION-{state.session_count}] WARN the list was moved to a file"
         with pytest.raises(EnvSetupError, match="There is no list called"):
             opened(file.root, SYSTEM).ask()
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from datetime import datetime, timedelta, timezone
 
 import psycopg
@@ -11,9 +12,9 @@ import pytest
 from harness_lib.errors import AwayError, EnvSetupError, Exit, HeldError, LocalBusyError
 from harness_lib.runs import waiting
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import checking, connecting, setup
+from harness_lib.state.pgstore import checking, connecting, lists, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
-from harness_lib.state.pgstore.store import PgStore
+from harness_lib.state.pgstore.store import Doubt, PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
@@ -141,6 +142,18 @@ def test_a_database_that_accepts_and_never_answers_holds_nobody_for_ever(
     assert ids(store) == ["task-001", "task-002"]
     with pytest.raises(EnvSetupError, match="nothing was changed"):
         add(store, "task-003")
+
+
+def test_a_change_in_doubt_that_is_still_under_way_is_waited_for(shared: Shared) -> None:
+    store = shared.with_tasks()
+    with connecting.connect(shared.server) as conn:
+        lists.begin(conn, writes=True)
+        lists.lock(conn, store.link.uuid)
+        ends = threading.Timer(0.3, conn.rollback)
+        ends.start()
+        with pytest.raises(AwayError, match="nothing was changed"):
+            store._find_out(Doubt(store.root), OSError(), store._clock.monotonic() + 30)
+        ends.join()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -233,7 +233,7 @@ def _halt(ctx: Context, task: Task, known: pull_request.Proposal | None, trouble
         f"MERGE: the check passed, {what} If it is merged with "
         f"changes, the user types: {typed.harness('accept', task.id)}; to send it back to an agent: "
         f"{typed.harness('return', task.id, rest=CHANGE)}",
-        (known.address or "",) if known else (),
+        () if known is None or known.address is None else (known.address,),
     )
 
 

@@ -35,6 +35,7 @@ def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Proj
 
     brief = claim(agent)
 
+    assert not [line for line in brief if "the check runs in" in line]
     said = brief[brief.index("what the check said:") :]
     assert said[1] == "  | test_cart.py::test_total_adds_tax"
     assert "  | E       AssertionError: tax is missing" in said

@@ -124,15 +124,18 @@ def test_sessions_are_those_of_the_nearest_directory_that_has_some(
     assert hs("session", "dir", "any", cwd=inner).out == f"{store / 'any'}\n"
 
 
-@pytest.mark.parametrize("named", ["{}", "../other"])
-def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, home: Path, named: str) -> None:
+@pytest.mark.parametrize(("named", "sessions"), [("{}", ""), ("../other", "../other/sessions")])
+def test_home_is_where_the_variable_says(
+    go: Go, tmp_path: Path, home: Path, named: str, sessions: str
+) -> None:
     other = tmp_path / "other"
     write(other / "prompts/10.md", "Be kind.")
-    inner = 'cd / && cat "$HARNESS_HOME/prompts/10.md"'
-    server, _ = go(use("bash", command=inner), say("Done."), env={"HARNESS_HOME": named.format(other)})
+    inner = 'cd / && cat "$HARNESS_HOME/prompts/10.md"; echo; ls "$HARNESS_SESSIONS"'
+    env = {"HARNESS_HOME": named.format(other), "HARNESS_SESSIONS": sessions}
+    server, _ = go(use("bash", command=inner), say("Done."), env=env)
     assert "Be kind." in server.requests[0]["messages"][0]["content"]
-    assert server.told(1) == "Be kind."
-    assert len(list((other / "sessions").iterdir())) == 1
+    (session,) = (other / "sessions").iterdir()
+    assert server.told(1) == f"Be kind.\n{session.name}"
     assert not (home / ".harness").exists()
 
 

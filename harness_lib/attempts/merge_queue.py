@@ -143,7 +143,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
                 return _completed(ctx, session, task, said)
             publish.take_in(ctx)
             try:
-                return _try(ctx, session, task, said, mine, keep, aside=aside)
+                return _merge_batch(ctx, session, task, said, mine, aside=aside)
             except target_branch.MovedError as moved:
                 aside = aside or moved.blocked
     raise HeldError(
@@ -171,12 +171,13 @@ class _Here(NamedTuple):
     """What moves the branch as a `turn.Turn` does, on this machine alone."""
 
     ctx: Context
+    keep_claim: Callable[[], object]
 
     def begin(self) -> None:
         """Do nothing: the branch is here."""
 
-    def move(self, target: str, move: target_branch.Move, new: str) -> None:
-        target_branch.carry_out(self.ctx, target, move, new)
+    def move(self, move: target_branch.Move, new: str) -> None:
+        target_branch.carry_out(self.ctx, move, new)
 
 
 _Turn = turn.Turn | _Here
@@ -184,35 +185,33 @@ _Turn = turn.Turn | _Here
 
 def _turn(ctx: Context, task: Task, keep: Callable[[], object]) -> AbstractContextManager[_Turn]:
     if ctx.store.shared is None:
-        return nullcontext(_Here(ctx))
+        return nullcontext(_Here(ctx, keep))
     return turn.taken(ctx, remote.of(ctx, task), keep)
 
 
-def _try(
+def _merge_batch(
     ctx: Context,
     session: Session,
     task: Task,
     said: Sequence[str],
     mine: _Turn,
-    keep: Callable[[], object],
     *,
     aside: bool,
 ) -> outcome.Ended:
     """Merge the task and those that wait behind it; return how the task's attempt ended.
 
-    `keep` is called between two steps. Raises target_branch.MovedError.
+    Raises target_branch.MovedError.
     """
     if not trust.knows(ctx, task):
         return requeue.because_of_trust(ctx, session, task)
-    target = _target(task)
-    move = target_branch.next_move(ctx, target, aside=aside)
+    move = target_branch.next_move(ctx, _target(task), aside=aside)
     tasks = pending_merges.waiting(ctx, session, task)
     while True:
-        batch = pending_merges.stack(ctx, tasks, move.tip, keep)
+        batch = pending_merges.stack(ctx, tasks, move.tip, mine.keep_claim)
         if batch.conflicts:
             oid = outcome.commit_of(task)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
-        failed = _failed(ctx, batch, keep)
+        failed = _failed(ctx, batch, mine.keep_claim)
         if failed is None:
             break
         if len(batch.members) > 1:
@@ -222,10 +221,10 @@ def _try(
         else:
             return requeue.because_of_check(ctx, session, task, move.tip, failed)
     if batch.tip != move.tip:
-        move = target_branch.unless_blocked(ctx, target, move)
+        move = target_branch.unless_blocked(ctx, move)
     moving = pending_merges.begin(ctx, batch, move.ref)
     try:
-        mine.move(target, move, batch.tip)
+        mine.move(move, batch.tip)
     except target_branch.MovedError:
         pending_merges.take_back(ctx, batch)
         raise

@@ -137,7 +137,7 @@ def take_in(ctx: Context) -> None:
     if new is not None:
         # The user's checkout may not be free for it now.
         with suppress(target_branch.MovedError):
-            target_branch.carry_out(ctx, target, target_branch.Move(target, ours, ours), new)
+            target_branch.carry_out(ctx, target_branch.Move(target, ours), new)
 
 
 def bring(ctx: Context) -> str:

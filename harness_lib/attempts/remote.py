@@ -293,7 +293,7 @@ def follow(ctx: Context, there: There, tip: str) -> None:
     is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)
     if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
         with suppress(target_branch.MovedError, GitError, HeldError):
-            target_branch.carry_out(ctx, mine, target_branch.Move(mine, at, at), tip)
+            target_branch.carry_out(ctx, target_branch.Move(mine, at), tip)
 
 
 def _has_more(git: Git, old: str, tip: str) -> bool:

@@ -33,11 +33,24 @@ class MovedError(Exception):
 
 
 class Move(NamedTuple):
-    """Which ref the next merge moves, and from which commit; `old` is "" if the ref does not exist yet."""
+    """What the next merge moves on from `tip`: the branch `target`, or the branch where work for it waits.
 
-    ref: str
+    `aside`: the commit of the latter, "" if there is no such branch yet; None: the target is moved.
+    """
+
+    target: str
     tip: str
-    old: str
+    aside: str | None = None
+
+    @property
+    def ref(self) -> str:
+        """The full name of the branch that is moved."""
+        return self.target if self.aside is None else waiting(self.target)
+
+    @property
+    def old(self) -> str:
+        """Where that branch is; "" if it does not exist yet."""
+        return self.tip if self.aside is None else self.aside
 
 
 def current(git: Git) -> str:
@@ -101,37 +114,37 @@ def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
         waits = None
     base = tip(git, target)
     if waits or aside:
-        return Move(ours, base, waits or "")
-    return Move(target, base, base)
+        return Move(target, base, waits or "")
+    return Move(target, base)
 
 
-def unless_blocked(ctx: Context, target: str, move: Move) -> Move:
+def unless_blocked(ctx: Context, move: Move) -> Move:
     """Return `move`, or that of the waiting branch if the checkout of the target may not be updated."""
-    if move.ref != target:
+    if move.aside is not None:
         return move
-    checkout = _holder(ctx, target)
+    checkout = _holder(ctx, move.target)
     if checkout is None:
-        is_free = not worktrees.is_hidden(ctx.git, target)
+        is_free = not worktrees.is_hidden(ctx.git, move.target)
     else:
         is_free = _is_free(checkout, move.tip, move.tip)
-    return move if is_free else Move(waiting(target), move.tip, "")
+    return move if is_free else move._replace(aside="")
 
 
-def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
-    """Move the ref of `move` to `new`; safe to repeat after a crash. Raises MovedError.
+def carry_out(ctx: Context, move: Move, new: str) -> None:
+    """Move the branch of `move` to `new`; safe to repeat after a crash. Raises MovedError.
 
     We never make the two branches diverge: ours begins only at the target's commit of that moment, and the
     target moves only to a commit of ours, or while there is no branch of ours.
     """
     git = ctx.git
-    if move.ref == target:
-        _move_target(ctx, target, move, new)
+    if move.aside is None:
+        _move_target(ctx, move, new)
     elif git.ref(move.ref) != new:
-        _set(git, move, new, None if move.old else (target, move.tip))
+        _set(git, move, new, None if move.old else (move.target, move.tip))
 
 
-def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
-    git, ours = ctx.git, waiting(target)
+def _move_target(ctx: Context, move: Move, new: str) -> None:
+    git, target, ours = ctx.git, move.target, waiting(move.target)
     target_tip, waits = git.ref(target), git.ref(ours)
     if target_tip == move.tip == new:
         # Empty merge: no file changes, so any checkout may be updated.
@@ -210,12 +223,12 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> None:
         return
     with suppress(MovedError):
         if checked is not None and all(git.is_ancestor(each, checked) for each in (target_tip, waits)):
-            _set(git, Move(ours, checked, waits), checked, None)
+            _set(git, Move(target, checked, waits), checked, None)
             waits = checked
         if not git.is_ancestor(waits, target_tip):
             if not git.is_ancestor(target_tip, waits):
                 return
-            carry_out(ctx, target, Move(target, target_tip, target_tip), waits)
+            carry_out(ctx, Move(target, target_tip), waits)
         _forget(git, ours, waits)
 
 

@@ -55,7 +55,7 @@ class Turn:
     """The turn of this process to merge; `keep_claim` is called while it waits for it, and may raise."""
 
     def __init__(self, ctx: Context, there: There, shared: Shared, keep_claim: Callable[[], object]) -> None:
-        self.there, self._ctx, self._shared, self._keep_claim = there, ctx, shared, keep_claim
+        self.there, self._ctx, self._shared, self.keep_claim = there, ctx, shared, keep_claim
         self._holder = committed.new_holder(ctx)
         self._seconds = min(SECONDS, ctx.lease_seconds)
         self._mine = self._at = ""
@@ -82,7 +82,7 @@ class Turn:
         with suppress(HarnessError):
             self._shared.leave_turn(self.there.branch, self._holder)
 
-    def move(self, target: str, move: target_branch.Move, new: str) -> None:  # noqa: ARG002 (as on one machine)
+    def move(self, move: target_branch.Move, new: str) -> None:
         """Push `new` to the branch, which is where `begin` has found it; `new` is on top of `move.tip`.
 
         Raises MovedError (it is elsewhere, or the turn was lost), HeldError (it is not known whether the
@@ -139,7 +139,7 @@ class Turn:
             fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
             if fence is not None:
                 return fence
-            self._keep_claim()
+            self.keep_claim()
             # Machines that began to wait together do not ask together.
             self._ctx.clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311
 
@@ -258,7 +258,7 @@ def finish_chat(ctx: Context, session: Session, task: Task, oid: str, head: str)
                 onto = tip if there.base else None
                 moving = outcome.begin(ctx, task, picked.tip, head, onto)
             try:
-                mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
+                mine.move(target_branch.Move(there.branch, tip), picked.tip)
             except target_branch.MovedError:
                 outcome.drop_intent(ctx, task)
                 continue

@@ -21,7 +21,7 @@ from tests.system.git.gitrepo import sh
 def work(ctx: Context, onto: str) -> tuple[target_branch.Move, str]:
     """Return the move of the branch from `onto` to a new commit, and that commit."""
     commit = ctx.git.commit(ctx.git.tree_of(onto), [onto], f"Work of {ctx.owner.worker}\n")
-    return target_branch.Move(MAIN, onto, onto), commit
+    return target_branch.Move(MAIN, onto), commit
 
 
 def test_a_late_holder_is_refused_although_nobody_has_pushed(world: World) -> None:
@@ -31,15 +31,15 @@ def test_a_late_holder_is_refused_although_nobody_has_pushed(world: World) -> No
     assert other.begin() == before
 
     with pytest.raises(target_branch.MovedError):
-        mine.move(MAIN, *work(slow, before))
+        mine.move(*work(slow, before))
 
     assert sh(world.remote, "rev-parse", "main") == before
     move, commit = work(quick, before)
-    other.move(MAIN, move, commit)
+    other.move(move, commit)
     assert sh(world.remote, "rev-parse", "main") == commit
     other.leave()
     assert mine.begin() == commit
-    mine.move(MAIN, *work(slow, commit))
+    mine.move(*work(slow, commit))
 
 
 def test_finished_work_that_waits_on_the_branch_of_runs_is_kept(world: World) -> None:
@@ -92,9 +92,9 @@ def test_a_person_who_pushes_in_between_is_no_obstacle(world: World, tmp_path: P
     sh(tmp_path / "person", "push", "-q")
 
     with pytest.raises(target_branch.MovedError):
-        mine.move(MAIN, *work(ctx, before))
+        mine.move(*work(ctx, before))
     theirs = mine.begin()
-    mine.move(MAIN, *work(ctx, theirs))
+    mine.move(*work(ctx, theirs))
 
     assert world.log() == ["Begin", "Of a person", "Work of run-1"]
 
@@ -111,9 +111,9 @@ def test_a_mark_that_the_remote_has_lost_is_made_again(world: World) -> None:
     sh(world.remote, "update-ref", "-d", mark)
 
     with pytest.raises(target_branch.MovedError):
-        again.move(MAIN, *work(ctx, before))
+        again.move(*work(ctx, before))
     assert again.begin() == before
-    again.move(MAIN, *work(ctx, before))
+    again.move(*work(ctx, before))
 
     assert world.log() == ["Begin", "Work of run-1"]
 
@@ -123,11 +123,11 @@ def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world:
     world.hook("update", 'case "$1" in refs/heads/*) echo "frozen" >&2; exit 1; esac')
 
     with pytest.raises(EnvSetupError, match="frozen"):
-        mine.move(MAIN, *work(ctx, before))
+        mine.move(*work(ctx, before))
 
     world.remote.rename(world.place / "away")
     with pytest.raises(HeldError, match="origin/main cannot be fetched"):
-        mine.move(MAIN, *work(ctx, before))
+        mine.move(*work(ctx, before))
     with pytest.raises(HeldError, match="origin/main cannot be fetched"):
         merge_queue.refresh(ctx)
 
@@ -172,7 +172,7 @@ def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
     world.hook("post-receive", "kill -9 $PPID")
     move, commit = work(ctx, before)
 
-    mine.move(MAIN, move, commit)
+    mine.move(move, commit)
 
     assert sh(world.remote, "rev-parse", "main") == commit
 
@@ -182,7 +182,7 @@ def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) 
     world.hook("pre-receive", "echo lint timed out >&2\nexit 1")
 
     with pytest.raises(EnvSetupError, match=r"has not taken main: .*lint timed out"):
-        mine.move(MAIN, *work(ctx, before))
+        mine.move(*work(ctx, before))
 
 
 class Hasty(Clock):

@@ -29,7 +29,7 @@ from harness_lib.rules import arrows, rechecks, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
 from harness_lib.system import flock, fs
-from harness_lib.system.git import worktrees
+from harness_lib.system.git import history, worktrees
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, StopReason, Task
 from harness_lib.text import safe_name
@@ -328,7 +328,7 @@ def _check_elsewhere(ctx: Context, task: Task) -> tuple[bool, str, str] | None:
     None if there is no such commit, or the check does not pass there.
     """
     base = ctx.git.commit_called(task.started_at_commit)
-    others = ctx.git.commits("--branches", "^HEAD", f"^{base}") if base else ()
+    others = history.commits(ctx.git, "--branches", "^HEAD", f"^{base}") if base else ()
     commit = next((each.oid for each in others if each.names(task.id)), None)
     if commit is None or not check_of(task).is_given:
         return None

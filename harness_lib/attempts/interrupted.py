@@ -38,7 +38,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.system.git import locks, trees, worktrees
+from harness_lib.system.git import history, locks, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.task import Interruption, Session, Task
@@ -64,7 +64,7 @@ def facts(ctx: Context, task: Task) -> recovery.Facts:
         return recovery.Facts(
             uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
         )
-    commits = git.commits(f"{base}..HEAD")
+    commits = history.commits(git, f"{base}..HEAD")
     as_recorded, reflects = _against_checkpoint(ctx, task, base)
     return recovery.Facts(
         uncommitted=not as_recorded and requeue.has_changes(ctx, task),

@@ -115,7 +115,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
             return []
         _detach(git)
         is_as_committed = advance.move_head_and_index(git, oid, head)
-        git.quit_under_way()
+        status.quit_under_way(git)
     return [] if is_as_committed else undo_check(ctx, task, oid)
 
 
@@ -349,7 +349,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
     """
     git = ctx.git
     with locks.hold(git):
-        git.quit_under_way()
+        status.quit_under_way(git)
         _detach(git)
         changes = ctx.changes()
         if changes.tracked or changes.untracked:

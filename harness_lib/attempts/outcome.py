@@ -26,7 +26,7 @@ from harness_lib.rules import rechecks, recovery, transitions
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import advance, history, locks, merge, status, submodules, trees
-from harness_lib.system.git.repository import Git, to_end
+from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
 from harness_lib.text import counted, safe_name, some_quoted
@@ -139,7 +139,7 @@ def require_no_operation(git: Git, task: Task | None = None, then: str = "") -> 
     """
     if task is not None and task.target is not None:
         return
-    operation, unmerged = git.under_way(), status.unmerged(git)
+    operation, unmerged = status.under_way(git), status.unmerged(git)
     if operation is None and not unmerged:
         return
     names = some_quoted(unmerged, NAMED)
@@ -148,7 +148,7 @@ def require_no_operation(git: Git, task: Task | None = None, then: str = "") -> 
     if operation is not None:
         conflicts = f", with conflicts in {names}" if unmerged else ""
         what = f"A {operation} is under way in {git.top}{conflicts}."
-        way = f"finish it with git ({to_end(operation)}; git status shows the other ways)"
+        way = f"finish it with git ({status.to_end(operation)}; git status shows the other ways)"
     again = then or typed.harness("finish", *([task.id] if task else []))
     raise RefusedError(
         f"{what} Nothing was changed, and no attempt was counted.",
@@ -187,7 +187,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
         if own != head:
             content = trees.with_from(git, content, own, (*ctx.excluded_paths, *caches))
             head = own
-    parents = [head, *git.merge_heads()]
+    parents = [head, *status.merge_heads(git)]
     if len(parents) > 1 or content != git.tree_of(head):
         return git.commit(content, parents, message(ctx, task))
     if ctx.store.shared is None or head == base:

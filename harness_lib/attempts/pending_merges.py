@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import advance, merge, submodules, trees, worktrees
+from harness_lib.system.git import advance, merge, status, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -85,7 +85,7 @@ def _obstacles(checkout: Context, target_tip: str, waiting_tip: str) -> Iterator
             f"git's lock {quoting.one_line(str(locks[0]), PATH_LENGTH)} stands there: let the command that "
             "made it end; if none runs, delete that file"
         )
-    if operation := git.under_way():
+    if operation := status.under_way(git):
         yield f"a {operation} of yours is under way there: end it first"
     paths = advance.obstacles(git, target_tip, waiting_tip, checkout.excluded_paths)
     changed = set(checkout.changes().tracked if paths else ())

@@ -15,7 +15,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import recovery
-from harness_lib.system.git import advance, history, locks, merge, worktrees
+from harness_lib.system.git import advance, history, locks, merge, status, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import NOBODY, Git
 
@@ -57,7 +57,7 @@ def current(git: Git) -> str:
     """Return the full name of the branch that is checked out. Raises UsageError if HEAD is detached."""
     branch = git.branch()
     if branch is None:
-        operation = git.under_way()
+        operation = status.under_way(git)
         raise UsageError(
             f"HEAD is detached in {git.top}: there is no branch that work could be merged into.",
             f"End your {operation} first; see how: git status"
@@ -207,7 +207,7 @@ def _catch_up(checkout: Context, stood: str) -> None:
     git, head = checkout.git, checkout.git.head()
     if head is None or stood == head or not git.exists(stood):
         return
-    if git.under_way() or not git.is_ancestor(stood, head) or not checkout.store.ask().made(head):
+    if status.under_way(git) or not git.is_ancestor(stood, head) or not checkout.store.ask().made(head):
         return
     advance.catch_up(git, stood, head)
 
@@ -256,7 +256,9 @@ def _is_free(checkout: Context, old: str, new: str) -> bool:
     """Return whether this checkout has no changes of the user and no attempt in progress."""
     mend(checkout)
     top = str(checkout.git.top)
-    if checkout.git.under_way() or any(task.worktree == top for task in checkout.store.ask().in_progress()):
+    if status.under_way(checkout.git) or any(
+        task.worktree == top for task in checkout.store.ask().in_progress()
+    ):
         return False
     if checkout.git.head() == new and old != new:
         return True

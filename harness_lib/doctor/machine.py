@@ -17,8 +17,8 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.runs import worker_pool
 from harness_lib.state.api import Oddity
-from harness_lib.system.git import calls, locks, worktrees
-from harness_lib.system.git.repository import Git, to_end
+from harness_lib.system.git import calls, locks, status, worktrees
+from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import child, owner
@@ -118,9 +118,9 @@ def repository(ctx: Context) -> Diagnoses:
         problem = "core.bare is set, so your own git commands refuse this checkout; harness works on"
         yield warn(problem, "git config core.bare false")
     yield _identity(tree)
-    under_way = tree.under_way()
+    under_way = status.under_way(tree)
     if under_way:
-        yield warn(f"a {under_way} is under way in {tree.top}", f"finish it: {to_end(under_way)}")
+        yield warn(f"a {under_way} is under way in {tree.top}", f"finish it: {status.to_end(under_way)}")
     for lock in locks.leftover_locks(tree):
         age = max(0, int(ctx.clock.now().timestamp() - lock.stat().st_mtime))
         cure = "let the git command that made it end; if none is running, delete that one file"

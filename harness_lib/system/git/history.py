@@ -66,6 +66,27 @@ def since(git: Git, base: str, head: str) -> list[str]:
     return git.lines("log", "--encoding=UTF-8", "--format=%h %s", f"{base}..{head}")
 
 
+class Commit(NamedTuple):
+    """One commit and its whole message."""
+
+    oid: str
+    message: str
+
+    def names(self, word: str) -> bool:
+        """Return whether the message has `word`, not as a part of a longer one."""
+        return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", self.message) is not None
+
+
+def commits(git: Git, *revisions: str) -> tuple[Commit, ...]:
+    """Return the commits of `revisions`, newest first; none if one of these does not exist."""
+    options = ("-z", "--encoding=UTF-8", "--format=%H%x00%B")
+    answer = git.run("log", *options, *revisions, "--", check=False)
+    if answer.returncode:
+        return ()
+    parts = os.fsdecode(answer.stdout).split("\0")
+    return tuple(Commit(oid, body.strip()) for oid, body in zip(parts[::2], parts[1::2], strict=False))
+
+
 def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, tuple[str, ...]]]:
     """Return the last `most` commits of a branch, newest first, each with the files that it changed."""
     args = ("log", "--first-parent", "-m", f"--max-count={most}", "--no-renames", "--name-only", "-z")

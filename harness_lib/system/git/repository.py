@@ -42,17 +42,6 @@ _parents: dict[tuple[Path, str], tuple[str, ...]] = {}
 _trees: dict[tuple[Path, str], str] = {}
 
 
-class Commit(NamedTuple):
-    """One commit and its whole message."""
-
-    oid: str
-    message: str
-
-    def names(self, word: str) -> bool:
-        """Return whether the message has `word`, not as a part of a longer one."""
-        return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", self.message) is not None
-
-
 class Git(NamedTuple):
     """One work tree; `git_dir` is its own, `common_dir` is shared with its linked worktrees."""
 
@@ -196,56 +185,6 @@ class Git(NamedTuple):
         if known is None:
             known = _trees[self.common_dir, ""] = self.text("hash-object", "-t", "tree", "-w", "--stdin")
         return known
-
-    def under_way(self) -> str | None:
-        """Return the unfinished operation: merge, rebase, am, cherry-pick, revert or bisect; None without."""
-        # A rebase that stopped may also have a CHERRY_PICK_HEAD, so it is looked for first.
-        if (self.git_dir / "rebase-apply" / "applying").exists():
-            return "am"
-        signs = {
-            "rebase-merge": "rebase",
-            "rebase-apply": "rebase",
-            "MERGE_HEAD": "merge",
-            "CHERRY_PICK_HEAD": "cherry-pick",
-            "REVERT_HEAD": "revert",
-            "sequencer": "cherry-pick",
-            "BISECT_LOG": "bisect",
-        }
-        return next((name for sign, name in signs.items() if (self.git_dir / sign).exists()), None)
-
-    def merge_heads(self) -> tuple[str, ...]:
-        """Return the commits that an unfinished merge brings in."""
-        try:
-            return tuple((self.git_dir / "MERGE_HEAD").read_text("ascii").split())
-        except FileNotFoundError:
-            return ()
-
-    def quit_under_way(self) -> str | None:
-        """Quit the unfinished merge, rebase, am, cherry-pick, revert or bisect, and return its name.
-
-        HEAD, index and files stay; an autostash goes to the stash list.
-        A bisect stays as long as files are in conflict.
-        """
-        first = name = self.under_way()
-        # A rebase may have stopped inside a merge: each needs a --quit.
-        while name is not None:
-            is_bisect = name == "bisect"
-            self.run(*(("bisect", "reset", "HEAD") if is_bisect else (name, "--quit")), check=not is_bisect)
-            last, name = name, self.under_way()
-            if name == last and is_bisect:
-                break
-            if name == last:
-                raise EnvSetupError(f"git cannot end the {name} under way in {self.top}", "end it by hand")
-        return first
-
-    def commits(self, *revisions: str) -> tuple[Commit, ...]:
-        """Return the commits of `revisions`, newest first; none if one of these does not exist."""
-        options = ("-z", "--encoding=UTF-8", "--format=%H%x00%B")
-        answer = self.run("log", *options, *revisions, "--", check=False)
-        if answer.returncode:
-            return ()
-        parts = os.fsdecode(answer.stdout).split("\0")
-        return tuple(Commit(oid, body.strip()) for oid, body in zip(parts[::2], parts[1::2], strict=False))
 
     def recent(self, count: int) -> list[str]:
         """Return the last `count` commits, one line each; none before the first."""
@@ -406,11 +345,6 @@ class Git(NamedTuple):
 def _content(path: Path) -> str:
     """Return the line in a file of git; "" if it cannot be read."""
     return os.fsdecode(calls.read(path)).rstrip()
-
-
-def to_end(operation: str) -> str:
-    """Return the command that finishes an operation, named as by `Git.under_way`."""
-    return f"git {operation} {'reset' if operation == 'bisect' else '--continue'}"
 
 
 def _denied(path: Path) -> Git | None:

@@ -58,7 +58,7 @@ def go_back(
     Untracked files are removed only if `made` has them and `before` does not. Ignored files, submodules,
     nested repositories and `excluded_paths` are not touched, not even files there that `base` tracks.
     """
-    git.quit_under_way()
+    status.quit_under_way(git)
     advance.point_head(git, branch, base)
     current = snapshot.capture(git, excluded_paths, base=base, before=before)
     move = _plan(git, base, made, current, before, excluded_paths)

@@ -1,4 +1,4 @@
-"""Compare a work tree with HEAD or with another work tree, and find what git ignores.
+"""Compare a work tree with HEAD or with another one, and find what git ignores, and what is under way.
 
 Files on disk count even if the index marks them (assume-unchanged, skip-worktree): a mark would hide them
 from every capture, and so from the commit, the rescue and the rollback. Files that a sparse checkout leaves
@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import calls, trees, worktrees
 from harness_lib.system.git.calls import call, covers, decode, encode, failure
 from harness_lib.system.git.repository import Git
@@ -310,3 +311,52 @@ def among_ignored(git: Git, paths: Sequence[str], place: Path | None = None) -> 
     if answer.returncode not in (0, 1):
         raise failure(args, answer.returncode, answer.stderr)
     return set(decode(answer.stdout))
+
+
+def under_way(git: Git) -> str | None:
+    """Return the unfinished operation: merge, rebase, am, cherry-pick, revert or bisect; None without."""
+    # A rebase that stopped may also have a CHERRY_PICK_HEAD, so it is looked for first.
+    if (git.git_dir / "rebase-apply" / "applying").exists():
+        return "am"
+    signs = {
+        "rebase-merge": "rebase",
+        "rebase-apply": "rebase",
+        "MERGE_HEAD": "merge",
+        "CHERRY_PICK_HEAD": "cherry-pick",
+        "REVERT_HEAD": "revert",
+        "sequencer": "cherry-pick",
+        "BISECT_LOG": "bisect",
+    }
+    return next((name for sign, name in signs.items() if (git.git_dir / sign).exists()), None)
+
+
+def merge_heads(git: Git) -> tuple[str, ...]:
+    """Return the commits that an unfinished merge brings in."""
+    try:
+        return tuple((git.git_dir / "MERGE_HEAD").read_text("ascii").split())
+    except FileNotFoundError:
+        return ()
+
+
+def quit_under_way(git: Git) -> str | None:
+    """Quit the unfinished merge, rebase, am, cherry-pick, revert or bisect, and return its name.
+
+    HEAD, index and files stay; an autostash goes to the stash list.
+    A bisect stays as long as files are in conflict.
+    """
+    first = name = under_way(git)
+    # A rebase may have stopped inside a merge: each needs a --quit.
+    while name is not None:
+        is_bisect = name == "bisect"
+        git.run(*(("bisect", "reset", "HEAD") if is_bisect else (name, "--quit")), check=not is_bisect)
+        last, name = name, under_way(git)
+        if name == last and is_bisect:
+            break
+        if name == last:
+            raise EnvSetupError(f"git cannot end the {name} under way in {git.top}", "end it by hand")
+    return first
+
+
+def to_end(operation: str) -> str:
+    """Return the command that finishes an operation, named as by `under_way`."""
+    return f"git {operation} {'reset' if operation == 'bisect' else '--continue'}"

@@ -89,9 +89,9 @@ def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(wor
     world.put("tracked.txt", "settled\n")
     world.put("loose", "x")
     tree = trees.without(world.git, snapshot.capture(world.git), ["loose"])
-    commit = world.git.commit(tree, [world.base, *world.git.merge_heads()], "merged")
+    commit = world.git.commit(tree, [world.base, *status.merge_heads(world.git)], "merged")
     advance.move_head_and_index(world.git, commit, world.base)
-    world.git.quit_under_way()
+    status.quit_under_way(world.git)
     assert world.status() == "?? loose"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import clones, status, trees, worktrees
+from harness_lib.system.git import clones, history, status, trees, worktrees
 from harness_lib.system.git.calls import GitError, clean_env
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, put, sh
@@ -75,14 +75,14 @@ def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(
     patch.write_text(world.sh("format-patch", "-1", "--stdout", "theirs") + "\n")
     arguments = {"am": [str(patch)], "revert": ["--no-edit", "HEAD~1"]}.get(how, ["theirs"])
     world.sh(how, *arguments, check=False)
-    if how == "revert" and world.git.under_way() is None:
+    if how == "revert" and status.under_way(world.git) is None:
         pytest.skip("this git reverts without a conflict")
-    assert world.git.under_way() == how
-    assert len(world.git.merge_heads()) == (how == "merge")
+    assert status.under_way(world.git) == how
+    assert len(status.merge_heads(world.git)) == (how == "merge")
     content = (world.top / "tracked.txt").read_bytes()
     head = world.git.head()
-    assert world.git.quit_under_way() == how
-    assert world.git.under_way() is None
+    assert status.quit_under_way(world.git) == how
+    assert status.under_way(world.git) is None
     assert world.git.head() == head
     assert (world.top / "tracked.txt").read_bytes() == content
 
@@ -93,8 +93,8 @@ def test_a_bisect_ends_where_head_stands(world: World) -> None:
     world.sh("bisect", "start", "HEAD", "HEAD~4")
     head = world.git.head()
     world.put("tracked.txt", "changed\n")
-    assert world.git.quit_under_way() == "bisect"
-    assert world.git.under_way() is None
+    assert status.quit_under_way(world.git) == "bisect"
+    assert status.under_way(world.git) is None
     assert world.git.head() == head
     assert world.read("tracked.txt") == "changed\n"
 
@@ -105,7 +105,7 @@ def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_
     assert new.top == tmp_path / "two\nlines"
     assert (new.head(), new.branch()) == (None, "refs/heads/main")
     assert new.recent(5) == []
-    assert new.commits(f"{'0' * 40}..HEAD") == ()
+    assert history.commits(new, f"{'0' * 40}..HEAD") == ()
     world.sh("checkout", "-q", "--detach")
     assert (world.git.head(), world.git.branch()) == (world.base, None)
 
@@ -123,11 +123,11 @@ def test_commits_since_gives_whole_messages_newest_first(world: World) -> None:
     base = world.base
     world.commit("first\n\nbody\nof it")
     world.commit("second ü")
-    assert [commit.message for commit in world.git.commits(f"{base}..HEAD")] == [
+    assert [commit.message for commit in history.commits(world.git, f"{base}..HEAD")] == [
         "second ü",
         "first\n\nbody\nof it",
     ]
-    assert world.git.commits(f"{'1' * 40}..HEAD") == ()
+    assert history.commits(world.git, f"{'1' * 40}..HEAD") == ()
     assert world.git.is_ancestor(base, "HEAD")
     assert not world.git.is_ancestor("HEAD", base)
     assert [line.partition(" ")[2] for line in world.git.recent(2)] == ["second ü", "first"]

@@ -250,9 +250,9 @@ def test_an_operation_that_stopped_with_conflicts_is_ended(world: World, how: st
     world.put("mine", "x")
     world.begin()
     world.sh(how, "theirs", check=False)
-    assert world.git.under_way() == how
+    assert status.under_way(world.git) == how
     assert world.go_back() == []
-    assert world.git.under_way() is None
+    assert status.under_way(world.git) is None
     assert world.read("mine") == "x"
     stands_at_base(world)
     assert world.status() == "?? mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,6 +174,20 @@ def test_files_that_an_agent_puts_in_the_place_of_a_submodule_are_committed(
     assert "is not taken" not in said.stdout
     assert links(submodule, "harness/main") == []
     assert submodule.sh("show", "harness/main:lib/l") == "mine"
+
+
+def test_an_index_that_an_agent_removes_takes_no_submodule_away(submodule: Workshop) -> None:
+    """One that is not checked out shows in the index alone."""
+    submodule.commits("By hand", {"harness-init.sh": "true\n"})
+    submodule.trusts()
+    submodule.sh("submodule", "--quiet", "deinit", "-f", "lib")
+    shutil.rmtree(submodule.top / ".git/modules")
+    before = links(submodule)
+    submodule.add("Own", "test -f f", do="write f x\nsh rm .git/index")
+
+    submodule.ends(0)
+
+    assert links(submodule) == before
 
 
 @pytest.mark.release

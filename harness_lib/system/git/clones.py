@@ -257,7 +257,7 @@ def _take_staged(git: Git, clone: Path) -> None:
     parted = [
         path
         for path, kind in ours.items()
-        if kind == GITLINK and path not in theirs and not os.path.lexists(git.top / path / ".git")
+        if kind == GITLINK and path not in theirs and not _may_be_submodule(git.top / path)
     ]
     if parted:
         git.run("update-index", "--force-remove", "-z", "--stdin", stdin=encode(parted))
@@ -271,6 +271,15 @@ def _take_staged(git: Git, clone: Path) -> None:
         gone = [f"0 {'0' * len(sides[0][1])}\t{path}" for path in dict.fromkeys(path for *_, path in sides)]
         now = [f"{kind} {oid} {stage}\t{path}" for kind, oid, stage, path in sides]
         git.run("update-index", "-z", "--index-info", stdin=encode([*gone, *now]))
+
+
+def _may_be_submodule(place: Path) -> bool:
+    """Return whether a repository is at `place`, or an empty directory, as of one that is not checked out."""
+    try:
+        names = [each.name for each in place.iterdir()]
+    except OSError:
+        return False
+    return not names or ".git" in names
 
 
 def _records(listing: bytes) -> list[tuple[str, str, str, str]]:

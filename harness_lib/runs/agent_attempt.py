@@ -306,23 +306,16 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     if not worker_worktrees.is_there(ctx.git):
         return False
     if agent_exit.how == "limit":
-        _pause(
-            ctx, task, worker, "limit", _until_reset(ctx, agent_exit) or UNKNOWN_LIMIT_SECONDS, agent_exit.why
-        )
+        seconds = _until_reset(ctx, agent_exit) or UNKNOWN_LIMIT_SECONDS
+        _pause(ctx, task, worker, "limit", seconds, agent_exit.why)
         return True
     if agent_exit.how == "transient":
         if tries.pauses == len(PAUSES):
             reason = f"the agent cannot reach its provider: {agent_exit.why}"
             raise StuckError("ENV_SETUP", reason, "Try again later: harness run", everywhere=True)
         tries.pauses += 1
-        _pause(
-            ctx,
-            task,
-            worker,
-            "pauses",
-            max(PAUSES[tries.pauses - 1], _until_reset(ctx, agent_exit)),
-            agent_exit.why,
-        )
+        seconds = max(PAUSES[tries.pauses - 1], _until_reset(ctx, agent_exit))
+        _pause(ctx, task, worker, "pauses", seconds, agent_exit.why)
         return True
     if agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
         return False
@@ -333,7 +326,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     at_once = agent_exit.seconds < AT_ONCE_SECONDS and not (tries.spent.tokens or tries.spent.cost)
     if at_once and not _has_changed(ctx, task):
         hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
-        raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
+        raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, halts_as="UNSTARTED")
     return False
 
 

@@ -136,15 +136,14 @@ class HeldBackError(Exception):
 class StuckError(Exception):
     """The user must act; `everywhere`: for this task and every other one.
 
-    `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
-    `halts_as`: what halts the task, if it is not that.
+    `halts_as`: the kind of the task's halt. UNSTARTED: the agent ended before it did anything, which may be
+    the task's doing or the agent's.
     """
 
     kind: str
     reason: str
     hint: str = ""
     everywhere: bool = False
-    unstarted: bool = False
     halts_as: HaltKind = "ENV_SETUP"
 
 

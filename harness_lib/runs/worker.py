@@ -61,7 +61,7 @@ from harness_lib.runs.waiting import HeldBackError, StuckError, Waiting
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones
 from harness_lib.system.git.calls import GitError
-from harness_lib.task import HaltKind, Session, Task
+from harness_lib.task import Session, Task
 from harness_lib.text import safe_name, sentence
 
 POLL_SECONDS = 0.25
@@ -339,22 +339,22 @@ class Worker:
 
     def _halt(self, task: Task, stuck: StuckError) -> None:
         """Halt the task until the user has acted; a problem that concerns every task ends the run."""
-        if stuck.unstarted and self.draining.is_set():
+        is_unstarted = stuck.halts_as == "UNSTARTED"
+        if is_unstarted and self.draining.is_set():
             # Another worker may have found that the agent is the cause; if not, the next run will.
             return
         with self.ctx.store.transaction() as tx:
-            everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx, task))
+            everywhere = stuck.everywhere or (is_unstarted and self._is_the_agents(tx, task))
             if everywhere:
                 # Where the agent starts for no task, no task is the cause.
                 for halted in tx.halted():
-                    if _is_unstarted(halted) and arrows.may("halt", halted):
+                    if halted.halt_kind == "UNSTARTED" and arrows.may("halt", halted):
                         tx.replace(transitions.halt(halted, None))
             else:
-                hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
+                hint = f" Then type: {typed.harness('retry', task.id)}" if is_unstarted else ""
                 current = tx.task(task.id)
                 if current is not None and arrows.may("halt", current):
-                    kind: HaltKind = "UNSTARTED" if stuck.unstarted else stuck.halts_as
-                    why = Halt(kind, f"{stuck.kind}: {sentence(stuck.reason)}{hint}")
+                    why = Halt(stuck.halts_as, f"{stuck.kind}: {sentence(stuck.reason)}{hint}")
                     tx.replace(transitions.halt(current, why))
         if everywhere:
             self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))
@@ -365,7 +365,7 @@ class Worker:
 
         If no other task is left to try, this cannot be known.
         """
-        halted = any(_is_unstarted(each) for each in questions.halted() if each.id != task.id)
+        halted = any(each.halt_kind == "UNSTARTED" for each in questions.halted() if each.id != task.id)
         others = {each.id for each in questions.claimable()}
         others |= {each.id for each in questions.in_progress()}
         return (halted and not self._has_worked) or not others - {task.id}
@@ -395,7 +395,3 @@ def failure(task: Task) -> str:
     if task.status == "pending" and task.handback:
         return task.halt or task.handback.reason
     return task.error_log[-1] if task.status == "failed" and task.error_log else ""
-
-
-def _is_unstarted(task: Task) -> bool:
-    return task.halt_kind == "UNSTARTED"

@@ -155,7 +155,7 @@ def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
         return
     with pytest.raises(StuckError, match="the agent cannot start: it said so") as stuck:
         attempt.ends("crashed")
-    assert stuck.value.unstarted
+    assert stuck.value.halts_as == "UNSTARTED"
 
 
 @pytest.mark.parametrize("how", ["ended", "silent", "circling", "over", "long"])

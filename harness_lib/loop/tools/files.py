@@ -225,7 +225,8 @@ def _edited(runtime: Runtime, tool_input: Json) -> Change:
         edited[change.start : change.stop] = change.lines
     ends = "\n" if edited and (text.endswith("\n") or not text) else ""
     new = "\n".join(edited) + ends
-    return Change(path, read, new.replace("\n", "\r\n") if of_windows else new)
+    # A model may write them, too.
+    return Change(path, read, new.replace("\r\n", "\n").replace("\n", "\r\n") if of_windows else new)
 
 
 def _report(tool_input: Json, change: Change) -> str:

@@ -97,8 +97,8 @@ def test_lines_are_replaced_in_a_file_of_windows_and_keep_its_line_breaks(do: Do
     # By its anchors, too, where the file has no others.
     (project / "file").write_bytes(b"one\r\ntwo\r\nthree")
     middle = {"type": "replace_range", "pos": f"2#{files.anchor_letters('two', 2)}", "content": "2\n2.5"}
-    do("edit_file", path="file", edits=[middle, {"type": "append_file", "content": ["4"]}])
-    assert (project / "file").read_bytes() == b"one\r\n2\r\n2.5\r\nthree\r\n4"
+    do("edit_file", path="file", edits=[middle, {"type": "append_file", "content": "3\r\n4"}])
+    assert (project / "file").read_bytes() == b"one\r\n2\r\n2.5\r\nthree\r\n3\r\n4"
 
 
 def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:

@@ -30,15 +30,11 @@ SESSION_FLAG = "--session"
 
 def agent(runtime: Runtime, args: list[str]) -> int:
     """Do a task, or talk with the user if none is given."""
-    try:
-        asked = setup.parse_options(args)
-        streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
-        kind = _Events if "json" in asked.flags else _Streamed if streamed else _Answer
-        shown = kind()
-        done = _do(runtime, asked, shown)
-    except BaseException as error:
-        tell_end(runtime, args, error)
-        raise
+    asked = setup.parse_options(args)
+    streamed = runtime.env.get("HARNESS_STREAM") == "1" or sys.stdout.isatty()
+    kind = _Events if "json" in asked.flags else _Streamed if streamed else _Answer
+    shown = kind()
+    done = _do(runtime, asked, shown)
     if done is not None:
         shown.end(done)
     return int(done is not None and bool(done.error))

@@ -323,25 +323,21 @@ def _unforeseen(error: Exception) -> tuple[str, int]:
 def _started(args: list[str]) -> Runtime:
     """Return the run with its plugins found."""
     try:
-        try:
-            cwd = Path.cwd()
-        except FileNotFoundError as error:
-            raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
-        run = runtime.start(os.environ, cwd)
-        if args[:1] == ["trust"]:
-            # It shows itself what was not used.
-            run.kept[trust.TOLD] = None
-        discovery.refresh(run)
-    except HarnessError as error:
-        if not args or args[0] not in COMMANDS or args[0] == "agent":
-            agent.tell_end(None, args, error)
-        raise
+        cwd = Path.cwd()
+    except FileNotFoundError as error:
+        raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
+    run = runtime.start(os.environ, cwd)
+    if args[:1] == ["trust"]:
+        # It shows itself what was not used.
+        run.kept[trust.TOLD] = None
+    discovery.refresh(run)
     return run
 
 
 def _dispatch(args: list[str]) -> int:
-    run = _started(args)
+    run: Runtime | None = None
     try:
+        run = _started(args)
         word, *rest = [_WORDS.get(args[0], args[0]), *args[1:]] if args else ["agent"]
         if word not in COMMANDS and run.table.find("commands", word) is None:
             # Any other word begins a task.
@@ -352,6 +348,11 @@ def _dispatch(args: list[str]) -> int:
             show(f"{COMMANDS[word].description}\nEverything else: hs help")
             return 0
         return COMMANDS[word].function(run, rest)
+    except BaseException as error:
+        if not args or args[0] not in COMMANDS or args[0] in {"agent", "resume"}:
+            agent.tell_end(run, args, error)
+        raise
     finally:
-        # The answer is shown by now: servers take their time to end.
-        run.close()
+        if run is not None:
+            # The answer is shown by now: servers take their time to end.
+            run.close()

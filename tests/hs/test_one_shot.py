@@ -37,6 +37,15 @@ def events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def test_with_events_the_result_is_the_last_also_of_what_does_not_begin(hs: Hs, home: Path) -> None:
+    nothing = hs("resume", "--json", "go")
+    assert (nothing.code, events(nothing.out)[-1]["error"]) == (2, "No sessions were found.")
+
+    write_program(home / ".harness/hooks.d/sources/50-stop", "#!/bin/sh\nkill -INT $PPID\nsleep 60\n")
+    stopped = hs("--json", "go")
+    assert (stopped.code, events(stopped.out)[-1]["stop"]) == (130, "interrupted")
+
+
 def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Path) -> None:
     _, answer = go(use("bash", command="echo hello"), say("All done."), words=("-p", "--json", "RUN it"))
     printed = events(answer.out)

@@ -97,6 +97,16 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     assert "skill" in [tool["name"] for tool in payload["tools"]]
 
 
+@pytest.mark.parametrize("typed", ["/ship the\nboat", "/ship\nthe\nboat", " /ship  the\nboat"])
+def test_a_skill_is_called_with_the_words_behind_it(home: Path, project: Path, typed: str) -> None:
+    write(home / ".harness/skills/ship/SKILL.md", "---\nname: ship\ndescription: d\n---\nShip: $ARGUMENTS\n")
+    run = runtime.start(environment({"HOME": str(home)}), project)
+
+    said = " ".join(skills.called(run, typed).split())
+
+    assert said.startswith('<skill name="ship"> Ship: the boat Skill directory')
+
+
 def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_trusted(
     home: Path, project: Path
 ) -> None:

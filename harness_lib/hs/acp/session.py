@@ -112,7 +112,9 @@ class Updates:
         path = tool_input.get("path")
         offset = tool_input.get("offset")
         line = offset if isinstance(offset, int) and offset >= 0 else None
-        place = str(self._cwd / path) if isinstance(path, str) and path and "\0" not in path else None
+        place = None
+        if isinstance(path, str) and path and "\0" not in path:
+            place = str(self._cwd / os.path.expanduser(path))  # noqa: PTH111 (as the tools do)
         return {
             "tool_call_id": str(event["id"]),
             "title": title(name, tool_input),

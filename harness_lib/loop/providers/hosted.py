@@ -110,10 +110,9 @@ class Hosted(NamedTuple):
             keys.check_login(self)
             keys.login_of(runtime, self)
             login = partial(keys.login_headers, runtime, self)
-        # A line `header.NAME=VALUE` is a header of every request.
-        own = {
-            key.removeprefix("header."): value for key, value in values.items() if key.startswith("header.")
-        }
+        # A line `header.NAME=VALUE` is a header of every request; their names have no case.
+        mine = (key for key in values if key.startswith("header."))
+        own = {key.removeprefix("header.").lower(): values[key] for key in mine}
         headers = {**self._headers(runtime), **own}
         if values and not values.get("url"):
             # Without this, its key would go to the host of the protocol.

@@ -68,12 +68,14 @@ def every(runtime: Runtime) -> dict[str, Skill]:
 
 def called(runtime: Runtime, message: str) -> str:
     """Return `message`; for /NAME the text of that skill, with the words that follow."""
-    name, _, words = message.strip().partition(" ")
-    skill = every(runtime).get(name[1:]) if name.startswith("/") and "\n" not in name else None
+    typed = message.strip()
+    name = typed.split(maxsplit=1)[0] if typed else ""
+    skill = every(runtime).get(name[1:]) if name.startswith("/") else None
     if skill is None:
         return message
+    words = typed[len(name) + 1 :]
     body = skill.body.replace("$ARGUMENTS", words).replace("${CLAUDE_SKILL_DIR}", str(skill.path.parent))
-    return f"{_text(skill, body)}\n\nThe user typed: {message.strip()}"
+    return f"{_text(skill, body)}\n\nThe user typed: {typed}"
 
 
 def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, cast
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from harness_lib.loop.piped import ContextError, Json, ProviderError, TransientError, dumps
 from harness_lib.loop.sessions.context import Entry
@@ -87,12 +87,13 @@ def complete(url: str, path: str) -> str:
     Raises ProviderError for an invalid one.
     """
     try:
-        own_path = urlsplit(url).path.rstrip("/")
+        parts = urlsplit(url)
     except ValueError as error:
         raise ProviderError(f"Invalid provider URL: {shown(url)} ({error}).") from error
-    if not own_path:
-        return url.rstrip("/") + path
-    return url.rstrip("/") + path.removeprefix("/v1") if own_path.endswith("/v1") else url
+    own_path = parts.path.rstrip("/")
+    if own_path and not own_path.endswith("/v1"):
+        return url
+    return urlunsplit(parts._replace(path=own_path.removesuffix("/v1") + path))
 
 
 def is_overflow(message: str, status: int = 0) -> bool:

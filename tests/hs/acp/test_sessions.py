@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib.hs.acp.session import Updates
 from tests.hs.acp.client import Editor, Opened, acp, connected, opened, prompt
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
@@ -147,6 +148,13 @@ def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project:
     # What has changed nothing is no difference.
     assert (ended[1].status, ended[1].content[0].type) == ("failed", "content")
     assert editor.updates_of("tool_call")[0].locations[0].path == str(path)
+
+
+@pytest.mark.parametrize(("path", "place"), [("~/a", "{home}/a"), ("a", "/work/a"), ("/a", "/a")])
+def test_a_call_has_the_place_of_its_file(home: Path, path: str, place: str) -> None:
+    event = {"type": "tool_start", "id": "1", "name": "read_file", "input": {"path": path}}
+    (update,) = Updates(Path("/work")).of(event)
+    assert [each.path for each in update.locations] == [place.format(home=home)]
 
 
 def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import runtime, turn
+from harness_lib.loop import discovery, runtime, turn
 from harness_lib.loop.piped import Json, TransientError
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http
 from harness_lib.loop.wires.answer import Endpoint
@@ -189,6 +190,16 @@ def test_a_header_that_no_request_can_carry_is_named(hs: Hs, home: Path, line: s
 
     assert answer.code == 7
     assert f"line {line.partition('=')[0]} of there" in answer.err
+
+
+def test_a_header_of_its_own_takes_the_place_of_ours(home: Path, project: Path) -> None:
+    there = "protocol=openai\nurl=http://127.0.0.1:9/v1\nauth_env=KEY\nheader.Authorization=Bearer mine\n"
+    write(home / ".harness/providers/there.conf", there)
+    env = {"HOME": str(home), "HARNESS_PROVIDER": "there", "KEY": "sesame"}
+    run = runtime.start(environment(env), project)
+    discovery.refresh(run)
+
+    assert hosted.host(run).at(run).headers == {"authorization": "Bearer mine"}
 
 
 def test_a_variant_without_an_address_sends_its_key_nowhere(hs: Hs, home: Path) -> None:

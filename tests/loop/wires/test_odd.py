@@ -28,7 +28,7 @@ from harness_lib.loop.sessions.context import Answered
 from harness_lib.loop.sessions.session import Call
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import anthropic, chat, http
-from harness_lib.loop.wires.answer import END
+from harness_lib.loop.wires.answer import END, complete
 from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.in_process import calls_of, results_of, started
@@ -429,6 +429,19 @@ def test_an_answer_that_ended_early_is_said_to_have(
     _, _, ending = follow(wire, Step("So far", stop=stop), HARNESS_LOG=str(log))
     assert ending == Ending("So far", failed=False)
     assert log.read_text() == f"hs: the answer ended early: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("named", "url"),
+    [
+        ("http://h", "http://h/v1/chat/completions"),
+        ("http://h/v1/", "http://h/v1/chat/completions"),
+        ("http://h/openai/v1?version=2", "http://h/openai/v1/chat/completions?version=2"),
+        ("http://h/other?version=2", "http://h/other?version=2"),
+    ],
+)
+def test_an_address_is_completed(named: str, url: str) -> None:
+    assert complete(named, "/v1/chat/completions") == url
 
 
 def test_a_tool_that_fails_without_a_word_is_told_to_have() -> None:

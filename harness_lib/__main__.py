@@ -6,9 +6,9 @@ import sys
 
 
 def installed() -> None:
-    """Become `harness`, started as the launcher of a checkout starts it.
+    """Replace this process by `harness`, started as the launcher of a checkout starts it.
 
-    Who calls this was found by PYTHONPATH and by the machine's `site`, which may name anything.
+    This process was found by PYTHONPATH and by the machine's `site`, which may name anything.
     """
     from harness_lib.system.install import launcher  # noqa: PLC0415 (only here)
 

@@ -146,7 +146,7 @@ class UntrustedTaskError(UntrustedError):
 
 
 _FREE = "Free some space"
-_ALLOW = "Give yourself the right to read and write there"
+_ALLOW = "Give yourself permission to read and write there"
 _CLOSE = "Close some programs, or raise the limit of open files (ulimit -n)"
 _END = "End some programs: there is too little memory, or there are too many processes"
 _LOOK = "Another program removes files there while harness works: find out which"

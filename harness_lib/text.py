@@ -18,7 +18,7 @@ _BREAKS = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u206
 
 
 def harmless(text: str, *, instead: str = REPLACED, keep: str = "") -> str:
-    """Return `text` with every character that is no print replaced by `instead`, but for those in `keep`."""
+    """Return `text` with every unprintable character replaced by `instead`, except those in `keep`."""
     return "".join(c if c.isprintable() or c in _JOINERS or c in keep else instead for c in text)
 
 

@@ -22,7 +22,7 @@ from harness_lib.system.processes.environment import missing_command
 # The first words of a recorded failure.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 
-NO_REPORT = "without the report that it closes with: what it tests may have ended it"
+NO_REPORT = "without its closing report: the code that it tests may have ended it"
 
 
 def run(check: ShellCheck, worktree: Worktree) -> Checked:
@@ -92,7 +92,7 @@ def _verdict(finished: runner.Finished, check: ShellCheck) -> tuple[Verdict, str
     if finished.timed_out:
         return "TIMEOUT", f"{DID_NOT} end within {check.timeout_seconds} s."
     if finished.too_loud:
-        return "TEST_FAIL", f"{PRINTED} without end and was stopped."
+        return "TEST_FAIL", f"{PRINTED} too much and was stopped."
     if finished.returncode is not None and finished.returncode < 0:
         return "TEST_FAIL", f"{FAILED}: signal {-finished.returncode} ended it."
     return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."

@@ -129,7 +129,7 @@ def _package_error(error: ImportError) -> HarnessError | None:
     if package not in launcher.DEPENDENCIES:
         return None
     return EnvSetupError(
-        f"The package {package} does not fit: {error}.", "See what harness needs: harness doctor"
+        f"The package {package} cannot be used: {error}.", "See what harness needs: harness doctor"
     )
 
 

@@ -148,7 +148,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     names = known()
     if first.startswith("-") and not any(option.startswith(first) for option in OPTIONS):
         close = _closest(first, OPTIONS)
-        meant = f"Did you mean {close}?" if close else "Options of a verb stand behind it."
+        meant = f"Did you mean {close}?" if close else "Put the options of a verb after it."
         raise UsageError(f"There is no option {first!r} before the verb.", f"{meant} See: harness --help")
     if first not in names and not first.startswith("-"):
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
@@ -181,7 +181,7 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
     """Suggest an option of the verb for the first of `unknown`, and name its help."""
     takes_a_sentence = re.search(r"[ \[](title|text)\b", syntax.format_usage())
     if takes_a_sentence and not any(word.startswith("-") for word in unknown):
-        return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
+        return f"Put words that belong together in quotes. See: {syntax.prog} --help"
     # Without the dashes, by which all resemble each other.
     options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", syntax.format_help()))
     typed_one = unknown[0].partition("=")[0]
@@ -195,7 +195,7 @@ def _meant(word: str, names: Sequence[str]) -> str:
     if ours:
         return f"Did you mean: harness {ours}"
     close = _closest(word.lower(), names)
-    return f"Did you mean: {typed.harness(close)}" if close else "See which there are: harness --help"
+    return f"Did you mean: {typed.harness(close)}" if close else "List the verbs: harness --help"
 
 
 def _closest(word: str, names: Iterable[str]) -> str | None:

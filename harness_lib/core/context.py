@@ -140,8 +140,8 @@ class Context:
         foreign = roots.of_another_user(self.cwd)
         if foreign is not None:
             return UsageError(
-                f"The list in {foreign} is passed over, as the directory belongs to another user: "
-                "its checks are commands.",
+                f"The list in {foreign} is ignored, because the directory belongs to another user "
+                "and its checks are commands.",
                 "Work as its owner (in a container: start it with that user), or make the directory yours.",
             )
         others = roots.elsewhere(self.cwd)

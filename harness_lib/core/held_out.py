@@ -188,7 +188,7 @@ def load(ctx: Context, task: Task) -> Material | None:
     if held_out is None:
         return None
     again = typed.harness("edit", task.id, rest="--hidden …")
-    cure = f"The user completes it where the check was held out, or holds it out anew: {again}"
+    cure = f"The user completes it where the check was held out, or holds the check out again: {again}"
     try:
         if not _DIGEST.fullmatch(held_out.sha256):
             raise FileNotFoundError
@@ -206,7 +206,7 @@ def load(ctx: Context, task: Task) -> Material | None:
 def cure(task: Task) -> str:
     """Return what to do about `task`, whose held-out check is on another machine."""
     again = typed.harness("edit", task.id, rest="--hidden …")
-    return f"Let that machine work, or hold the check out anew here: {again}"
+    return f"Run harness on that machine, or hold the check out again here: {again}"
 
 
 def is_elsewhere(ctx: Context, task: Task) -> bool:

@@ -144,7 +144,7 @@ def _add_json(drafts: Drafts, place: str, task: object) -> bool:
     keys = [key for key in task if key == "depends_on" or _short(key) == "after"]
     waits = [wait for key in keys for wait in _awaited(drafts, number, f"{place}.{key}", task[key])]
     document, twice = _document_of(task)
-    drafts.problems += [(number, f"{place}.{key}: says again what another field has said") for key in twice]
+    drafts.problems += [(number, f"{place}.{key}: repeats another field") for key in twice]
     drafts.items.append(Draft(place, document, tuple(waits)))
     return any(task.get(key) for key in PAST)
 

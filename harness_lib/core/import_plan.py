@@ -93,8 +93,8 @@ def _changes(questions: Questions, drafts: Drafts, known: dict[int, Task], names
             changed.append(f"{task.id} ({', '.join(fields)})")
     if changed:
         yield (
-            f"The plan says it otherwise now, and the list still says it as before: {some(changed, PLACES)}. "
-            f"To take a task over anew, remove it and import again."
+            f"The plan has changed since it was imported, and the list has not: {some(changed, PLACES)}. "
+            "To import a task again, remove it first."
         )
     named = {_source(draft) for draft in drafts.items}
     gone = [
@@ -249,7 +249,7 @@ def _rings(numbered: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
     # No listed task can wait for one that is not there yet.
     rings = graph.cycle_members(tasks)
     return [
-        (number, f"{draft.place}: {task.id} would wait for itself: {rings[task.id]}")
+        (number, f"{draft.place}: {task.id} would depend on itself: {rings[task.id]}")
         for (number, draft), task in zip(numbered, tasks, strict=True)
         if task.id in rings
     ]
@@ -273,7 +273,7 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
     """Yield a note for each kind of thing that may not be intended."""
     groups = [draft.place for draft in drafts.items if draft.is_group and not draft.done]
     if groups:
-        yield f"No tasks themselves, for they have no check and others below them: {some(groups, PLACES)}."
+        yield f"Not imported, because they have no check and only group others: {some(groups, PLACES)}."
     done = [draft.place for draft in drafts.items if draft.done]
     if done:
         yield f"Left out because they are ticked: {some(done, PLACES)}. Only a check decides what is done."

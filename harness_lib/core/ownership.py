@@ -164,7 +164,7 @@ def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
         return Elsewhere(message, "End the session; the next one recovers the task", "harness stop")
     if ctx.git.top.samefile(place):
         return None
-    message = f"{task.id} was claimed in another work tree, and its work stands there. Nothing was changed."
+    message = f"{task.id} was claimed in another work tree, and its work is there. Nothing was changed."
     return Elsewhere(message, "Type it there", typed.change_to(place))
 
 
@@ -244,7 +244,7 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
     claim = f"Claim it first: {typed.harness('claim', task.id)}"
     raise UsageError(
         f"Task {task.id} is {task.status}, not in progress.",
-        claim if questions.why(task.id).eligible else f"See what it is: {typed.harness('show', task.id)}",
+        claim if questions.why(task.id).eligible else f"Look at it: {typed.harness('show', task.id)}",
     )
 
 
@@ -334,11 +334,9 @@ def _keep(ctx: Context, rescue: str) -> str:
         head, tree = git.head(), ctx.capture()
         if head is None or tree == git.tree_of(head):
             return "Your work tree has no changes."
-        git.set_ref(
-            rescue, git.commit(tree, [head], "harness: what stood in a work tree that came too late\n")
-        )
+        git.set_ref(rescue, git.commit(tree, [head], "harness: work of a claim that was lost\n"))
     shown = rescue.removeprefix(recovery.RESCUES)
-    return f"What stands in {git.top} is kept: {typed.harness('rescue', 'show', shown)}"
+    return f"The work in {git.top} is kept: {typed.harness('rescue', 'show', shown)}"
 
 
 class _Noted(NamedTuple):

@@ -89,7 +89,7 @@ def source(ctx: Context, path: Path, word: str) -> Source:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{word} cannot be read: {error.strerror}.", "See that it is there, and that you may read it."
+            f"{word} cannot be read: {error.strerror}.", "Check that it exists and that you may read it."
         ) from error
     return Source(word, data, _plan_name(ctx, path))
 
@@ -105,7 +105,7 @@ def recognised(text: str, name: str, form: str | None = None) -> Read | None:
         if plan is None:
             raise UsageError(
                 f"{name} is not a {chosen.title}: it has no {chosen.looks_for}.",
-                "Leave --format out, and it is recognised by what it is.",
+                "Leave out --format to have the format recognised.",
             )
         return Read(name, chosen, plan)
     found = plans.recognised(text)
@@ -205,7 +205,7 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
     again = ((re.fullmatch(r"(.*)\(\d+\)", task.key), place) for place, task in placed)
     twice = [f"{key[1]} ({place})" for key, place in again if key]
     if twice:
-        yield f"Several tasks of a plan have the same number, and each is one: {some(twice, _NAMED)}."
+        yield f"Several tasks of a plan have the same number; each was imported: {some(twice, _NAMED)}."
     strays = [
         f"{'' if len(found) == 1 else f'{read.name}, '}line {line}"
         for read in found

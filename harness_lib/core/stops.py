@@ -16,7 +16,7 @@ from harness_lib.text import first
 
 SHOWN = 5
 PERSON = "No task can be claimed until the user fixes the halted ones; waiting will not help."
-OTHERS = "What is finished waits until others have merged it; then: harness run"
+OTHERS = "Finished work waits until others have merged it; then type: harness run"
 EMPTY = "The list has no tasks yet."
 CHECK_LEFT = "No task is left. Next, all checks run once more on a clean checkout:"
 ADD = 'harness add "what is to be done" --validate "command that proves it"'

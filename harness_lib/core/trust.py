@@ -39,7 +39,7 @@ NAMED = 5
 UNTRUSTED = "commands that are not trusted here"
 
 Note = Mapping[str, object]
-"""What is noted on one list: of which commands."""
+"""The note on one list: the commands that it covers."""
 
 
 class Runs(NamedTuple):

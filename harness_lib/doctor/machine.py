@@ -115,7 +115,7 @@ def repository(ctx: Context) -> Diagnoses:
     else:
         yield ok(f"repository {tree.top} at {head[:12]} on {tree.branch() or 'no branch'}")
     if tree.git_dir == tree.common_dir and worktrees.is_bare(tree):
-        problem = "core.bare is set, so your own git commands refuse this checkout; harness works on"
+        problem = "core.bare is set, so your own git commands refuse this checkout; harness still works"
         yield warn(problem, "git config core.bare false")
     yield _identity(tree)
     under_way = status.under_way(tree)
@@ -124,7 +124,7 @@ def repository(ctx: Context) -> Diagnoses:
     for lock in locks.leftover_locks(tree):
         age = max(0, int(ctx.clock.now().timestamp() - lock.stat().st_mtime))
         cure = "let the git command that made it end; if none is running, delete that one file"
-        yield warn(f"git's lock {lock} stands since {age} s", cure)
+        yield warn(f"git's lock {lock} has been there for {age} s", cure)
 
 
 def _identity(tree: Git) -> Oddity:
@@ -165,7 +165,7 @@ def root(ctx: Context) -> Diagnoses:
             if os.statvfs(place).f_flag & os.ST_RDONLY:
                 cure = f"mount its file system for writing: findmnt -T {place}"
             else:
-                cure = f"give yourself the right: ls -ld {place}"
+                cure = f"give yourself write permission: ls -ld {place}"
             yield bad(f"{place} cannot be written by you", cure)
     disk = os.statvfs(path)
     free = disk.f_bavail * disk.f_frsize
@@ -219,7 +219,7 @@ def hs(ctx: Context) -> Diagnoses:
         return
     answer = _ask(place, ctx)
     if answer is None:
-        yield warn("hs cannot be asked how it is", f"{place} doctor")
+        yield warn("hs does not answer: `hs doctor` fails", f"{place} doctor")
         return
     for each in answer:
         finding, cure = f"hs: {each.get('what')}", str(each.get("cure") or "")

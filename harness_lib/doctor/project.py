@@ -120,7 +120,7 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
             )
         if ctx.git.is_tracked(ctx.store.list_file):
             yield warn(
-                f"{ctx.store.list_file.name} is tracked by git, so what changes its commands is asked about",
+                f"{ctx.store.list_file.name} is tracked by git: harness asks again when its commands change",
                 "after a pull: harness check, then harness trust",
             )
     except EnvSetupError:

@@ -154,7 +154,7 @@ def describe(code: int, last_words: str) -> str:
     how = f"ended with {code}"
     if code < 0:
         how = f"killed by signal {-code}" + (": out of memory?" if -code == KILLED else "")
-    return f"{how}; its last words: {last_words[-TOLD_LENGTH:]}" if last_words else how
+    return f"{how}; it printed last: {last_words[-TOLD_LENGTH:]}" if last_words else how
 
 
 class Row(NamedTuple):

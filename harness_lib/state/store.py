@@ -152,7 +152,7 @@ class Store(upkeep.Upkeep):
         if MIRROR in loaded.state.extra:
             where = f"a list in a database ({escape(str(loaded.state.extra[MIRROR]))})"
             raise EnvSetupError(
-                f"{self.root.state} only follows {where}, and the link to that is gone.",
+                f"{self.root.state} is only a copy of {where}, and the link to that is gone.",
                 "Join it again: harness store join URL --list NAME",
             )
         return loaded

@@ -117,7 +117,7 @@ class Upkeep(api.Store):
             # The text of a dead holder remains; its lock does not.
             holder = state_lock.holder(file)
             yield Oddity(
-                "ok", f"last taken and not given back: the state lock, by {holder}; the kernel frees it"
+                "ok", f"the state lock was not released by its last holder, {holder}; the kernel frees it"
             )
         yield from _of_directory_lock(mkdir_lock.path_for(self.root.path))
 
@@ -133,11 +133,11 @@ def _of_directory_lock(path: Path) -> Iterator[Oddity]:
             "let its owner remove it",
         )
     elif holder.pid is None:
-        yield Oddity("warn", f"{path} names no process", "after ten seconds the next command takes it over")
+        yield Oddity("warn", f"{path} has no pid in it", "after ten seconds the next command takes it over")
     elif process.alive(holder.pid):
-        yield Oddity("ok", f"{path} stands for the living process {holder.pid}")
+        yield Oddity("ok", f"{path} is held by the living process {holder.pid}")
     else:
-        message = f"{path} stands for process {holder.pid}, which is gone"
+        message = f"{path} is held by process {holder.pid}, which is gone"
         yield Oddity("warn", message, "the next command takes it over")
 
 

@@ -118,7 +118,7 @@ def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
         (["add", "x", "--chek", "y"], "Did you mean --check? See: harness add --help"),
         (["run", "--workers", "2"], "Did you mean --jobs? See: harness run --help"),
         (["--jsn", "status"], "Did you mean --json? See: harness --help"),
-        (["--all", "status"], "Options of a verb stand behind it. See: harness --help"),
+        (["--all", "status"], "Put the options of a verb after it. See: harness --help"),
         (["claim", "--wiat", "3"], "Did you mean --wait? See: harness claim --help"),
         (["edit", "1", "--max-atempts=3"], "Did you mean --max-attempts? See: harness edit --help"),
         (["status", "--zzzz"], "See: harness status --help"),
@@ -126,7 +126,7 @@ def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
         (["tidy", "--days", "3"], "See: harness tidy --help"),
         (["status", "more"], "See: harness status --help"),
         (["edit", "1", "2"], "See: harness edit --help"),
-        (["note", "1", "a", "trap"], "Words that belong together stand in quotes. See: harness note --help"),
+        (["note", "1", "a", "trap"], "Put words that belong together in quotes. See: harness note --help"),
     ],
 )
 def test_a_misspelt_option_is_told_the_one_that_was_meant(typed: list[str], hint: str) -> None:

@@ -155,7 +155,7 @@ class TestOffline:
         done = run(launcher, "status", env={**offline, "PATH": f"{uv.parent}:{REAL_ENVIRON['PATH']}"})
 
         assert done.code == 7
-        assert "No space left on device. Make room or permission there, or set HARNESS_HOME." in done.err
+        assert "No space left on device. Free space or allow writing there, or set HARNESS_HOME." in done.err
         assert "registry" not in done.err
 
     def test_doctor_works_and_says_what_is_missing(self, offline: dict[str, str], tmp_path: Path) -> None:

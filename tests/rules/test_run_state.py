@@ -372,7 +372,7 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
         (-15, "", "killed by signal 15"),
         (0, "", "ended with 0"),
         (1, "", "ended with 1"),
-        (1, "KeyError: 'x'", "ended with 1; its last words: KeyError: 'x'"),
+        (1, "KeyError: 'x'", "ended with 1; it printed last: KeyError: 'x'"),
     ],
 )
 def test_how_it_died_is_always_said(code: int, words: str, sentence: str) -> None:

@@ -291,7 +291,7 @@ def test_a_group_needs_no_check_and_its_name_means_all_in_it(project: Project, a
         "task-004": ["task-002", "task-003"],
     }
     warnings = " ".join(said["warnings"])
-    assert "No tasks themselves, for they have no check and others below them: line 3." in warnings
+    assert "Not imported, because they have no check and only group others: line 3." in warnings
     assert "Without a check" not in warnings
 
 

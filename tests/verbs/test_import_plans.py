@@ -46,7 +46,7 @@ def test_the_order_of_a_plan_can_be_overruled(project: Project, agent: Agent) ->
 def test_a_ring_in_a_plan_is_refused_with_its_line_and_what_to_type(project: Project, agent: Agent) -> None:
     file = put(project, "t.md", "- [ ] T001 A (depends on T002)\n- [ ] T002 B (depends on T001)\n")
     said = agent.fails(2, "import", file)
-    assert "line 1: task-001 would wait for itself" in said["message"]
+    assert "line 1: task-001 would depend on itself" in said["message"]
     assert "--sequential" in said["error"]["hint"]
     assert tasks(project) == []
 
@@ -302,7 +302,7 @@ def test_open_boxes_that_belong_to_no_task_are_named(project: Project, agent: Ag
 def test_two_tasks_of_one_number_are_two_tasks(project: Project, agent: Agent) -> None:
     said = agent.ok("import", put(project, "plan.md", PLAN.replace("Task 2", "Task 1")))
     assert [task["source"]["key"] for task in tasks(project)] == ["1", "1(2)"]
-    assert "have the same number, and each is one: 1 (line 14)" in " ".join(said["warnings"])
+    assert "have the same number; each was imported: 1 (line 14)" in " ".join(said["warnings"])
 
 
 def test_a_plan_needs_no_list_before_it(harness: Harness, repo: Path) -> None:

@@ -39,7 +39,7 @@ def test_what_needs_them_names_the_package_and_doctor_the_version(project: Proje
     said = piped(project, "check")
 
     assert said.returncode == 7
-    assert "harness: ENV_SETUP: The package jsonschema does not fit: " in said.stderr
+    assert "harness: ENV_SETUP: The package jsonschema cannot be used: " in said.stderr
     assert "hint: See what harness needs: " in said.stderr
     assert not list((project.top / ".harness").glob("bug-*"))
     found = piped(project, "doctor").stdout

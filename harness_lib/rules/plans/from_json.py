@@ -14,7 +14,7 @@ from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask
 Json = Mapping[str, Any]
 _THEIRS = frozenset(("testStrategy", "subtasks", "details", "dependencies"))
 _DONE = frozenset(("done", "complete", "completed", "cancelled"))
-_FOR_PERSON = {"deferred": "The plan has put it off.", "review": "The plan says that it is to be reviewed."}
+_FOR_PERSON = {"deferred": "The plan has deferred it.", "review": "The plan says that it is to be reviewed."}
 _PRIORITIES = {"critical": "P0", "high": "P0", "medium": "P1", "low": "P2"}
 _MASTER = "master"
 _ISSUE = frozenset(("body", "labels", "state"))

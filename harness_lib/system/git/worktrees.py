@@ -64,7 +64,7 @@ def holder(git: Git, branch: str) -> Path | None:
 
 
 def is_hidden(git: Git, branch: str) -> bool:
-    """Say whether the repository's own checkout has `branch`, and git does not list it.
+    """Return whether the repository's own checkout has `branch`, and git does not list it.
 
     Somebody has set core.bare there, which makes git believe that it has none.
     """

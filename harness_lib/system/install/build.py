@@ -86,7 +86,7 @@ def make(data: Path, env: Path, launcher: str, recipe: str, more: Mapping[str, s
                 _build(data, env, launcher, recipe, more)
     except OSError as error:
         message = f"The Python environment of harness cannot be made in {data}: {error}."
-        raise EnvSetupError(message, "Make room or permission there, or set HARNESS_HOME.") from error
+        raise EnvSetupError(message, "Free space or allow writing there, or set HARNESS_HOME.") from error
 
 
 def _say(text: str) -> None:
@@ -196,7 +196,7 @@ def _complaint(command: list[str], part: Path, more: Mapping[str, str] = NO_SETT
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"{Path(command[0]).name}: no end after {_TIMEOUT_SECONDS} seconds"
+        return f"{Path(command[0]).name} did not end within {_TIMEOUT_SECONDS} seconds"
     if done.returncode == 0:
         return None
     if _FULL.search(done.stderr):

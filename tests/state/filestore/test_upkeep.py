@@ -137,7 +137,7 @@ def test_a_search_of_the_log_says_how_much_of_its_end_it_reads(store: Store, roo
 def test_whoever_took_the_lock_and_died_is_named(store: Store, root: Root) -> None:
     root.lock_file.write_text("pid 7 on host since then\n", encoding="ascii")
 
-    who = "last taken and not given back: the state lock, by pid 7 on host since then"
+    who = "the state lock was not released by its last holder, pid 7 on host since then"
     assert oddities(store) == [("ok", f"{who}; the kernel frees it")]
 
 
@@ -149,12 +149,12 @@ def test_the_directory_of_the_legacy_protocol_is_told_by_whom_it_stands_for(
     assert oddities(store) == [("warn", foreign, "let its owner remove it")]
     directory.unlink()
     directory.mkdir()
-    nobody = f"{directory} names no process"
+    nobody = f"{directory} has no pid in it"
     assert oddities(store) == [("warn", nobody, "after ten seconds the next command takes it over")]
     (directory / "pid").write_text(f"{os.getpid()}\n", encoding="ascii")
-    assert oddities(store) == [("ok", f"{directory} stands for the living process {os.getpid()}")]
+    assert oddities(store) == [("ok", f"{directory} is held by the living process {os.getpid()}")]
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
     (directory / "pid").write_text(f"{dead.pid}\n", encoding="ascii")
-    gone = f"{directory} stands for process {dead.pid}, which is gone"
+    gone = f"{directory} is held by process {dead.pid}, which is gone"
     assert oddities(store) == [("warn", gone, "the next command takes it over")]

@@ -170,7 +170,7 @@ def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shar
     shutil.rmtree(store.root.private)
     file = Store(store.root)
     for act in (file.ask, file.ask_to_change, lambda: file.transaction().__enter__()):
-        with pytest.raises(EnvSetupError, match="only follows a list in a database"):
+        with pytest.raises(EnvSetupError, match="is only a copy of a list in a database"):
             act()
     setup.join(store.root, store.link._replace(uuid="", mirrored=0), SYSTEM)
     assert len(opened(store.root, SYSTEM).ask().search()) == 2

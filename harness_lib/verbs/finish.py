@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from harness_lib import typed
 from harness_lib.attempts import (
     baseline,
+    check,
     complete,
     evaluate,
     interrupted,
@@ -23,6 +25,7 @@ from harness_lib.core.context import Context, Merging, Reply
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import CheckEditedError, Exit, UsageError
 from harness_lib.runs import settings
+from harness_lib.system import flock
 from harness_lib.system.git import trees
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
@@ -79,7 +82,7 @@ def _end(ctx: Context, args: Namespace) -> Reply:
             "No other machine shares this list, so finish commits to your branch and pushes nothing.",
             f"To have it merged by others: {typed.harness('run', '--merge', args.merge or 'pull-request')}",
         )
-    with lifecycle.halting_on_error(ctx, held.session, held.task.id):
+    with _alone(ctx, held.task), lifecycle.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
@@ -95,6 +98,23 @@ def _end(ctx: Context, args: Namespace) -> Reply:
         else:
             ended = rollback.roll_back(ctx, held.session, held.task, evaluation.verdict())
     return _reply(ctx, held, ended, evaluation.checked)
+
+
+@contextmanager
+def _alone(ctx: Context, task: Task) -> Iterator[None]:
+    """Wait for another `finish` of `task`, which a client may have put into the background.
+
+    Raises LeaseLostError if that one has ended the attempt.
+    """
+    place = check.log_directory(ctx, task) / "finish.lock"
+    with flock.attempt(place, make=True) as is_free:
+        if is_free:
+            yield
+            return
+    ctx.busy(f"waiting for the finish of {task.id} that runs already …")
+    with flock.alone(place):
+        outcome.require_claim(ctx.store.ask_now(), task)
+        yield
 
 
 def _merging(ctx: Context, args: Namespace) -> Merging:

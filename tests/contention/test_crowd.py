@@ -19,6 +19,7 @@ from harness_lib.system import mkdir_lock
 from tests.contention import crowd
 from tests.contention.crowd import Crowd, Report
 from tests.forked import Forked
+from tests.waiting import until
 
 PROCESSES = 32 if "HARNESS_TEST_CROWD" in os.environ else 6
 TASKS = int(os.environ.get("HARNESS_TEST_CROWD", 3 * PROCESSES))
@@ -118,6 +119,27 @@ def test_a_lease_that_ran_out_goes_to_exactly_one(tmp_path: Path) -> None:
     (task,) = on.state().tasks
     assert (task.status, task.claimed_by) == ("in_progress", winner["task"]["claimed_by"])
     assert task.attempts == 1
+
+
+def test_while_one_finish_checks_a_task_the_next_one_waits_and_does_not(tmp_path: Path) -> None:
+    """A client puts a long one into the background, and its agent types another one."""
+    on = crowd.make(tmp_path, workers=1, tasks=1)
+    ran, go = tmp_path / "ran", tmp_path / "go"
+    check = f"echo check >> {ran}; until [ -e {go} ]; do sleep 0.1; done"
+    assert answer(typed(on, 0, "edit", "task-001", "--validate", check))["exit"] == 0
+    assert answer(typed(on, 0, "claim"))["exit"] == 0
+    first = typed(on, 0, "finish")
+    until("the check", ran.exists)
+    second = typed(on, 0, "finish")
+    blocked = f"-> FLOCK  ADVISORY  WRITE {second.pid} "
+    until("the second one", lambda: blocked in Path("/proc/locks").read_text() or "\n" in ran.read_text()[6:])
+
+    go.touch()
+
+    assert answer(first)["exit"] == 0
+    late = answer(second)
+    assert (late["exit"], "task-001 was lost: it is completed by now." in late["message"]) == (6, True)
+    assert ran.read_text() == "check\n"
 
 
 def test_of_eight_that_start_at_once_one_wins_and_the_others_are_told_who(tmp_path: Path) -> None:

@@ -34,20 +34,6 @@ def editing(place: Path, check: str, *changes: str) -> str:
     return once(place, check, edit(*changes))
 
 
-def test_finish_that_was_typed_twice_says_what_the_other_one_did(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
-    """The tool of an agent may give up waiting, and the agent types it again."""
-    again = typing("finish", HARNESS_WORKER_ID=agent.name, CLAUDE_PID=str(agent.process.pid))
-    begin(agent, once(tmp_path / "check", "test -f done", again))
-    project.put("done")
-
-    late = agent.fails(6, "finish")
-
-    assert project.task()["status"] == "completed"
-    assert "task-001 was lost: it is completed by now." in late["message"]
-
-
 def test_one_that_passes_completes_nothing(project: Project, agent: Agent, tmp_path: Path) -> None:
     begin(agent, editing(tmp_path / "check", "test -f one", "--validate", "test -f two"))
 

@@ -31,6 +31,8 @@ from harness_lib.task import Session, Task
 # The queue of merges, in git's directory: an agent may delete files of harness.
 LINE = "harness-merge.line"
 CHANGE = '"what is to be changed"'
+# Tasks, each with the commit of its work.
+Kept = list[tuple[Task, str]]
 
 
 def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
@@ -295,27 +297,20 @@ def look(ctx: Context) -> Iterator[str]:
         if merging.remote and (trouble := _fetch(ctx, merging)):
             yield f"What others have merged is not known. {trouble}"
             return
-        ends = [commit for task in waiting if (commit := _kept(ctx, task))]
+        kept = [(task, commit) for task in waiting if (commit := _kept(ctx, task))]
         there = ctx.at(ctx.main)
         there.merging = merging
+        ends = [commit for _, commit in kept]
         merged = [
             (task, at)
-            for task in waiting
-            if (commit := _kept(ctx, task))
-            and (at := _merged_as(there, commit, (task.handback and task.handback.base) or "", ends))
+            for task, commit in kept
+            if (at := _merged_as(there, commit, (task.handback and task.handback.base) or "", ends))
         ]
-        collecting = merging._replace(branch=target_branch.waiting(merging.branch))
         theirs = {task.id for task, _ in merged}
-        collected = _collected(there, collecting, [task for task in waiting if task.id not in theirs])
-        with ctx.store.transaction() as tx:
-            for task, commit in (*merged, *collected):
-                current = tx.task(task.id)
-                if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
-                    continue
-                tx.replace(transitions.attest(current, now=tx.now, commit=commit))
-                how = "merged by others" if task.id in theirs else f"on {_there(collecting)}"
-                words = f"(commit {commit[:12]}, {how})"
-                tx.log("Completed", words, session=tx.session_count, task=task.id)
+        collecting = merging._replace(branch=target_branch.waiting(merging.branch))
+        collected = _collected(there, collecting, [each for each in kept if each[0].id not in theirs])
+        said = _complete(ctx, merged, _there(merging), "merged by others")
+        said += _complete(ctx, collected, _there(collecting), f"on {_there(collecting)}")
         ours = ctx.target or ""
         ours = ours if ours.startswith(target_branch.WAITING) else target_branch.waiting(ours)
         if merged and merging.mode == "turns":
@@ -325,21 +320,36 @@ def look(ctx: Context) -> Iterator[str]:
             ctx.main.delete_ref(pull_request.ref_of(ours))
             there.target, there.merging = ours, merging._replace(mode="pull-request")
             yield from _catch_up(there)
-    for name, tasks in ((_there(merging), merged), (_there(collecting), collected)):
-        yield from (f"{task.id} is completed: {name} has its work" for task, _ in tasks)
+    yield from said
 
 
-def _collected(ctx: Context, collecting: Merging, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
-    """Return those of `tasks` that were to be completed on the branch that runs collect on, if it has them.
+def _collected(ctx: Context, collecting: Merging, kept: Kept) -> Kept:
+    """Return those of `kept` that were to be completed on the branch that runs collect on, if it has them.
 
     A chat was killed between its push and that.
     """
-    mine = [task for task in tasks if task.handback and task.handback.merge == "branch"]
+    mine = [each for each in kept if each[0].handback and each[0].handback.merge == "branch"]
     if not mine or not collecting.remote or _fetch(ctx, collecting):
         return []
     tip = ctx.main.ref(_tracking(collecting))
-    kept = ((task, _kept(ctx, task)) for task in mine)
-    return [(task, at) for task, at in kept if tip and at and ctx.main.is_ancestor(at, tip)]
+    return [(task, at) for task, at in mine if tip and ctx.main.is_ancestor(at, tip)]
+
+
+def _complete(ctx: Context, found: Kept, place: str, how: str) -> list[str]:
+    """Complete the tasks whose work `place` has, as the log says by `how`; return a sentence for each."""
+    said = list[str]()
+    if not found:
+        return said
+    with ctx.store.transaction() as tx:
+        for task, commit in found:
+            current = tx.task(task.id)
+            if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
+                continue
+            tx.replace(transitions.attest(current, now=tx.now, commit=commit))
+            words = f"(commit {commit[:12]}, {how})"
+            tx.log("Completed", words, session=tx.session_count, task=task.id)
+            said.append(f"{task.id} is completed: {place} has its work")
+    return said
 
 
 def _propose_anew(ctx: Context) -> None:

@@ -172,4 +172,4 @@ def test_a_file_system_that_is_mounted_for_reading_is_told_from_a_missing_right(
     )
     assert said.returncode == 1, said.stderr
     assert f"mount its file system for writing: findmnt -T {project.top}" in said.stdout
-    assert "give yourself the right" not in said.stdout
+    assert "give yourself write permission" not in said.stdout

@@ -121,7 +121,7 @@ class Validation(NamedTuple):
                 "files that an attempt may not change, nor what the check names and how its runner is set "
                 "up; may be repeated. auto: work must also pass with the files that its check depends on as "
                 "they were (always so in run), none: it need not; !GLOB: these files go free",
-                "instead of what was protected; may be repeated",
+                "replaces what was protected; may be repeated",
                 words=("protect",),
             ),
         ),
@@ -149,7 +149,7 @@ class Validation(NamedTuple):
                 "CMD|FILE[:PATH]",
                 "a held-out check, which agents do not see: a command, an executable file, or a file that is "
                 "put at PATH for it (alone, the task's own check runs with it); may be repeated",
-                "instead of what was held out; may be repeated",
+                "replaces what was held out; may be repeated",
                 words=("hidden", "held out"),
             ),
         ),
@@ -238,7 +238,7 @@ class Task(NamedTuple):
                 "--depends-on",
                 "ID",
                 "finish this first; may be repeated or ID,ID",
-                "instead of what it depended on; may be repeated or ID,ID",
+                "replaces its dependencies; may be repeated or ID,ID",
                 splits=True,
                 words=("after", "depends on", "depends", "needs", "requires"),
             ),

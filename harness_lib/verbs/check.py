@@ -35,8 +35,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--restore",
         action="store_true",
-        help="for the user: replace an invalid list, or one that another program has put there, "
-        "by the last good one (the other one is kept)",
+        help="for the user: replace an invalid list, or one that another program has written, "
+        "by the last good one (a copy is kept)",
     )
 
 

@@ -66,7 +66,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("json", "markdown", "checklist", *OTHERS),
-        help="(default: by what it is); json and checklist are those of harness",
+        help="default: recognised by its content; json and checklist are formats of harness",
     )
     parser.add_argument("--check", metavar="CMD", help="the check of tasks that have none")
     order = parser.add_mutually_exclusive_group()

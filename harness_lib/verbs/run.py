@@ -55,7 +55,7 @@ _SETTINGS = {
     "silence": "end an agent that is silent so long (default 15)",
     "longest": "end an agent after this (default 240)",
     "max-file": "ask the user before a larger file is committed (default 100; 0: never)",
-    "notify": "a shell command for when the user is needed or all is over: HARNESS_EVENT is done, stopped, "
+    "notify": "a shell command, run when the user is needed or the run ends: HARNESS_EVENT is done, stopped, "
     "failed, stuck or limit, HARNESS_MESSAGE says more",
     "protect": "files that no task may change, from the top of the project; may be repeated",
     "sandbox": "confine agents and checks to their work trees: auto where this machine can, require, or with "
@@ -96,7 +96,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--no-precheck",
         dest="precheck",
         action="store_false",
-        help="run no check before an agent works; what passed already is then not named",
+        help="start agents without running the checks first; checks that pass already are then not named",
     )
     parser.add_argument(
         "--review", action="store_true", help="finished work waits until you accept or return it"

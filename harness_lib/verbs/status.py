@@ -15,7 +15,7 @@ from harness_lib.runs.run_files import Seen
 from harness_lib.state import reading
 from harness_lib.terminal.render import Screen
 
-SUMMARY = "show where the list stands"
+SUMMARY = "show the state of the list"
 EXAMPLE = "harness status"
 HELP_ORDER = 50
 POLL_SECONDS = 0.5

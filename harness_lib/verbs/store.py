@@ -43,7 +43,7 @@ def arguments(parser: ArgumentParser) -> None:
             help=f"the remote {what} (default: that of the branch)",
         )
     parser.add_argument(
-        "--no-snapshots", action="store_true", help="keep unfinished work at home; finished work is pushed"
+        "--no-snapshots", action="store_true", help="keep unfinished work on this machine; push finished work"
     )
     parser.add_argument(
         "--max-snapshot",
@@ -54,13 +54,13 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--roles",
         action="store_true",
-        help="init: give rights by the roles reader, worker, author and owner of each list",
+        help="init: make the roles reader, worker, author and owner for each list",
     )
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="check: put right what it finds, and go on with a database that was set back",
+        help="check: repair what it finds, and go on with a database that was restored from a backup",
     )
     parser.add_argument(
         "--print", dest="prints", action="store_true", help="init, upgrade: only show the SQL that would run"

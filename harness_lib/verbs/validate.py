@@ -23,7 +23,7 @@ from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
 
-SUMMARY = "run checks without changing a task; --committed records what they say of a clean checkout"
+SUMMARY = "run checks without changing a task; --committed records their results on a clean checkout"
 EXAMPLE = "harness validate task-001"
 HELP_ORDER = 430
 
@@ -41,9 +41,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--committed",
         action="store_true",
-        help="with --all, the final check: the checks of all completed tasks run on a clean checkout of what "
-        "is committed, and what they say is recorded; for an agent it ends after 90 seconds, between two "
-        "checks, and says what to type",
+        help="with --all, the final check: run the checks of all completed tasks on a clean checkout of the "
+        "last commit, and record the results; for an agent it ends after 90 seconds, between two checks, "
+        "and prints the command that goes on",
     )
     parser.add_argument(
         "--range",

@@ -200,7 +200,7 @@ def _red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) -
         try:
             with committed.beside(ctx, base) as clean:
                 ctx.busy(f"checking {task.id} as it was before the attempt …")
-                before = check.run(clean, task._replace(validation=asked), suffix="-before", holder=task)
+                before = check.run(clean, task._replace(validation=asked), suffix="-before")
         except (ConfigError, EnvSetupError, HeldError):
             return ""
     failed_before = set(_failing(before)) if before else set()

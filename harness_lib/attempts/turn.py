@@ -321,7 +321,7 @@ def _in_the_way(ctx: Context, oid: str, new: str) -> list[str]:
 
 def _check(ctx: Context, task: Task, content: str) -> Checked:
     with committed.beside(ctx, content) as clean:
-        passed = check.run(clean, task, suffix="-merged", holder=task)
+        passed = check.run(clean, task, suffix="-merged")
     if passed.passed and task.validation.hidden is not None:
         return committed.run_held_out(ctx, task, content, suffix="-merged")
     return passed

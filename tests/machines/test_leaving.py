@@ -98,7 +98,7 @@ def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_nex
     one = world.machine("one")
     one.add("Never done", "false", "--max-attempts", "1", do="write b b")
     one.add("Dropped", "false", "--max-attempts", "1", do="write c c")
-    world.hook("update", "case $1 in */rescue/*) exit 1;; esac")
+    world.hook("update", r"case $1 in */rescue/*) printf '\377' >&2; exit 1;; esac")
     one.ends(9)
     assert one.ok("rescue", "list")["count"] == 2
     assert world.refs("rescue") == []

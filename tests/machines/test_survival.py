@@ -135,6 +135,7 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
     task = one.add("Make a file", "grep -q done file", do="sh cat half > file")
     one.works("half")
     one.ok("checkpoint", "1/2", "half of it")
+    assert "on this machine only" not in one("checkpoint", "2/2", "nothing new").text
     one.put("half", "done, and more\n")
 
     two.ends(0)
@@ -260,6 +261,7 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
     two.ends(0)
 
     world.each_once_at_no_cost(task)
+    assert ('action="mark completed"' in two.log_text) is (hook == "post-receive" and pattern != READY)
 
 
 @pytest.mark.parametrize(

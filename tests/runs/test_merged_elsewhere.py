@@ -225,7 +225,8 @@ def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
     assert len(remote.asked) == 1
     assert f"--head={remote.request} --base=main --title=Make " in remote.asked[0]
     assert "https://host.example/pull/1" in workshop("status").text
-    assert "waits on the branch harness/main until others have merged it" in workshop("status").text
+    waits = "waits on the branch harness/main until others have merged it. To take it over yourself: git "
+    assert waits in " ".join(workshop("status").text.split())
     assert "left HEAD" not in said.stdout + said.stderr
     assert "AGAIN: harness run looks whether others have merged what waits" in said.stdout
     if how != "--squash":

@@ -135,7 +135,7 @@ def is_name(text: str) -> bool:
 
 
 def for_hosts(text: str) -> str:
-    """Return the name of a tool in the characters and the length that hosts accept."""
+    """Return the name of a tool, or the id of a call, in the characters and the length that hosts accept."""
     return _OTHER.sub("_", text)[:LONGEST] or "_"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from harness_lib.loop import disk
 from harness_lib.loop.piped import Json, ProviderError, as_object
 from harness_lib.loop.sessions.context import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.session import Block, Call, Text, Thinking
@@ -41,15 +42,18 @@ _LOOKED_BACK = 18
 def messages(history: list[Entry]) -> list[Json]:
     """Return the history; results that follow each other are one message, as the host demands."""
     messages: list[Json] = []
+    named: Callable[[str], str] = str
     for entry in history:
         if isinstance(entry, User):
             messages.append({"role": "user", "content": entry.text})
         elif isinstance(entry, Assistant):
+            # Ids of another host may have characters that this one refuses.
+            named = str if entry.native else disk.for_hosts
             messages.append({"role": "assistant", "content": entry.native or _content(entry.blocks)})
         elif messages and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
-            messages[-1]["content"].append(_result(entry))
+            messages[-1]["content"].append(_result(entry, named(entry.call.id)))
         else:
-            messages.append({"role": "user", "content": [_result(entry)]})
+            messages.append({"role": "user", "content": [_result(entry, named(entry.call.id))]})
     return messages
 
 
@@ -188,16 +192,17 @@ def _content(blocks: list[Block]) -> str | list[Json]:
         if isinstance(block, Text):
             content.append({"type": "text", "text": block.text.rstrip()})
         elif isinstance(block, Call):
+            identity = disk.for_hosts(block.id)
             content.append(
-                {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input or {}}
+                {"type": "tool_use", "id": identity, "name": block.name, "input": block.input or {}}
             )
     if not content:
         return "(no answer)"
     return str(content[0]["text"]) if len(content) == 1 and content[0]["type"] == "text" else content
 
 
-def _result(entry: Answered) -> Json:
-    result: Json = {"type": "tool_result", "tool_use_id": entry.call.id, "content": entry.text}
+def _result(entry: Answered, identity: str) -> Json:
+    result: Json = {"type": "tool_result", "tool_use_id": identity, "content": entry.text}
     if not entry.error:
         return result
     # An empty error is refused.

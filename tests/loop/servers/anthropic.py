@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 from tests.loop.servers.cache import Count
@@ -99,6 +100,7 @@ def _check_messages(messages: list[Json]) -> None:
         for block in blocks:
             if block["type"] == "tool_use":
                 check_name(block["name"])
+                refuse_unless(re.fullmatch("[a-zA-Z0-9_-]+", block["id"]), f"{where}: id: {block['id']!r}")
         uses = [block["id"] for block in blocks if block["type"] == "tool_use"]
         refuse_unless(len(set(uses)) == len(uses), f"{where}: tool_use ids must be unique")
         waiting = set(uses)

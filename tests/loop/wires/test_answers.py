@@ -303,3 +303,16 @@ def test_a_session_changes_the_wire_in_the_middle(hs: Hs, serve: Serve, home: Pa
 
     assert "hello" in str(servers[2].requests[0])
     assert len(bodies(session_of(home))) == 12
+
+
+def test_ids_of_another_host_are_written_as_anthropic_takes_them(hs: Hs, serve: Serve, home: Path) -> None:
+    first = serve(
+        CHAT, Step(uses=(Use("bash", {"command": "echo hello"}, id="functions.bash:0"),)), say("Done.")
+    )
+    hs("go", env=CHAT.environment(first))
+    second = serve(ANTHROPIC, say("Done."))
+    env = ANTHROPIC.environment(second) | {"HARNESS_PROVIDER": "anthropic"}
+
+    assert hs(session_of(home).name, "again", env=env).out == "Done.\n"
+
+    assert "hello" in str(second.requests[0])

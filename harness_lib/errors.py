@@ -58,6 +58,10 @@ class ConfigError(HarnessError):
     exit_code = Exit.CONFIG
 
 
+class NoPlaceError(ConfigError):
+    """The directory of a check is not there: the attempt may still have to make it."""
+
+
 class StateUnreadableError(HarnessError):
     """The state cannot be read and nothing good is left to restore it from."""
 

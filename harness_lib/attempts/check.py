@@ -16,6 +16,7 @@ from harness_lib.errors import (
     ConfigError,
     HeldError,
     LeaseLostError,
+    NoPlaceError,
     StateUnreadableError,
 )
 from harness_lib.rules import rechecks, transitions
@@ -71,14 +72,21 @@ def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) 
 def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = None) -> Checked:
     """Run the check and renew the claim meanwhile. If it is lost, stop the check and raise LeaseLostError.
 
-    `holder`: the task that the caller has claimed, if that is a different one.
+    `holder`: the task that the caller has claimed, if that is a different one. In a run, a check without its
+    directory has failed: the next agent can make it.
     """
     name = f"{task.attempts + 1}{suffix}"
-    return while_held(
-        ctx,
-        holder or task,
-        lambda watch: run_check(ctx, task, log_name=name, watch=watch),
-    )
+    try:
+        return while_held(
+            ctx,
+            holder or task,
+            lambda watch: run_check(ctx, task, log_name=name, watch=watch),
+        )
+    except NoPlaceError as error:
+        if ctx.target is None:
+            # The user of a chat is there, and can say where the check runs.
+            raise
+        return Checked("TEST_FAIL", error.message, "", log_directory(ctx, task) / f"{name}.log")
 
 
 def while_held(ctx: Context, holder: Task, run_one: Callable[[Watch], Checked]) -> Checked:

@@ -60,9 +60,6 @@ class Check(Protocol):
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
         """Return the shell commands and their directories, which the user must trust."""
 
-    def require_place(self, top: Path) -> None:
-        """Raise ConfigError if its directory is not in the work tree at `top`."""
-
     def run(self, worktree: Worktree) -> Checked:
         """Run it once. Raises ConfigError if it is not valid."""
 
@@ -129,12 +126,6 @@ class ShellCheck(NamedTuple):
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
         """Return the command and its directory as written, even if empty."""
         return ((self.text, self.cwd),)
-
-    def require_place(self, top: Path) -> None:
-        """Raise ConfigError if its directory is not in the work tree at `top`."""
-        from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
-
-        shell_run.directory(self, top)
 
     def run(self, worktree: Worktree) -> Checked:
         """Run the command. Raises ConfigError if its directory is not in the work tree."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import Checked, ShellCheck, Verdict, Worktree
-from harness_lib.errors import ConfigError, EnvSetupError
+from harness_lib.errors import ConfigError, EnvSetupError, NoPlaceError
 from harness_lib.rules import input_files, runners
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import child, denied, environment, runner
@@ -74,7 +74,10 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
 
 
 def directory(check: ShellCheck, top: Path) -> Path:
-    """Return the directory of `check`. Raises ConfigError if it is not in the work tree at `top`."""
+    """Return the directory of `check`.
+
+    Raises ConfigError if it is outside of the work tree at `top`, NoPlaceError if it is not there.
+    """
     path = (top / (check.cwd or "")).resolve()
     is_inside = path == top or top in path.parents
     if is_inside and path.is_dir():
@@ -83,7 +86,8 @@ def directory(check: ShellCheck, top: Path) -> Path:
     of_task = f"Task {check.task}: validation.cwd" if check.task else "--cwd"
     change = typed.harness("edit", check.task, "--cwd", "DIRECTORY") if check.task else "--cwd DIRECTORY"
     wrong = f"not a directory in {top}" if is_inside else f"outside of {top}"
-    raise ConfigError(f"{of_task} {check.cwd!r} is {wrong}.", f"Name a directory of the project: {change}")
+    error = NoPlaceError if is_inside else ConfigError
+    raise error(f"{of_task} {check.cwd!r} is {wrong}.", f"Name a directory of the project: {change}")
 
 
 def _verdict(finished: runner.Finished, check: ShellCheck) -> tuple[Verdict, str]:

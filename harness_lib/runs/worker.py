@@ -205,10 +205,9 @@ class Worker:
             return True
         context, settings = self._clean()
         try:
-            # Without a check, or its directory, it can never be completed: no agent is started for it.
+            # Without a check it can never be completed: no agent is started for it.
             if not check_of(task).is_given:
                 check.require_check(context, context.store.ask(), task)
-            check_of(task).require_place(context.git.top)
             taken = claim.take(context, session, task.id, settings)
         except (UsageError, UntrustedTaskError):
             # Another worker was faster, or a user has edited its commands on another machine.

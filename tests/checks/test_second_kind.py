@@ -38,9 +38,6 @@ class FileCheck(NamedTuple):
     def commands(self):
         return ()
 
-    def require_place(self, top):
-        pass
-
     def run(self, worktree):
         if (worktree.top / self.file).exists():
             return Checked("pass", "The file is there.", "", worktree.log)

@@ -73,6 +73,14 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
     )
 
 
+def test_an_agent_makes_the_directory_of_its_check(workshop: Workshop) -> None:
+    """An attempt that leaves that out has failed, and the next agent is told."""
+    workshop.add("New package", "grep -q done f", "--cwd", "api", do="first say no ;; then write api/f done")
+    said = workshop.ends(0)
+    assert "failed: [TEST_FAIL] Task task-001: validation.cwd 'api' is not a directory" in said.stdout
+    assert workshop.sh("show", "main:api/f") == "done"
+
+
 @pytest.mark.release
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
     workshop.put("check.sh", "#!/bin/sh\ntest -f b\n", executable=True)

@@ -119,13 +119,15 @@ def _shared(ctx: Context, task: Task) -> list[str]:
 def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:
     """Return a sentence about commits that were taken off the branch: the user may have made some of them."""
     assert intent.base is not None
+    if task.target is not None:
+        # In a run nobody else commits in the work tree of an attempt, which is made anew for the next one.
+        return []
     warnings = []
     if intent.base != task.started_at_commit:
         warnings.append(
             f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that."
         )
-    # In a run nobody else commits in the work tree of an attempt.
-    gone = history.since(git, intent.base, tip) if tip and task.target is None else []
+    gone = history.since(git, intent.base, tip) if tip else []
     if gone:
         branch = target_branch.short(rescue_refs.branch(git, task) or "HEAD")
         count = f"{counted(len(gone), 'commit')} left {branch}"

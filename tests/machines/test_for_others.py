@@ -70,6 +70,7 @@ def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -
     assert " --merge pull-request" in refused.stderr
 
     one.ends(9, *proposing(world))
+    assert "went back to" not in one.log_text
     one.file_task("b")
     after = one.file_task("c", "--depends-on", "task-001")
     two.ends(9, *proposing(world))

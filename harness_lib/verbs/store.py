@@ -298,6 +298,8 @@ def _in_database(ctx: Context) -> PgStore:
 
         if isinstance(ctx.store, PgStore):
             return ctx.store
+    # A file that only follows a list in a database says so.
+    ctx.store.ask()
     raise UsageError("The list is in a file.", "To keep it in a database: harness store move URL")
 
 

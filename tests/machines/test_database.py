@@ -398,3 +398,5 @@ def test_the_way_there_and_back(world: World) -> None:
         one.ok("store", "join", world.url, "--list", world.name)
         one.ok("status")
         assert one.log_text.count(" INIT ") == 1
+    (one.top / ".harness/store.json").unlink()
+    assert "the link to that is gone" in one("store", "status").text

@@ -190,7 +190,8 @@ def _gated(task: Task, branch: str | None) -> Task:
 
 
 def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
-    if not fresh and recovery.is_mine(task, ctx.owner.worker):
+    is_mine = recovery.is_mine(task, ctx.owner.worker)
+    if not fresh and is_mine and not ownership.is_left_elsewhere(ctx, task, tx):
         return task.intent is not None
     return recovery.recoverable(
         task,

@@ -284,12 +284,10 @@ def forget_claim(ctx: Context, task: Task) -> None:
 def refuse_namesake(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError if a worker of this name holds a task on another machine, whose lease goes on.
 
-    Nobody has the name of a run but itself: what it holds of another machine it was about to take over.
+    When that has ended, the task is recovered like those of others.
     """
-    if ctx.target is not None:
-        return
-    held, here = questions.held_by(ctx.owner.worker), owner.machine(ctx.env)
-    if held is None or held.machine in (None, here) or recovery.expired(held, questions.now):
+    held = questions.held_by(ctx.owner.worker)
+    if held is None or not _is_elsewhere(ctx, held) or recovery.expired(held, questions.now):
         return
     raise RefusedError(
         f"{held.id} is in progress on {held.machine}, under your name: {ctx.owner.worker}.",
@@ -297,6 +295,17 @@ def refuse_namesake(ctx: Context, questions: Questions) -> None:
         f"stays (HARNESS_MACHINE). If it was your own command that was cut off while it took {held.id} over "
         f"from there, type it again when that claim ends: {held.lease_expires_at}.",
     )
+
+
+def is_left_elsewhere(ctx: Context, held: Task, questions: Questions) -> bool:
+    """Return whether a worker of the caller's name has claimed `held` on another machine, and lost it."""
+    return _is_elsewhere(ctx, held) and recovery.expired(held, questions.now)
+
+
+def _is_elsewhere(ctx: Context, held: Task) -> bool:
+    # Nobody has the name of a run but itself: what it holds of another machine it was about to take over.
+    is_shared = ctx.store.shared is not None and ctx.target is None
+    return is_shared and held.machine not in (None, owner.machine(ctx.env))
 
 
 def refuse_late(ctx: Context, questions: Questions) -> None:

@@ -160,6 +160,29 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
     world.each_once(task)
 
 
+def test_work_of_a_namesake_whose_claim_has_ended_is_taken_over(world: World) -> None:
+    """As of a container that is made anew: its host name is another one, its worker's name is not."""
+    one, two = world.pair()
+    task = one.add("Make a", "grep -q done a")
+    name = {"HARNESS_WORKER_ID": "me"}
+    one.ok("claim", **name)
+    one.put("a", "half\n")
+    one.ok("checkpoint", task, "1/2", "half", **name)
+    with one.context("me").store.transaction("tasks") as tx:
+        held = tx.held_by("me")
+        assert held is not None
+        tx.replace(transitions.renew(held, now=tx.now, lease_seconds=0))
+
+    claimed = two.ok("claim", **name)
+
+    assert (claimed["resumed"], claimed["task"]["machine"]) == (False, "two")
+    assert "half" in two.ok("rescue", "show", claimed["task"]["handback"]["rescue"])["message"]
+    assert one("finish", **name).code == 8
+    two.put("a", "done\n")
+    two.ok("finish", **name)
+    world.each_once_at_no_cost(task)
+
+
 def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> None:
     """What it takes over is in progress on the other machine until that is recorded."""
     one, two = world.pair()

@@ -185,8 +185,8 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
     except psycopg.errors.InsufficientPrivilege as error:
         raise NotAllowedError(
             f"{shown(url)} does not let this user do that{so}: {escape(error.diag.message_primary or '')}.",
-            "Whoever runs the server can allow it. Where the database has roles, an owner of the list can give "
-            "you another one: docs/many-machines.md",
+            "Whoever runs the server can allow it. Where the database has roles, an owner of the list can "
+            "give you another one: docs/many-machines.md",
         ) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise AwayError(

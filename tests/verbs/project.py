@@ -28,6 +28,7 @@ from harness_lib.cli import main
 from harness_lib.core.context import Context
 from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
+from harness_lib.system.git import repository
 from tests import lasting
 from tests.run_to_end import Said
 from tests.system.git.gitrepo import Checkout, disk, put, sh
@@ -92,7 +93,9 @@ class Agent:
         variables = {"HARNESS_WORKER_ID": self.name, "CLAUDE_PID": str(self.process.pid), **self.env, **env}
         out, err = _stream(), _stream()
         clocked = mock.patch.object(main, "Context", partial(Context, clock=self.clock))
-        with clocked, placed(self.cwd, variables), redirect_stdout(out), redirect_stderr(err):
+        # As a new process: it knows of no commit that git has deleted since the last verb.
+        fresh = mock.patch.object(repository, "_commits", set())
+        with clocked, fresh, placed(self.cwd, variables), redirect_stdout(out), redirect_stderr(err):
             code = main.main(argv)
         return Said(code, _read(out), _read(err))
 

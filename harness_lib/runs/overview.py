@@ -236,13 +236,13 @@ def cells(row: Row, now: float) -> Cells:
     elif row.idle:
         step += f" {IDLE.get(row.idle, quoting.one_line(row.idle, LAST_LENGTH))}"
     return Cells(
-        str(row.worker),
-        task,
-        step,
-        span(now - row.since),
-        f"${row.cost:.2f}" if row.cost else "",
-        f"{row.tokens:,}" if row.tokens else "",
-        quoting.one_line(row.last, LAST_LENGTH),
+        worker=str(row.worker),
+        task=task,
+        step=step,
+        time=span(now - row.since),
+        cost=f"${row.cost:.2f}" if row.cost else "",
+        tokens=f"{row.tokens:,}" if row.tokens else "",
+        last=quoting.one_line(row.last, LAST_LENGTH),
     )
 
 

@@ -116,27 +116,27 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     goes_on = any(ran.alive for ran in runs)
     again, commands = next_step.of_run(ctx, questions, known.red, goes_on=goes_on, waits=bool(known.merge))
     return Facts(
-        began,
-        ended,
-        runs,
-        sum(each.cost for each in tried),
-        sum(each.tokens for each in tried),
-        questions.counts()._replace(red=sum(each.kind == "red" for each in decisions)),
-        sum(task.outcome == "already_done" for task in questions.search("completed")),
-        merged[0] if merged else None,
-        _checked(questions),
-        kept,
-        dropped,
-        decisions,
-        report_decisions.waiting(questions, decisions),
-        tuple(each for each in work if each.task in done),
-        tuple(each for each in work if each.task not in done),
-        tuple(dict.fromkeys((each.task, file) for each in tried for file in each.touched)),
-        again,
-        commands,
-        tuple(sorted(machines.items())),
-        tuple(merged[1:]),
-        tuple(task.id for task, other in known.missing if not (other or _passes_without(ctx.main, task))),
+        began=began,
+        ended=ended,
+        runs=runs,
+        cost=sum(each.cost for each in tried),
+        tokens=sum(each.tokens for each in tried),
+        counts=questions.counts()._replace(red=sum(each.kind == "red" for each in decisions)),
+        done_already=sum(task.outcome == "already_done" for task in questions.search("completed")),
+        merged=merged[0] if merged else None,
+        checked=_checked(questions),
+        rescued=kept,
+        dropped=dropped,
+        decisions=decisions,
+        waiting=report_decisions.waiting(questions, decisions),
+        done=tuple(each for each in work if each.task in done),
+        others=tuple(each for each in work if each.task not in done),
+        touched=tuple(dict.fromkeys((each.task, file) for each in tried for file in each.touched)),
+        again=again,
+        commands=commands,
+        machines=tuple(sorted(machines.items())),
+        elsewhere=tuple(merged[1:]),
+        gone=tuple(t.id for t, other in known.missing if not (other or _passes_without(ctx.main, t))),
     )
 
 
@@ -153,7 +153,13 @@ def _unrecorded(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> lis
                 continue
             found.append(
                 Tried(
-                    *(task.id, task.title, attempt.number, 0, began, ended, attempt.outcome),
+                    task.id,
+                    task.title,
+                    attempt.number,
+                    worker=0,
+                    began=began,
+                    ended=ended,
+                    status=attempt.outcome,
                     cost=attempt.cost_usd,
                     tokens=attempt.tokens,
                 )
@@ -180,15 +186,15 @@ def _work(task: Task, tried: Sequence[Tried], sizes: dict[str, Size]) -> Work:
     size = sizes.get(task.completed_commit or "")
     files = next((each.files for each in reversed(tried) if each.files is not None), size and size.files)
     return Work(
-        task.id,
-        task.title,
-        sum((each.ended or each.began) - each.began for each in tried),
-        sum(each.cost for each in tried),
-        sum(each.tokens for each in tried),
-        sum(each.number > 0 for each in tried),
-        files,
-        size.added + size.removed if size and size.files == files else None,
-        task.completed_commit,
+        task=task.id,
+        title=task.title,
+        seconds=sum((each.ended or each.began) - each.began for each in tried),
+        cost=sum(each.cost for each in tried),
+        tokens=sum(each.tokens for each in tried),
+        tries=sum(each.number > 0 for each in tried),
+        files=files,
+        lines=size.added + size.removed if size and size.files == files else None,
+        commit=task.completed_commit,
     )
 
 
@@ -250,21 +256,21 @@ def _known(
     failed = questions.search("failed")
     tried = [task for task in failed if task.attempts or not selection.is_permanent(task)]
     return Known(
-        questions,
-        done,
-        questions.tasks(trust.waiting(ctx, questions)),
-        red,
-        history.with_files(ctx.main, after) if red and after else (),
-        merged[0].branch if merged else "",
-        next(filter(None, (_waits(ctx, each) for each in merged)), None),
-        _unpushed(ctx, runs),
-        next_step.lacked(questions, next_step.log_lines(ctx)),
-        [(task, _branch_with(ctx.main, task)) for task in _not_there(ctx, own, merged)],
-        rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
-        {task.id: dialogue.attempts_kept(task, ctx.main) for task in tried},
-        runs[-1].told if runs else (),
+        questions=questions,
+        done=done,
+        untrusted=questions.tasks(trust.waiting(ctx, questions)),
+        red=red,
+        commits=history.with_files(ctx.main, after) if red and after else (),
+        branch=merged[0].branch if merged else "",
+        merge=next(filter(None, (_waits(ctx, each) for each in merged)), None),
+        unpushed=_unpushed(ctx, runs),
+        lacking=next_step.lacked(questions, next_step.log_lines(ctx)),
+        missing=[(task, _branch_with(ctx.main, task)) for task in _not_there(ctx, own, merged)],
+        unchecked=rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
+        kept={task.id: dialogue.attempts_kept(task, ctx.main) for task in tried},
+        told=runs[-1].told if runs else (),
         # Git reads a path from where it is typed.
-        "" if not red or ctx.main.top == ctx.root.path else ":/",
+        above="" if not red or ctx.main.top == ctx.root.path else ":/",
     )
 
 

@@ -161,16 +161,16 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
     """Return the beginning of this process's run."""
     me = process.find(os.getpid())
     return run_records.Opened(
-        ctx.owner.worker,
-        ctx.clock.now().timestamp(),
-        os.getpid(),
-        me.started if me else "",
-        process.boot_id(),
-        agent,
-        workers,
-        ctx.target or "",
-        tip,
-        "pull-request" if ctx.merging.proposes else "branch" if ctx.merging.onto else ctx.merging.mode,
+        run=ctx.owner.worker,
+        at=ctx.clock.now().timestamp(),
+        pid=os.getpid(),
+        started=me.started if me else "",
+        boot=process.boot_id(),
+        agent=agent,
+        workers=workers,
+        target=ctx.target or "",
+        tip=tip,
+        merge="pull-request" if ctx.merging.proposes else "branch" if ctx.merging.onto else ctx.merging.mode,
     )
 
 

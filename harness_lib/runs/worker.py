@@ -282,13 +282,19 @@ class Worker:
         if task.status == "in_progress":
             self.tell(Queued(task.id))
             return
-        warnings = task.look_at if task.status == "completed" else ended.warnings
-        commit = task.completed_commit
-        logs = f"logs/{safe_name(task.id)}"
-        news = Ended(
-            task.id, task.status, message, commit, ended.rescue, warnings, ended.files, task.touched, logs
+        self.tell(
+            Ended(
+                task.id,
+                task.status,
+                message,
+                commit=task.completed_commit,
+                rescue=ended.rescue,
+                warnings=task.look_at if task.status == "completed" else ended.warnings,
+                files=ended.files,
+                touched=task.touched,
+                logs=f"logs/{safe_name(task.id)}",
+            )
         )
-        self.tell(news)
 
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Requeue a task that cannot go on for a reason of its own, perhaps its agent's doing; others go on.

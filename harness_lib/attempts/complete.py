@@ -60,10 +60,9 @@ def complete(
         return _send_back(ctx, session, task, inspection.vacuous_explanation(verdict), "vacuous")
     brought = inspection.contents(ctx, task, evaluation.head, tree)
     if brought.secrets:
-        why = _secrets(task, brought.secrets)
-        return _hold(ctx, session, task, oid, why, brought.secrets)
+        return _hold(ctx, session, task, oid, "SECRET", brought.secrets)
     if ctx.env.get(REVIEW) and brought.files and not is_accepted(task):
-        return _hold(ctx, session, task, oid, _review(task), ())
+        return _hold(ctx, session, task, oid, "REVIEW")
     sentences = look_at(task, evaluation, verdict, brought)
     if oid in repository.by_nobody:
         sentences += _by_nobody(ctx, task)
@@ -89,7 +88,7 @@ def _object(
 ) -> outcome.Ended:
     """Send the work back to its agent the first time, and ask the user the second time."""
     if "judges" in task.sent_back:
-        return _hold(ctx, session, task, oid, _inputs_changed(task, verdict.files), verdict.files)
+        return _hold(ctx, session, task, oid, "JUDGES", verdict.files)
     return _send_back(ctx, session, task, inspection.explanation(verdict, task), "judges")
 
 
@@ -150,6 +149,15 @@ def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 NAMED = 10
+# Why work whose check has passed waits for the user, and when they are to accept it.
+_WAITS: dict[HaltKind, tuple[str, str]] = {
+    "SECRET": ("but the work adds what is named like a secret", "If it may be committed"),
+    "JUDGES": (
+        "but the work changes files that its check, or another task's, depends on",
+        "If that change is right",
+    ),
+    "REVIEW": ("and the work waits for your review", "If it is right"),
+}
 # In the environment of a run: finished work waits until the user has reviewed it.
 REVIEW = "HARNESS_REVIEW"
 
@@ -169,39 +177,23 @@ def return_command(task: Task) -> str:
     return typed.harness("return", task.id, rest='"what is to be changed"')
 
 
-def _asked(task: Task, kind: HaltKind, why: str, right: str, files: Sequence[str] = ()) -> Halt:
-    """Return the halt of `task`, whose work passed its check; `right`: when the user accepts `files`."""
+def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> Halt:
+    """Return the halt of `task`, whose work passed its check, until the user has answered for `files`."""
+    why, right = _WAITS[kind]
+    named = some_quoted(files, NAMED) or typed.harness("rescue", "show", task.id)
     return Halt(
         kind,
-        f"{kind}: the check passed, {why}. Nothing was committed. {right}, the user types: "
+        f"{kind}: the check passed, {why}: {named}. Nothing was committed. {right}, the user types: "
         f"{accept_command(task, files)}; to send the work back to an agent: {return_command(task)}",
         tuple(files),
     )
 
 
-def _secrets(task: Task, files: Sequence[str]) -> Halt:
-    """Return the halt of `task`, whose work adds `files` that are named like secrets."""
-    why = f"but the work adds what is named like a secret: {some_quoted(files, NAMED)}"
-    return _asked(task, "SECRET", why, "If it may be committed", files)
-
-
-def _inputs_changed(task: Task, files: Sequence[str]) -> Halt:
-    """Return the halt of `task`, whose work passes only with its own changes to `files`, its check inputs."""
-    names = some_quoted(files, NAMED)
-    why = f"but the work changes files that its check, or another task's, depends on: {names}"
-    return _asked(task, "JUDGES", why, "If that change is right", files)
-
-
-def _review(task: Task) -> Halt:
-    """Return the halt of `task`, whose work is finished and waits for a review."""
-    why = f"and the work waits for your review: {typed.harness('rescue', 'show', task.id)}"
-    return _asked(task, "REVIEW", why, "If it is right")
-
-
 def _hold(
-    ctx: Context, session: Session, task: Task, oid: str, why: Halt, files: Sequence[str]
+    ctx: Context, session: Session, task: Task, oid: str, kind: HaltKind, files: Sequence[str] = ()
 ) -> outcome.Ended:
     """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`, or all of it."""
+    why = _asked(task, kind, files)
     with ctx.store.transaction("tasks") as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)

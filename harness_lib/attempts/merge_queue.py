@@ -254,7 +254,7 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
     if publish.must_wait(ctx, task):
         return publish.propose(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, said)
-    _leave(ctx.git, _required(ended.task.completed_commit))
+    _leave(ctx.git, outcome.commit_of(task))
     if ctx.store.shared is not None:
         snapshots.drop(ctx, remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
@@ -274,14 +274,9 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     return merge_in_turn(ctx, session, task)
 
 
-def _required(value: str | None) -> str:
-    """Return the fields that every intent of a merge has."""
-    assert value is not None, "BUG: an intent does not say what is under way."
-    return value
-
-
 def _target(task: Task) -> str:
-    return _required(task.target)
+    assert task.target is not None, f"BUG: {task.id} is to be merged, and no branch is named."
+    return task.target
 
 
 def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], object]) -> Checked | None:

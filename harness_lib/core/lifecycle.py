@@ -26,20 +26,25 @@ ALL_TAKEN = ("done", "blocked", "recheck_failed")
 
 def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     """Record in `session` the process that its conversation has now."""
+    current = _of_caller(session, ctx)
+    if current != session:
+        tx.replace_session(current)
+        ended = own_files.note_path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
+        tx.on_commit(lambda: own_files.remove_note(ended))
+        tx.log("LOCK", f"acquired again (pid={ctx.owner.pid})", session=session.number)
+    return current
+
+
+def _of_caller(session: Session, ctx: Context) -> Session:
+    """Return `session` with the process and the conversation of the caller."""
     me = ctx.owner
-    current = session._replace(
+    return session._replace(
         host=me.host,
         boot_id=me.boot_id,
         pid=me.pid or None,
         pid_started=me.pid_started,
         agent_session_id=me.agent_session_id or session.agent_session_id,
     )
-    if current != session:
-        tx.replace_session(current)
-        ended = own_files.note_path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
-        tx.on_commit(lambda: own_files.remove_note(ended))
-        tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
-    return current
 
 
 def fold_dead(tx: Tx, ctx: Context) -> None:
@@ -61,16 +66,8 @@ def open_one(tx: Tx, ctx: Context, number: int | None = None) -> Session:
     if number is None:
         # In this order: whoever has counted keeps others from opening one meanwhile.
         number = max([tx.session_count, *(s.number for s in tx.sessions())]) + 1
-    session = Session(
-        number=number,
-        worker=me.worker,
-        host=me.host,
-        boot_id=me.boot_id,
-        pid=me.pid or None,
-        pid_started=me.pid_started,
-        agent_session_id=me.agent_session_id,
-        started_at=timestamps.render(tx.now),
-    )
+    new = Session(number, me.worker, me.host, started_at=timestamps.render(tx.now))
+    session = _of_caller(new, ctx)
     tx.add_session(session)
     tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
     return session

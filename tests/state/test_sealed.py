@@ -24,10 +24,11 @@ HOOKS = {
 }
 # The message about a list that was not found.
 NAMING = {"core/context.py": 1}
-# Whose `.tasks` are no list's: those of a plan, a drawing, a command.
+# Whose `.tasks` are no list's: those of a plan, a drawing, a command, an answer.
 OF_THEIR_OWN = {
     ("core/planned.py", "plan"),
     ("core/planned.py", "read.plan"),
+    ("core/stops.py", "found"),
     ("core/trust.py", "self"),
     ("runs/next_step.py", "questions.ahead()"),
     ("verbs/export.py", "read.plan"),

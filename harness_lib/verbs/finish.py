@@ -82,7 +82,8 @@ def _end(ctx: Context, args: Namespace) -> Reply:
             "No other machine shares this list, so finish commits to your branch and pushes nothing.",
             f"To have it merged by others: {typed.harness('run', '--merge', args.merge or 'pull-request')}",
         )
-    with _alone(ctx, held.task), lifecycle.halting_on_error(ctx, held.session, held.task.id):
+    with _alone(ctx, held.task) as task, lifecycle.halting_on_error(ctx, held.session, task.id):
+        held = held._replace(task=task)
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
@@ -101,20 +102,19 @@ def _end(ctx: Context, args: Namespace) -> Reply:
 
 
 @contextmanager
-def _alone(ctx: Context, task: Task) -> Iterator[None]:
-    """Wait for another `finish` of `task`, which a client may have put into the background.
+def _alone(ctx: Context, task: Task) -> Iterator[Task]:
+    """Wait for another `finish` of `task`, which a client may have put into the background; yield it anew.
 
     Raises LeaseLostError if that one has ended the attempt.
     """
     place = check.log_directory(ctx, task) / "finish.lock"
     with flock.attempt(place, make=True) as is_free:
         if is_free:
-            yield
+            yield task
             return
     ctx.busy(f"waiting for the finish of {task.id} that runs already …")
     with flock.alone(place):
-        outcome.require_claim(ctx.store.ask_now(), task)
-        yield
+        yield outcome.require_claim(ctx.store.ask_now(), task)
 
 
 def _merging(ctx: Context, args: Namespace) -> Merging:

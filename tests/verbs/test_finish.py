@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.rules import transitions
+from harness_lib.state.store import Store
+from harness_lib.system import flock
+from harness_lib.system.place.roots import Root
 from harness_lib.terminal.render import Screen
 from tests.system.git.gitrepo import NASTY, commit_all, sh
 from tests.verbs.conftest import Make
@@ -354,3 +358,27 @@ def test_a_check_that_outlasts_its_lease_renews_it_and_runs_on(make_project: Mak
     agent.ok("finish", HARNESS_LEASE_SECONDS="3")
 
     assert project.task()["status"] == "completed"
+
+
+def test_one_that_waited_ends_what_the_other_one_had_begun_when_it_was_killed(
+    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(agent)
+    project.put("done")
+    project.git("add", "done")
+    tree = project.git("write-tree")
+    project.git("reset", "-q")
+    oid = project.git("commit-tree", tree, "-p", "HEAD", "-m", "Task")
+    first = flock.hold(project.top / ".harness/logs/task-001/finish.lock", make=True)
+    assert first is not None
+
+    def dies(_screen: Screen, _text: str) -> None:
+        with Store(Root(project.top)).transaction() as tx:
+            (task,) = tx.in_progress()
+            tx.replace(transitions.begin_commit(task, now=tx.now, head=project.head, commit=oid))
+        os.close(first)
+
+    monkeypatch.setattr(Screen, "busy", dies)
+    agent.ok("finish")
+
+    assert (project.head, project.task()["status"]) == (oid, "completed")

@@ -61,6 +61,18 @@ def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, age
     assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by the user"]
 
 
+def test_commits_that_leave_a_branch_on_which_the_attempt_is_no_longer_are_named(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
+    project.commit("Made on main", files={"one": "x\n"})
+    project.git("checkout", "-q", "-b", "other", "HEAD~1")
+
+    warnings = agent.fails(1, "finish")["warnings"]
+
+    assert any("1 commit left main" in warning and "Made on main" in warning for warning in warnings)
+
+
 def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
     project: Project, agent: Agent
 ) -> None:

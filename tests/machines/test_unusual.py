@@ -25,6 +25,17 @@ def rewritten(world: World) -> None:
     sh(clone, "push", "-q", "--force", "origin", "HEAD:main")
 
 
+def test_a_branch_that_is_on_no_remote_is_to_be_pushed_once(world: World) -> None:
+    one = world.machine("one")
+    one.file_task("a")
+    one.sh("switch", "-qc", "mine")
+
+    assert "Push it once: git push --set-upstream origin mine" in one("claim").err
+
+    one.sh("push", "-q", "--set-upstream", "origin", "mine")
+    one.ok("claim")
+
+
 @pytest.mark.release
 def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World) -> None:
     one = world.machine("one")

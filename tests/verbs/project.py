@@ -94,7 +94,7 @@ class Agent:
         out, err = _stream(), _stream()
         clocked = mock.patch.object(main, "Context", partial(Context, clock=self.clock))
         # As a new process: it knows of no commit that git has deleted since the last verb.
-        fresh = mock.patch.object(repository, "_commits", set())
+        fresh = mock.patch.object(repository, "_commits", set[tuple[Path, str]]())
         with clocked, fresh, placed(self.cwd, variables), redirect_stdout(out), redirect_stderr(err):
             code = main.main(argv)
         return Said(code, _read(out), _read(err))

@@ -224,8 +224,9 @@ def _check(ctx: Context, args: Namespace) -> Reply:
         rights.require_user(as_it_is, "Whether the list goes on", command)
     merged: list[Forgotten] = []
     problems: list[str] = []
+    away: list[str] = []
     # First: a database that goes on has fences above those of its lost claims.
-    with _asking_remote(ctx, problems) as is_pushed:
+    with _asking_remote(ctx, away) as is_pushed:
         if is_pushed:
             if args.repair:
                 _keep(as_it_is, store)
@@ -235,14 +236,15 @@ def _check(ctx: Context, args: Namespace) -> Reply:
             merged = remote_check.forgotten(as_it_is, questions)
     problems += checking.check(store, repair=args.repair)
     problems += remote_check.complete(ctx, merged) if args.repair else map(str, merged)
-    with _asking_remote(ctx, problems) as is_pushed:
+    with _asking_remote(ctx, away) as is_pushed:
         if is_pushed:
             problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
-    problems = list(dict.fromkeys(problems))
+    found = list(dict.fromkeys([*problems, *away]))
     return Reply(
-        "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
-        exit=Exit.CONFIG if problems else Exit.DONE,
-        next="harness store check --repair" if problems else "harness status",
+        "\n".join(found) or "The list in the database is valid, and no change is in doubt.",
+        exit=Exit.CONFIG if found else Exit.DONE,
+        # What is left after a repair needs the user.
+        next="harness store check --repair" if problems and not args.repair else "harness status",
     )
 
 
@@ -263,12 +265,12 @@ def _seen_as(ctx: Context, store: PgStore) -> Context:
 
 
 @contextmanager
-def _asking_remote(ctx: Context, problems: list[str]) -> Iterator[bool]:
-    """Yield whether anything was ever pushed from here; add to `problems` why the remote does not answer."""
+def _asking_remote(ctx: Context, away: list[str]) -> Iterator[bool]:
+    """Yield whether anything was ever pushed from here; add to `away` why the remote does not answer."""
     try:
         yield target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is not None
     except HeldError as error:
-        problems.append(error.message)
+        away.append(f"{error.message} {error.hint}")
 
 
 def _keep(ctx: Context, store: PgStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -291,6 +292,24 @@ def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world
     assert said.code == 3
     assert f"{task} is completed, and no branch of origin has its commit" in said.text
     assert "store check on two tells whether its change is there" in said.text
+
+
+def test_a_repair_is_named_only_where_it_may_help(world: World) -> None:
+    one = world.machine("one")
+    one.file_task("a")
+    one.ends(0)
+    rewritten(world)
+
+    def then(*argv: str) -> object:
+        said = json.loads(one("store", "check", "--json", *argv, HARNESS_TRUST="1").out)
+        assert said["exit"] == 3
+        return said["next"]
+
+    assert then() == "harness store check --repair"
+    assert then("--repair") == "harness status"
+    world.remote.rename(world.place / "away")
+    assert then() == "harness status"
+    assert "See whether it answers: git ls-remote origin" in one("store", "check").text
 
 
 def test_a_machine_without_its_repository_still_shows_the_list(world: World) -> None:

@@ -45,6 +45,7 @@ def test_a_run_of_an_older_harness_ends_with_the_version_that_it_needs_and_keeps
         refused = one("note", task, "late")
         assert refused.code == 7, refused.text
         assert one("status").code == 0
+        assert one.ok("store", "status")["facts"]["format"].endswith("and may only look")
 
         conn.execute(UPDATED.encode())
         one.ends(0)

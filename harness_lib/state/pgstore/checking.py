@@ -92,7 +92,8 @@ def _server(conn: Connection, version: Version) -> Iterator[tuple[str, str]]:
     server, is_standby, waits, timeline = row
     kind = "a standby" if is_standby else f"the primary, timeline {timeline}"
     yield "server", f"PostgreSQL {server}, {kind}, waits for {'a' if waits else 'no'} standby"
-    yield "format", f"{version.format.version}; this harness writes {connecting.SCHEMA}"
+    looks = " and may only look" if version.format.writes > connecting.SCHEMA else ""
+    yield "format", f"{version.format.version}; this harness writes {connecting.SCHEMA}{looks}"
     yield "events", f"the last one is {version.number}; the time there is {_time(version.now)}"
 
 

@@ -84,6 +84,15 @@ def _for_commands(env: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
     return {name: value for name, value in env.items() if name not in _OF_DATABASE}
 
 
+def of_another_user(directory: Path) -> UsageError:
+    """Return the error for a list in `directory`, which `find_root.search` passes over."""
+    return UsageError(
+        f"A list in {directory} is ignored, because the directory belongs to another user "
+        "and its checks are commands.",
+        "Work as its owner (in a container: start it with that user), or make the directory yours.",
+    )
+
+
 def _opened(path: Path, data: str = "") -> Git:
     around = worktrees.around(path, data) if data and find_root.worker(data, str(path)) else None
     return around or repository.Git.open(path)
@@ -139,11 +148,7 @@ class Context:
         none = f"No {find_root.STATE_FILE} in {self.cwd} or above it"
         foreign = roots.of_another_user(self.cwd)
         if foreign is not None:
-            return UsageError(
-                f"The list in {foreign} is ignored, because the directory belongs to another user "
-                "and its checks are commands.",
-                "Work as its owner (in a container: start it with that user), or make the directory yours.",
-            )
+            return of_another_user(foreign)
         others = roots.elsewhere(self.cwd)
         if not others:
             make = typed.harness("init")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.core import lifecycle, project, rights, sessions, stops, trust
-from harness_lib.core.context import Context, Reply
+from harness_lib.core.context import Context, Reply, of_another_user
 from harness_lib.errors import (
     EnvSetupError,
     NoRepositoryError,
@@ -21,7 +21,7 @@ from harness_lib.runs import run_files
 from harness_lib.system import fs
 from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
-from harness_lib.system.place import roots
+from harness_lib.system.place import find_root, roots
 from harness_lib.task import MODES, Mode, SessionConfig
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
@@ -96,6 +96,8 @@ def run(
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
         raise UsageError(f"{place} is not a directory.", f"Make it first: mkdir -p {typed.word(place)}")
+    if not ctx.env.get("HARNESS_STATE_ROOT") and not find_root.is_ours(os.fspath(place)):
+        raise of_another_user(place)
     root = roots.Root(place)
     roots.require_direct(root)
     git = _repository(place, make_git=make_git)

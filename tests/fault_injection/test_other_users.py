@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +68,26 @@ def test_the_doctor_names_files_that_the_user_may_not_read(
     bad = [each["what"] for each in said.json["found"] if each["level"] == "bad"]
     assert any("harness-tasks.json cannot be read" in what for what in bad)
     assert any(str(place / ".harness") in what for what in bad)
+
+
+@root_only
+def test_no_list_is_made_that_would_be_passed_over(project: Project, agent: Agent, open_place: Path) -> None:
+    """A directory that the user may write, and that is another's, as in many a container."""
+    place = open_place / "repo"
+    subprocess.run(["git", "clone", "-q", project.top, place], check=True)
+    for path in (place, *place.rglob("*")):
+        path.chmod(0o777)
+    put(open_place / "config", "[safe]\n\tdirectory = *\n")
+    env = {"HOME": str(open_place), "GIT_CONFIG_GLOBAL": str(open_place / "config")}
+    agent.ok("init")
+    agent.cwd = place
+
+    said = as_nobody(agent, "init", "--json", **env)
+
+    assert said.code == 2, said.text
+    assert "belongs to another user" in said.json["error"]["message"]
+    assert not (place / "harness-tasks.json").exists()
+    assert as_nobody(agent, "init", **env, HARNESS_STATE_ROOT=str(place)).code == 0
 
 
 @root_only

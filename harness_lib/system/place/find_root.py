@@ -57,7 +57,7 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
     data = data_home.directory(env)
     above = (directory for start in starts for directory in upwards(start))
-    root = next((each for each in above if _holds_state(each) and _is_ours(each)), None)
+    root = next((each for each in above if _holds_state(each) and is_ours(each)), None)
     if root is not None:
         if any(os.path.lexists(os.path.join(root, name)) for name in (PRIVATE_DIR, ENABLE_FLAG)):
             return root
@@ -104,7 +104,7 @@ def _with_backup_copy(repositories: Mapping[str, tuple[str, str] | None]) -> str
         for directory in upwards(start):
             copy = _copy_in(found[1], found[0], directory)
             if copy and os.path.isfile(copy):
-                if _is_ours(directory):
+                if is_ours(directory):
                     return directory
                 break
             if directory == found[0]:
@@ -148,12 +148,12 @@ def elsewhere(start: str) -> list[str]:
     # As `_copy_in` spells them.
     there = (os.curdir if way == "%" else way.replace("%2F", os.sep).replace("%25", "%") for way in ways)
     roots = (os.path.normpath(os.path.join(found[0], way)) for way in there)
-    return [root for root in roots if root != resolved and os.path.isdir(root) and _is_ours(root)]
+    return [root for root in roots if root != resolved and os.path.isdir(root) and is_ours(root)]
 
 
 def of_another_user(start: str) -> str | None:
     """Return the first directory from `start` upwards with a list that `search` passes over."""
-    return next((each for each in upwards(start) if _holds_state(each) and not _is_ours(each)), None)
+    return next((each for each in upwards(start) if _holds_state(each) and not is_ours(each)), None)
 
 
 def _copy_in(git_directory: str, top: str, root: str) -> str | None:
@@ -198,10 +198,10 @@ def _original(root: str, data: str) -> str | None:
     if here is None or there is None:
         return None
     original = os.path.normpath(os.path.join(there[0], os.path.relpath(root, here[0])))
-    return original if _holds_state(original) and _is_ours(original) else None
+    return original if _holds_state(original) and is_ours(original) else None
 
 
-def _is_ours(directory: str) -> bool:
+def is_ours(directory: str) -> bool:
     """Return whether this user owns it: the list of another one (in `/tmp`) would run foreign commands."""
     user = os.geteuid()
     try:
@@ -229,9 +229,9 @@ def _remembered(start: str, found: tuple[str, str] | None, data: str) -> str | N
         git_directory = found[1] if found and is_linked else None
     common = git_directory and pointed(os.path.join(git_directory, "commondir"), "", git_directory)
     noted = common and pointed(os.path.join(common, NOTE), "", common)
-    if not common or not noted or not _is_ours(common):
+    if not common or not noted or not is_ours(common):
         return None
-    return noted if _holds_state(noted) and _is_ours(noted) else None
+    return noted if _holds_state(noted) and is_ours(noted) else None
 
 
 def git_dir(directory: str) -> str | None:

@@ -250,7 +250,7 @@ def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
 
 
 def _is_opened(entry: Entry) -> bool:
-    return entry.type == "LOCK" and entry.message.startswith("acquired")
+    return entry.type == "LOCK" and entry.message.startswith("acquired (")
 
 
 def _is_lack(entry: Entry) -> bool:

@@ -242,6 +242,7 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     assert [re.split("  +", line.strip())[1:] for line in shown[-1:]] == [
         ["passed, and the work waits for your review", f"harness rescue show {first}/1-work"]
     ]
+    assert f"your review: harness rescue show {first}. " in workshop.task(first)["halt"]
     kinds = [workshop.task(task).get("halt_kind") for task in (first, second, third)]
     assert kinds == ["REVIEW", None, "REVIEW"]
     assert workshop.task(nothing)["status"] == "completed"

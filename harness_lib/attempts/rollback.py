@@ -233,8 +233,6 @@ def fail_without_git(
                 now=tx.now,
                 category=verdict.category,
                 message=verdict.message,
-                rescue=None,
-                head=None,
                 ending=verdict.ending,
             )
         if verdict.handback:

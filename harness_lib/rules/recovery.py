@@ -41,11 +41,11 @@ class Facts(NamedTuple):
     checkpoint this means nothing); `base_exists`: the commit to go back to is there.
     """
 
-    uncommitted: bool
-    task_commits: bool
-    checkpoints: bool
-    reflects: bool
-    base_exists: bool
+    uncommitted: bool = False
+    task_commits: bool = False
+    checkpoints: bool = False
+    reflects: bool = False
+    base_exists: bool = False
 
 
 class Plan(NamedTuple):

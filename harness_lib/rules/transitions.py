@@ -146,9 +146,9 @@ def begin_rollback(
     now: datetime,
     category: Category | None,
     message: str | None,
-    rescue: str | None,
-    head: str | None,
     ending: Ending,
+    rescue: str | None = None,
+    head: str | None = None,
     base: str | None = None,
 ) -> Task:
     """Return the task with the intent to rescue the attempt's work under `rescue` and go back to its base.
@@ -183,10 +183,7 @@ def begin_rollback(
 
 def release(task: Task, *, now: datetime, message: str | None) -> Task:
     """Return the task with a rollback begun that requeues it: no attempt is counted, and no work is kept."""
-    ending = Ending.RELEASED
-    return begin_rollback(
-        task, now=now, category=None, message=message, rescue=None, head=None, ending=ending
-    )
+    return begin_rollback(task, now=now, category=None, message=message, ending=Ending.RELEASED)
 
 
 # H

@@ -89,9 +89,9 @@ def _end(ctx: Context, args: Namespace) -> Reply:
         evaluation = evaluate.evaluate(ctx, questions, held.task)
         # A database then uses its connection for what follows.
         del questions
-        if args.already_done and not evaluation.checked.passed:
-            return _not_done_already(ctx, held, evaluation.checked)
         if args.already_done:
+            if not evaluation.checked.passed:
+                return _not_done_already(ctx, held, evaluation.checked)
             said = (*evaluation.said, evaluate.SAID_TO_BE_DONE)
             evaluation = evaluation._replace(said=said, done_as="already_done")
         if evaluation.checked.passed:

@@ -78,7 +78,8 @@ def said(env: Mapping[str, str]) -> Iterator[str]:
     """Yield what to say of the sandbox of a run with the environment `env`, at its beginning."""
     box = sandbox.of(env)
     if box is None:
-        yield "sandbox: none, as neither bubblewrap nor nono-py starts here; see docs/sandbox.md"
+        why = "neither bubblewrap nor nono-py starts here"
+        yield f"sandbox: none, as {why}; install bubblewrap (docs/sandbox.md)"
         return
     yield f"sandbox: {box}"
     if box.network != box.network_of_checks:

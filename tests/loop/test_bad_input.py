@@ -155,8 +155,16 @@ def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, ho
     _, answer = go(use("bash", command=command), say("Done."), words=("RUN it",))
     assert answer.code == 7
     assert "cannot be written" in answer.err
+    assert "It has been removed" in answer.err
     assert "Traceback" not in answer.err
     assert list((home / ".harness/sessions").iterdir()) == []
+
+
+@pytest.mark.parametrize("spoil", ["mkdir", "mkfifo"])
+def test_events_that_cannot_be_written_end_nothing(go: Go, spoil: str) -> None:
+    command = f'cd "$HARNESS_SESSION" && rm .stream && {spoil} .stream && echo spoilt'
+    server, answer = go(use("bash", command=command), say("Done."))
+    assert (server.told(1), answer.out) == ("spoilt", "Done.\n"), answer.err
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take UTF-8 only")

@@ -282,10 +282,11 @@ class Session:
         try:
             yield
         except OSError as error:
+            hint = "The session is intact; resume it once the directory is writable."
+            if not self.directory.is_dir():
+                hint = "It has been removed; begin another one."
             message = f"The session {self.directory} cannot be written: {error.strerror}."
-            raise EnvSetupError(
-                message, "The session is intact; resume it once the directory is writable."
-            ) from error
+            raise EnvSetupError(message, hint) from error
 
     def _entries(self) -> list[tuple[int, str, os.DirEntry[str]]]:
         """Return number, name and entry of the message files: there may be thousands, before each request."""
@@ -343,8 +344,9 @@ class Stream:
     def _write(self, how: int, data: bytes) -> None:
         # An event that cannot be written is not lost: the messages hold it.
         with suppress(OSError):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how
-            descriptor = os.open(self._path, flags, 0o600)
+            # A FIFO would wait for a reader.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(self._path, flags | how, 0o600)
             try:
                 os.write(descriptor, data)
             finally:

@@ -112,7 +112,7 @@ def broken_off(error: Json, *, usually_passes: bool = False) -> ProviderError:
 
     `usually_passes`: where its code and type say nothing else.
     """
-    said = error.get("message") or error.get("code") or error.get("type")
+    said = error.get("message") or error.get("code") or error.get("type") or "(nothing)"
     message = f"The provider broke off: {sentence(str(said))}"
     if is_overflow(dumps(error)):
         return ContextError(message)

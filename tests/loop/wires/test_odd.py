@@ -28,7 +28,7 @@ from harness_lib.loop.sessions.context import Answered
 from harness_lib.loop.sessions.session import Call
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import anthropic, chat, http
-from harness_lib.loop.wires.answer import END, complete
+from harness_lib.loop.wires.answer import END, broken_off, complete
 from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.in_process import calls_of, results_of, started
@@ -45,6 +45,10 @@ LASTING: dict[str, Json] = {
     "responses": {"type": "response.failed", "response": {"error": {"code": "bad", "message": "Not this."}}},
 }
 CALL = (Use("bash", {"command": "echo x >> ran"}),)
+
+
+def test_an_error_without_a_word_is_said_to_have_none() -> None:
+    assert str(broken_off({})) == "The provider broke off: (nothing)."
 
 
 def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(

@@ -69,7 +69,8 @@ def run(
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
     if ctx.merging.mode != "turns":
-        return _run(ctx, place, scope, tell, goes_on, repairs=repairs)
+        alone = committed.Alone(has=True, waited=False, goes_on=goes_on)
+        return _check(ctx, place, scope, tell, alone, repairs=repairs)
     with committed.alone(ctx, goes_on, tell) as mine:
         with suppress(HeldError):
             merge_queue.refresh(ctx)
@@ -78,7 +79,7 @@ def run(
         if mine.waited and _has_work(ctx):
             # The other machine has added repairs.
             return Passed(goes_on=_session_is_open(ctx))
-        return _run(ctx, place, scope, tell, mine.goes_on, repairs=repairs, again=not mine.waited)
+        return _check(ctx, place, scope, tell, mine, repairs=repairs)
 
 
 def _has_work(ctx: Context) -> bool:
@@ -86,19 +87,18 @@ def _has_work(ctx: Context) -> bool:
     return here.next_task(ctx, questions).task is not None or bool(questions.in_progress())
 
 
-def _run(
+def _check(
     ctx: Context,
     place: worker_worktrees.Place,
     scope: rechecks.Scope | None,
     tell: Tell,
-    goes_on: recheck.GoesOn,
+    mine: committed.Alone,
     *,
     repairs: bool,
-    again: bool = True,
 ) -> Passed:
-    """Do it, for `run`; `again`: if all checks have run on that content, run those that failed there."""
-    tip = _tip(ctx)
-    due = recheck.due(ctx, tip) if again else recheck.unknown(ctx, tip)
+    """Run the checks; those that failed on this content run again, unless another machine just ran them."""
+    tip, goes_on = _tip(ctx), mine.goes_on
+    due = recheck.unknown(ctx, tip) if mine.waited else recheck.due(ctx, tip)
     tasks = _within(ctx, scope, due, tip)
     left = "; ".join(filter(None, (_left_out(len(due) - len(tasks)), _untrusted(ctx, tip))))
     found: list[recheck.Found] = []

@@ -143,6 +143,25 @@ def test_after_a_limit_the_final_check_ends_in_time_and_adds_no_task(
     assert run.left_out == left
 
 
+def test_a_check_that_has_failed_on_this_content_runs_again(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    ctx = context(project, tmp_path / "home")
+    ctx.target = "refs/heads/main"
+    there = tmp_path / "there"
+    done(project, agent, f"test -f a || test -f '{there}'", "a")
+    project.git("rm", "-q", "a")
+    project.commit("by hand")
+    place = worker_worktrees.directory_of(ctx, "run-1")
+
+    def checked() -> str | None:
+        return final_check.run(ctx, place, "all", lambda _line: None, lambda: True, repairs=False).tip
+
+    assert checked() is None
+    there.touch()
+    assert checked() == project.head
+
+
 def test_of_more_than_200_tasks_those_are_checked_whose_files_have_changed(
     project: Project, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

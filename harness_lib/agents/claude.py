@@ -68,8 +68,7 @@ HOOKS = adapter.Host(
     # Copilot and others read its settings, and are recognised by what they send.
     is_named=False,
     trust={
-        "user": "nothing. /hooks in Claude Code shows them; a session that is open reads them when it "
-        "starts anew.",
+        "user": "nothing. /hooks in Claude Code shows them; an open session reads them when it restarts.",
         "project": "nothing beyond the trust in this folder that Claude Code asks for when it is opened.",
     },
 )

@@ -90,7 +90,7 @@ def open_again(ctx: Context) -> Session | None:
 def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
     """End a session as in the protocol's "Session Statistics": STATS, `last_session`, locks released.
 
-    `stats_logged`: its statistics stand in the log already, or will.
+    `stats_logged`: its statistics are in the log already, or will be.
     """
     if not stats_logged:
         tx.log("STATS", stats.render(tx.counts()), session=session.number)

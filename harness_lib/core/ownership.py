@@ -39,9 +39,9 @@ class HeldTask(NamedTuple):
 def finish_command(
     ctx: Context, task: Task, session: Session | None = None, questions: Questions | None = None
 ) -> str | None:
-    """Return the command that ends the work on `task`, or gives it what it cannot end without.
+    """Return the command that ends the work on `task`, or the one that must come before that.
 
-    That is a check, or the trust of the user, who looks at the list's commands first.
+    It gives the task a check, or shows the list's commands to the user, who has to trust them.
     None for an agent whose supervisor does that. `session`: the caller's, where it is known.
     `questions`: a look that was taken since this command has changed the list, if there is one.
     """
@@ -150,7 +150,7 @@ class Elsewhere(NamedTuple):
 def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
     """Return why the caller, who holds `task`, cannot end it here; None in the work tree of its claim.
 
-    What stands in another one is no work of the attempt, and a rollback would switch its branch.
+    The files in another one are not the work of the attempt, and a rollback would switch its branch.
     """
     place = task.worktree
     if place is None or ctx.store.shared is not None or place == str(ctx.git.top):

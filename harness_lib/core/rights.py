@@ -55,7 +55,7 @@ def known_agent(ctx: Context) -> str | None:
 
 
 def says_yes_in_a_script(ctx: Context) -> bool:
-    """Return whether a script of the user's may say yes to commands; no message names its variable."""
+    """Return whether a script of the user may trust commands; no message names its variable."""
     return ctx.env.get("HARNESS_TRUST", "0") not in ("", "0")
 
 

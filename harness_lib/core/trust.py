@@ -1,6 +1,6 @@
-"""Whose list this is: the commands of a list that came with a clone run only once a user trusts them.
+"""Trust: the commands of a list that came with a clone run only after the user has trusted them.
 
-The note of that is in the git directory, where no clone can bring one. Without it no check, no init script
+The note about that is in the git directory, where no clone can bring one. Without it no check, no init script
 and no cleanup of the list runs.
 If machines share the list, each command is asked about by itself (`knows`): a task whose commands are not
 known here is left alone, and the others go on.
@@ -55,7 +55,7 @@ class Runs(NamedTuple):
 
     @property
     def each(self) -> frozenset[str]:
-        """What stands for each different command, whichever tasks have it, and for the init script."""
+        """The hashes of the different commands and of the init script."""
         rows = {(row.check, row.cwd, row.cleanup) for row in self.commands if row.check or row.cleanup}
         script = {self.script} if self.script else set()
         return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | script
@@ -223,7 +223,7 @@ def told(ctx: Context, task_ids: Sequence[str]) -> str:
 
 
 def _known(ctx: Context) -> frozenset[str]:
-    """Return what stands for each command that is known here, if machines share the list."""
+    """Return the hash of each command that is known here, if machines share the list."""
     try:
         places = dict.fromkeys(git.common_dir for git in (ctx.git, ctx.main))
     except EnvSetupError:

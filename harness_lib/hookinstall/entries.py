@@ -234,7 +234,7 @@ def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str
 
     An existing entry of harness is changed in place: Codex remembers trust by the place of a hook, of
     others' hooks too. `root` are members that the host wants to see at the top.
-    Raises ConfigError: what stands for an event is not a list.
+    Raises ConfigError: the value of an event is not a list.
     """
     uninstall(document, keep=by_event)
     for key, value in root.items():

@@ -130,7 +130,7 @@ def _claude_plugins(ctx: Context) -> Iterator[Route]:
             return
 
 
-_UNTRUSTED = "Claude Code has not been told to trust this folder, and then leaves its plugins out"
+_UNTRUSTED = "Claude Code does not trust this folder yet, and ignores the plugins in it"
 
 
 def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:

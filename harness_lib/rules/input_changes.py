@@ -1,6 +1,6 @@
 """Find the check inputs among the files that an attempt has changed, and files that look like secrets.
 
-Check inputs are what a check names, its runner's settings, tests and what stands beside them.
+Check inputs are what a check names, its runner's settings, tests and the files beside them.
 They do not include products that a check only runs, and files that the task asks to change.
 Source: docs/design.md, "The second check".
 """

@@ -55,12 +55,12 @@ def passed_on(task: Task) -> str | None:
 
 
 def proof(task: Task, commit: str | None) -> int | None:
-    """Return what stands for the check of `task` on `commit`; None without a commit."""
+    """Return a hash of the check of `task` and the `commit`; None without a commit."""
     return None if commit is None else number([*key(task), commit])
 
 
 def number(texts: Sequence[object]) -> int:
-    """Return a number of 60 bits that stands for `texts`."""
+    """Return a hash of `texts`, a number of 60 bits."""
     return int(sha256.digest(json.dumps(texts).encode())[:15], 16)
 
 

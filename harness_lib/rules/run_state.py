@@ -276,7 +276,7 @@ def _merged(state: RunState, news: events.News) -> RunState:
 
 
 def taken_over(state: RunState, tasks: Iterable[str]) -> RunState:
-    """Return the state without `tasks` among those that wait for their merge: the run has them no more."""
+    """Return the state in which `tasks` no longer wait for their merge by this run."""
     gone = set(tasks)
     return state._replace(queued=tuple(each for each in state.queued if each not in gone))
 

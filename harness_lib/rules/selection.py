@@ -226,7 +226,7 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     """Explain whether the task may be claimed at `now`. Raises UsageError if there is no such task."""
     task = state.find(task_id)
     if task is None:
-        raise UsageError(f"There is no task {task_id!r} in this list.", "See which there are: harness status")
+        raise UsageError(f"There is no task {task_id!r} in this list.", "List the tasks: harness status")
     if task.is_done:
         return Why(eligible=False, reasons=(f"completed at {task.completed_at or 'an unknown time'}",))
     if task.status == "completed":

@@ -45,7 +45,7 @@ class TaskCommands(NamedTuple):
 
     @classmethod
     def number(cls, task: Task) -> int:
-        """Return what stands for all of them, whatever the task is called; 0 if there is none."""
+        """Return a hash of all of them, without the id of the task; 0 if there is none."""
         texts = [row[1:] for row in cls.of(task)]
         return rechecks.number(texts) if any(map(any, texts)) else 0
 

@@ -193,7 +193,7 @@ def remembered(root: Root) -> Loaded | None:
 
 
 def stamp_now(root: Root) -> Stamp | None:
-    """Return the stamp of the file as it lies there, None if it is missing."""
+    """Return the present stamp of the file, None if it is missing."""
     try:
         return summary.stamp(root.state.lstat())
     except FileNotFoundError:
@@ -209,7 +209,7 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        hint = "See what lies there and who may read it: harness doctor"
+        hint = "See what is there and who may read it: harness doctor"
         raise EnvSetupError(f"{path} cannot be read: {error.strerror}", hint) from error
 
 

@@ -104,7 +104,7 @@ def publish(
 
 
 def _replace(root: Root, data: bytes, last_look: Callable[[], None]) -> list[str]:
-    """Make `data` the list; return warnings. Raises OSError if it is not."""
+    """Write `data` as the list; return warnings. Raises OSError if it was not written."""
     try:
         fs.write(root.state, data, last_look=last_look)
     except OSError as error:
@@ -209,7 +209,7 @@ def _rest_too(root: Root, questions: Answers) -> str:
             root.enable_flag.touch(fs.PRIVATE)
     if load.give_back_log(root):
         return f"; {root.log.name} was put back, too"
-    return f"; {root.log.name} was lost with it and begins anew"
+    return f"; {root.log.name} was lost with it and starts empty"
 
 
 def note_loss(root: Root, now: datetime) -> None:

@@ -202,7 +202,7 @@ def test_why_of_an_unknown_task_is_the_callers_mistake() -> None:
     with pytest.raises(UsageError, match="There is no task 'x' in this list") as caught:
         selection.why(state(), "x", NOW)
 
-    assert caught.value.hint == "See which there are: harness status"
+    assert caught.value.hint == "List the tasks: harness status"
 
 
 def test_what_can_be_proven_is_what_somebody_else_has_completed() -> None:

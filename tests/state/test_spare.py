@@ -126,7 +126,7 @@ def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: boo
 
     (warning,) = change(store, "Newer")
 
-    assert warning.endswith("it is lost; harness-progress.txt was lost with it and begins anew")
+    assert warning.endswith("it is lost; harness-progress.txt was lost with it and starts empty")
     assert len(journal.tail(root.log)) == 2
 
 

@@ -97,7 +97,7 @@ class Document:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """The blocks that have a position; what stands inside of a line is not parsed."""
+        """The blocks that have a position; inline content is not parsed."""
         parser = MarkdownIt("commonmark").disable("inline")
         return [token for token in parser.parse(_flat(self.text)) if token.map]
 

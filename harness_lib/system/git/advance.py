@@ -80,7 +80,7 @@ def move_head(
 
 
 def point_head(git: Git, branch: str | None, base: str) -> None:
-    """Let HEAD stand for `branch` (full name), or at the commit `base` for None; no file is changed."""
+    """Point HEAD at `branch` (full name), or for None at the commit `base`; no file is changed."""
     present = git.branch()
     if present == branch:
         return
@@ -164,7 +164,7 @@ def require_unlocked(git: Git) -> None:
     while locks := blocking_locks(git):
         if time.monotonic() >= end:
             raise HeldError(
-                f"Another program has git locked: {locks[0]} stands for longer than {PATIENCE_SECONDS:g} s. "
+                f"Another program holds a lock of git: {locks[0]} has been there for {PATIENCE_SECONDS:g} s. "
                 "Nothing was changed.",
                 "Let the git command that made it end; if none runs, delete that one file. Then try again.",
             )

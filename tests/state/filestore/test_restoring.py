@@ -189,7 +189,7 @@ def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
     root.state.mkdir()
 
     message = f"{root.state} cannot be read: Is a directory"
-    hint = "See what lies there and who may read it: harness doctor"
+    hint = "See what is there and who may read it: harness doctor"
     assert error(Store(root).ask) == (EnvSetupError, message, hint)
 
 

@@ -37,6 +37,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     run = workshop.start(until=stands)
 
     place = workshop.task("task-001")["worktree"]
+    assert f"/worktrees/{workshop.top.name}-" in place
     worktree = worktrees.at(workshop.git, Path(place))
     assert worktree is not None
     lock = put(worktree.git_dir / "index.lock", "")

@@ -12,6 +12,7 @@ import pytest
 
 from harness_lib import __version__
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import checking, connecting, rows, setup
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import SessionConfig, Task
@@ -71,6 +72,11 @@ def test_a_list_whose_link_is_gone_by_the_end_of_a_change_is_left_alone(store: P
     with store.transaction():
         store.root.link.unlink()
     assert not store.root.link.exists()
+
+
+def test_a_task_that_breaks_the_contract_is_named(store: PgStore) -> None:
+    with pytest.raises(ContractError, match=r"task 'task-001'\.max_attempts"), store.transaction() as tx:
+        tx.add([Task("task-001", max_attempts=0)])
 
 
 def test_an_administrator_sees_whose_connections_they_are(store: PgStore) -> None:

@@ -76,7 +76,7 @@ def test_a_column_that_is_damaged_is_named_and_put_right(shared: Shared, column:
     assert "task-002" in found[0]
     assert checking.check(store, repair=True) == []
     assert checking.check(store, repair=False) == []
-    assert f"put right: {found[0]}" in "\n".join(store.log_tail())
+    assert f"WARN put right: {found[0]}" in "\n".join(store.log_tail())
     # The higher one is kept, as a fence never falls.
     after = [task._replace(fence=0) for task in store.whole().tasks]
     assert after == [task._replace(fence=0) for task in before]

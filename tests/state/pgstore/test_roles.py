@@ -30,6 +30,21 @@ from tests.state.pgstore.people import CHECK, People, succeeds
 ROLES = ("reader", "worker", "author", "owner")
 
 
+def test_an_upgrade_gives_the_rights_of_roles_again(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, file = [], setup._file
+
+    def noted(name: str) -> str:
+        read.append(name)
+        return file(name)
+
+    monkeypatch.setattr(setup, "_file", noted)
+
+    setup.set_up(people.shared.server)
+    assert read == []
+    setup.upgrade(people.shared.server)
+    assert read == ["roles.sql"]
+
+
 def begin_session(tx: api.Tx) -> None:
     tx.add_session(Session(1, "me", "here"))
     tx.count_session(1)

@@ -139,15 +139,20 @@ _FOR_THE_USER = re.compile(r"(?<=in a terminal: )harness(?= [a-z]+)")
 
 def _typeable(text: str, commands: re.Pattern[str]) -> str:
     """Return `text` with the launcher's path in its `commands`, where no `harness` is on the PATH."""
-    if not commands.search(text) or _is_on_path(os.environ.get("PATH", "")):
+    launcher = data_home.launcher() if commands.search(text) else None
+    if launcher is None:
         return text
-    launcher = data_home.launcher()
-    return text if launcher is None else commands.sub(lambda _: typed.word(launcher), text)
+    # Claude Code puts our own directory on the PATH of its agent, and not of its user.
+    own = f"{data_home.HOME}/bin" if commands is _FOR_THE_USER else ""
+    if _is_on_path(os.environ.get("PATH", ""), own):
+        return text
+    return commands.sub(lambda _: typed.word(launcher), text)
 
 
-def _is_on_path(path: str) -> bool:
+def _is_on_path(path: str, without: str = "") -> bool:
     # Without `shutil`, which every verb would have to load.
-    return any(os.access(f"{entry}/harness", os.X_OK) for entry in path.split(os.pathsep) if entry)
+    entries = [entry for entry in path.split(os.pathsep) if entry and os.path.realpath(entry) != without]
+    return any(os.access(f"{entry}/harness", os.X_OK) for entry in entries)
 
 
 def _draw(stream: TextIO, text: str, style: str = "") -> None:

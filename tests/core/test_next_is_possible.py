@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.terminal import render
-from tests.conftest import Harness, for_release
+from tests.conftest import CHECKOUT, Harness, for_release
 from tests.core.search_paths import without_harness
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import shown
@@ -146,7 +146,7 @@ def test_who_gives_up_is_told_what_to_type(agent: Agent, category: str, code: in
     _typed(agent, command)
 
 
-LAUNCHER = shlex.quote(str(Path(__file__).parents[2] / "bin/harness"))
+LAUNCHER = shlex.quote(f"{CHECKOUT}/bin/harness")
 
 
 def test_what_is_to_be_typed_in_its_place_is_our_launcher(harness: Harness) -> None:
@@ -170,11 +170,13 @@ def test_on_a_terminal_each_command_that_is_shown_can_be_typed(repo: Path) -> No
 def test_what_an_agent_asks_of_its_user_can_be_typed(harness: Harness) -> None:
     for words in (("init",), ("add", "One"), ("claim",)):
         assert harness(*words, env={"HARNESS_WORKER_ID": "one"}).code == 0
-    env = {"PATH": without_harness(), "HARNESS_WORKER_ID": "one"}
+    # Claude Code puts the skill's own directory on the PATH of its agent alone.
+    for added in ("", f":{CHECKOUT}/bin"):
+        env = {"PATH": f"{without_harness()}{added}", "HARNESS_WORKER_ID": "one"}
 
-    said = harness("finish", env=env)
+        said = harness("finish", env=env)
 
-    assert f"in a terminal: {LAUNCHER} edit task-001" in said.err
+        assert f"in a terminal: {LAUNCHER} edit task-001" in said.err
 
 
 def test_where_it_is_found_nothing_is_said(tmp_path: Path) -> None:

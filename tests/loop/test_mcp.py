@@ -28,13 +28,19 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
     write_servers(
         home / ".harness",
         absent={"command": "/no/such/program"},
+        ended={"command": sys.executable, "args": ["-c", "import sys; sys.exit('no key')"]},
         good=entry(),
         none={},
+        odd={"command": "x", "env": None},
     )
     _, answer = done(use("mcp__good__z_echo", text="x"), say("Done."))
     said = "the MCP server absent is left out: /no/such/program: No such file or directory.\n"
     assert said in answer.err
+    said = "the MCP server ended is left out: it has ended; what it said is in the session's mcp.log.\n"
+    assert said in answer.err
+    assert "no key\n" in (session_of(home) / "mcp.log").read_text()
     assert "the MCP server none in" in answer.err
+    assert "left out: args must be a list, env and headers objects.\n" in answer.err
     assert have_ended(project)
 
 

@@ -268,6 +268,8 @@ def _said(error: BaseException) -> str:
     inner = getattr(error, "exceptions", None)
     if inner:
         return _said(inner[0])
+    if isinstance(error, mcp.MCPError) and error.code == types.CONNECTION_CLOSED:
+        return "it has ended; what it said is in the session's mcp.log"
     if isinstance(error, pydantic.ValidationError):
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

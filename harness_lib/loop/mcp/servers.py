@@ -121,9 +121,10 @@ def _problem(entry: object) -> str:
     if of.get("type") == "sse":
         return "the transport sse is not supported"
     args, env, headers = of.get("args", []), of.get("env", {}), of.get("headers", {})
-    shaped = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
+    if not (isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)):
+        return "args must be a list, env and headers objects"
     named = isinstance(of.get("command"), str) or isinstance(of.get("url"), str)
-    return "" if shaped and named else "it has neither command nor url"
+    return "" if named else "it has neither command nor url"
 
 
 class McpTool(NamedTuple):

@@ -268,6 +268,9 @@ def test_with_only_a_halted_task_nobody_is_told_to_wait(halted: Project, agent: 
         assert "task-001: CONFIG: say which database" in reply["message"]
         assert "others hold" not in reply["message"]
     assert (halted.state["sessions"], halted.state["session_count"]) == ([], 0)
+    halted.edit_task(halt="MERGE: others look at it", halt_kind="MERGE")
+    said = agent.fails(9, "claim")["message"]
+    assert "waits until others have merged it; then type: harness run" in said
 
 
 def test_halted_tasks_use_up_no_sessions_and_the_limit_holds(halted: Project, agent: Agent) -> None:

@@ -106,6 +106,9 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted(workshop.read("f").split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
+    others = " ".join(workshop.printed.split()).partition("The other side: ")[2].partition(" (git show")[0]
+    assert "[task-00" in others
+    assert "Make g" not in others
     assert "left HEAD" not in workshop.printed
     workshop.all_is_well()
 

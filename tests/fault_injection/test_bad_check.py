@@ -24,7 +24,7 @@ def test_one_that_prints_without_end_is_stopped_and_fails(project: Project, agen
 
     reply = agent.fails(1, "finish", HARNESS_LOG_LIMIT_BYTES="1000")
 
-    assert "printed without end" in reply["message"]
+    assert "printed too much" in reply["message"]
     assert len(reply["message"]) < 4000
     assert project.task()["error_log"][0].startswith("[TEST_FAIL]")
     assert project.git("show", f"{reply['rescue']}:work.txt") == "work"

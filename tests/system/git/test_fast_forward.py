@@ -97,6 +97,7 @@ def test_a_users_file_in_a_directory_that_becomes_a_file_is_an_obstacle(world: W
     (world.top / "dir").rmdir()
     world.put("dir", "a file now\n")
     ahead = world.commits("a file for a directory")
+    assert advance.obstacles(world.git, ahead, world.base) == []
     world.sh("reset", "-q", "--hard", world.base)
 
     assert advance.obstacles(world.git, world.base, ahead) == []

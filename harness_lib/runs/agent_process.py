@@ -104,7 +104,7 @@ def require(adapter: Adapter, ctx: Context) -> None:
     if place is None:
         raise EnvSetupError(
             f"{adapter.title} is not installed: there is no {adapter.program!r} on the PATH.",
-            "Install it, or choose another agent: harness run --agent NAME, or --agent-command 'COMMAND'",
+            "Install it, or choose another agent with --agent NAME or --agent-command 'COMMAND'.",
         )
     if adapter.program == OURS:
         _require_packages(place, ctx)

@@ -136,6 +136,18 @@ def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: 
     assert "has no worker any more" in said.news.why
 
 
+def test_a_task_whose_attempt_cannot_be_ended_is_halted_and_its_work_is_kept(crew: Crew) -> None:
+    held, ctx = crew.take(1), crew.context()
+
+    ended = interrupted.give_up(ctx, crew.session(ctx), held, OSError("no room"))
+
+    why = "ENV_SETUP: the attempt could not be ended: no room. Its work is kept: "
+    assert (ended.status, ended.attempts, str(ended.halt).startswith(why)) == ("pending", 0, True)
+    log = crew.workshop.read("harness-progress.txt")
+    assert f"WARN [task-001] given up after 3 tries: {ended.halt}" in log
+    assert crew.workshop.sh("show", "refs/harness/rescue/task-001/1:made") == "by worker 1"
+
+
 def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew) -> None:
     """The run has looked at who holds what before a worker handed the task back and another one took it."""
     held = crew.take(1)

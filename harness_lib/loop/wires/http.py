@@ -52,6 +52,7 @@ _ADVICE = {
     400: _REFUSED,
     422: _REFUSED,
     403: "Check the key and what it may use.",
+    407: "Check the user and the password of the proxy (HTTP_PROXY, ALL_PROXY).",
 }
 # With 429, as for a limit that passes by itself.
 _NO_CREDIT = "insufficient_quota"
@@ -61,6 +62,8 @@ NO_PROXY = (
     "hs speaks with HTTP proxies only. "
     "Name one of those, or unset the variable; NO_PROXY lists hosts that are asked without."
 )
+# Errors that a proxy may be the cause of.
+_OF_PROXIES = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
 NO_CERTIFICATES = (
     "The certificates of this machine cannot be read: {error}. "
     "Check that SSL_CERT_FILE and SSL_CERT_DIR point to existing files, or unset them."
@@ -199,9 +202,12 @@ def _failures(who: str, url: str) -> Iterator[None]:
             raise ProviderError(NOT_TRUSTED.format(who=who, url=shown(url), why=why)) from error
         if isinstance(error, httpx2.ReadTimeout):
             why = f"it said nothing for {error.request.extensions['timeout']['read']:.0f} seconds"
-        elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (proxy := _proxy(url)):
+        elif isinstance(error, _OF_PROXIES) and (proxy := _proxy(url)):
             why += f", by way of the proxy {shown(proxy)}"
-        raise TransientError(f"The {who} at {shown(url)} cannot be reached: {why}.") from error
+        # A proxy that refuses says its status.
+        lasts = isinstance(error, httpx2.ProxyError) and why.startswith("4")
+        kind = ProviderError if lasts else TransientError
+        raise kind(f"The {who} at {shown(url)} cannot be reached: {why}.") from error
 
 
 def _proxy(url: str) -> str:

@@ -183,6 +183,33 @@ def test_a_proxy_that_takes_no_connection_is_named(monkeypatch: pytest.MonkeyPat
     http.forget(kept)
 
 
+class _Refuses(Quiet):
+    """A proxy that wants another password."""
+
+    def do_CONNECT(self) -> None:
+        self.send(407, "text/plain", b"")
+
+    do_POST = do_CONNECT
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_refuses_is_named_and_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    kept: dict[str, object] = {}
+    with HTTPServer(("127.0.0.1", 0), _Refuses) as proxy:
+        threading.Thread(target=proxy.handle_request, daemon=True).start()
+        for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
+            monkeypatch.setenv(name, f"http://u:secret@127.0.0.1:{proxy.server_port}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(ProviderError, match=r"407.* proxy .*\.$") as refused:
+            list(http.events(kept, f"{scheme}://models.example/v1", {}, {}))
+    http.forget(kept)
+    assert not isinstance(refused.value, TransientError)
+    assert "secret" not in str(refused.value)
+
+
 def test_a_proxy_that_cannot_be_used_concerns_no_host_that_is_asked_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

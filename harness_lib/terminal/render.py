@@ -133,8 +133,8 @@ def _talk(screen: Screen, text: str, style: str = "") -> None:
 
 
 # A command in a sentence; and one that an agent hands on to its user, who has not read where the launcher is.
-_COMMAND = re.compile(r"(?<![\w./-])harness(?= [a-z]+)")
-_FOR_THE_USER = re.compile(r"(?<=in a terminal: )harness(?= [a-z]+)")
+_COMMAND = re.compile(r"((?<![\w./-]))harness(?= [a-z]+)")
+_FOR_THE_USER = re.compile(r"(\buser\b[^:\n]*: )harness(?= [a-z]+)")
 
 
 def _typeable(text: str, commands: re.Pattern[str]) -> str:
@@ -146,7 +146,7 @@ def _typeable(text: str, commands: re.Pattern[str]) -> str:
     own = f"{data_home.HOME}/bin" if commands is _FOR_THE_USER else ""
     if _is_on_path(os.environ.get("PATH", ""), own):
         return text
-    return commands.sub(lambda _: typed.word(launcher), text)
+    return commands.sub(lambda found: found[1] + typed.word(launcher), text)
 
 
 def _is_on_path(path: str, without: str = "") -> bool:

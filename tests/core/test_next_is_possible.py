@@ -178,6 +178,10 @@ def test_what_an_agent_asks_of_its_user_can_be_typed(harness: Harness) -> None:
 
         assert f"in a terminal: {LAUNCHER} edit task-001" in said.err
 
+        said = harness("start", env={**env, "HARNESS_WORKER_ID": "two"})
+
+        assert f"the user can end it: {LAUNCHER} stop --session 1" in said.err
+
 
 def test_where_it_is_found_nothing_is_said(tmp_path: Path) -> None:
     program = tmp_path / "harness"

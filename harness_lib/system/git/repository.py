@@ -56,12 +56,15 @@ class Git(NamedTuple):
         # The last two have no answer before the first commit.
         result = call(("rev-parse", *questions, "--revs-only", "HEAD", "HEAD^{tree}"), path)
         if result.returncode:
+            # Perhaps only the commit of HEAD cannot be read.
+            result = call(("rev-parse", *questions), path)
+        if result.returncode:
             denied = _denied(path) if NO_WORK_TREE in result.stderr else None
             if denied is None:
                 raise _not_usable(path, result.stderr)
             return denied
         answers = os.fsdecode(result.stdout).split("\n")[:-1]
-        tip = answers[-2:] if OID.fullmatch(answers[-1]) else []
+        tip = answers[-2:] if all(map(OID.fullmatch, answers[-2:])) else []
         answers = answers[: len(answers) - len(tip)]
         if len(answers) != len(questions):
             # A directory name has a line break: asked one by one, the answers are unambiguous.

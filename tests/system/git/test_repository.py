@@ -110,6 +110,17 @@ def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_
     assert (world.git.head(), world.git.branch()) == (world.base, None)
 
 
+def test_a_repository_is_found_whose_last_commit_a_power_cut_has_emptied(world: World) -> None:
+    world.commit("second", files={"tracked.txt": "two\n"})
+    head = world.sh("rev-parse", "HEAD")
+    for oid in (world.sh("rev-parse", "HEAD^{tree}"), head):
+        file = world.git.common_dir / "objects" / oid[:2] / oid[2:]
+        file.unlink()
+        file.touch()
+        assert Git.open(world.git.top) == world.git
+    assert world.git.head() == head
+
+
 def test_exists_is_about_commits_and_object_exists_about_anything(world: World) -> None:
     tree = world.git.tree_of(world.base)
     assert world.git.exists(world.base)

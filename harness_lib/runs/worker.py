@@ -366,14 +366,15 @@ class Worker:
             self.draining.set()
 
     def _is_the_agents(self, questions: Questions, task: Task) -> bool:
-        """Return whether the agent, not the task, is why none starts: none started for another task either.
+        """Return whether the agent, not the task, is why none starts.
 
-        If no other task is left to try, this cannot be known.
+        Two of three signs say so: another task is halted for that, no agent of this worker has done anything,
+        and no other task is left to try.
         """
         halted = any(each.halt_kind == "UNSTARTED" for each in questions.halted() if each.id != task.id)
         others = {each.id for each in questions.claimable()}
         others |= {each.id for each in questions.in_progress()}
-        return (halted and not self._has_worked) or not others - {task.id}
+        return sum((halted, not self._has_worked, not others - {task.id})) > 1
 
     def _next_session(self) -> bool:
         """Begin the next session after one that has reached its limit of tasks."""

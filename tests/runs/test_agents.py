@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state import schema
+from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put
 
@@ -114,6 +115,7 @@ def test_an_agent_that_is_not_installed_is_named_before_anything_begins(workshop
 
     assert said.returncode == 7
     assert "there is no 'claude' on the PATH" in said.stderr
+    assert "--agent claude" not in said.stderr, "another is to be chosen in its place"
     assert workshop.state["session_count"] == 0
 
 
@@ -142,20 +144,24 @@ def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, 
     assert news.read_text() == "stuck\n"
 
 
-@pytest.mark.release
-def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(workshop: Workshop) -> None:
-    workshop.add("Too long", "test -f f")
+@pytest.mark.parametrize("name", ["task-002", *for_release("task-001")])
+def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(
+    workshop: Workshop, name: str
+) -> None:
+    """Neither where it is the first one, nor where no other is left."""
+    workshop.file_task("f")
     workshop.file_task("g")
-    agent = '[ "$HARNESS_TASK_ID" = task-002 ] || { echo too long; exit 1; }; echo done > g'
+    agent = f'[ "$HARNESS_TASK_ID" != {name} ] || {{ echo too long; exit 1; }}; echo done | tee f g'
 
     said = workshop.run(agent=agent, **HURRIED)
 
     assert said.returncode == 9
-    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed"}
-    assert workshop.task("task-001")["attempts"] == 0
+    assert workshop.statuses()[name] == "pending"
+    assert sorted(workshop.statuses().values()) == ["completed", "pending"]
+    assert workshop.task(name)["attempts"] == 0
     status = workshop("status").out
     assert "the agent cannot start: the agent ended with 1: too long" in status
-    assert "harness retry task-001" in status
+    assert f"harness retry {name}" in status
     workshop.nothing_is_left_over()
 
 

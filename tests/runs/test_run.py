@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -191,14 +190,6 @@ def test_what_stops_a_run_before_it_begins_says_what_to_type(workshop: Workshop)
     assert held.stderr.splitlines()[-1].endswith(": harness stop")
     workshop.harness("stop", **mine).check_returncode()
     workshop.ends(0, **mine)
-
-
-def test_the_hint_types_no_agent_that_is_not_installed(workshop: Workshop, tmp_path: Path) -> None:
-    workshop.file_task("one")
-    (tmp_path / "git").symlink_to(shutil.which("git") or "")
-    missing = workshop.harness("run", "--agent", "claude", PATH=str(tmp_path))
-    assert missing.stderr.count("--agent claude") == 0
-    assert "with --agent NAME or --agent-command 'COMMAND'" in missing.stderr
 
 
 def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ def stop(context: HookContext, own: Sequence[WorkingTask]) -> str:
     """Return why the agent is held: the counts, the next command, how to switch this off."""
     cache = _digest(context)
     lines = [f"harness: {_counts(cache)}", *_red(cache), *_next(context, own)]
-    if cache["mode"] == "concurrent" and not context.workers:
+    is_known = context.workers or (own and cache["sessions"] is not None)
+    if cache["mode"] == "concurrent" and not is_known:
         lines.append(
             "The worker identity is missing: give each worker one of its own, HARNESS_WORKER_ID=NAME."
         )
@@ -157,7 +158,10 @@ def _counts(cache: Summary) -> str:
 def _next(context: HookContext, own: Sequence[WorkingTask]) -> list[str]:
     cache = _digest(context)
     if own and cache["sessions"] is not None:
-        return [f"You hold {_named(own[0])}. Do the work, then type: {_type(context, 'finish')}"]
+        worker = own[0]["claimed_by"]
+        is_caller = cache["mode"] != "concurrent" or worker in context.workers
+        name = "" if is_caller else f"HARNESS_WORKER_ID={typed.word(worker)} "
+        return [f"You hold {_named(own[0])}. Do the work, then type: {name}{_type(context, 'finish')}"]
     if cache["sessions"] is None:
         lines = [f"In progress: {_names(own)}."] if own else []
         lines += [f"Next is {_upcoming(context)}."] if cache["next"] else []

@@ -130,6 +130,20 @@ def test_where_agents_share_a_list_each_is_told_to_bear_its_own_name() -> None:
     )
 
 
+def test_one_that_works_under_a_name_of_its_own_reads_it_in_what_it_is_to_type() -> None:
+    """A subagent, whose parent's name this is not, and which is known by its payload alone."""
+    context = ours(THEIRS, mode="concurrent", workers=[])
+    assert context.cache is not None
+
+    said = messages.stop(context, context.cache["in_progress"])
+
+    assert said.splitlines()[1:] == [
+        "You hold b. Do the work, then type: HARNESS_WORKER_ID=other HARNESS finish",
+        DATA,
+        SWITCH,
+    ]
+
+
 def test_a_list_that_cannot_be_read_is_not_made_anew() -> None:
     torn = HookContext(None, trouble='tasks[0].status: "x"', program="HARNESS", root="/p")
 

@@ -195,7 +195,14 @@ def remove(main: Git, path: Path) -> None:
         shutil.rmtree(own, ignore_errors=True)
         if main.ref(kept := f"{CAPTURED}{Path(own).name}"):
             main.delete_ref(kept)
-    _remove(main, path)
+    with flock.alone(main.common_dir / LOCK):
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
+            main.run("worktree", "remove", "--force", "--force", str(path), check=False)
+            # Git refuses directories that are no longer work trees, for example.
+            fs.remove_tree(path)
+        main.run("worktree", "prune")
     for beside in (link(path), path.with_name(f"{path.name}.seen")):
         beside.unlink(missing_ok=True)
 
@@ -207,15 +214,3 @@ def hold_on(git: Git, oid: str) -> None:
     """
     if has_clone(git) and oid not in (git.head(), git.tree_of("HEAD")):
         git.set_ref(f"{CAPTURED}{git.git_dir.name}", oid)
-
-
-def _remove(git: Git, path: Path) -> None:
-    """Remove the work tree at `path`, ignored files included; the caller has kept what must be kept."""
-    with flock.alone(git.common_dir / LOCK):
-        if path.is_symlink() or path.is_file():
-            path.unlink()
-        elif path.is_dir():
-            git.run("worktree", "remove", "--force", "--force", str(path), check=False)
-            # Git refuses directories that are no longer work trees, for example.
-            fs.remove_tree(path)
-        git.run("worktree", "prune")

@@ -13,6 +13,7 @@ from typing import NoReturn, get_args
 
 import pytest
 
+from harness_lib.cli import main
 from harness_lib.core.context import Context
 from harness_lib.errors import Exit
 from harness_lib.state import schema
@@ -176,3 +177,16 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
     assert "harness recover" in err
     assert not process.alive(check)
     assert harness("status", "--json", env=me).json["counts"]["in_progress"] == 1
+
+
+def test_an_interrupted_run_says_to_type_harness_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where it waits for room on a disk before it begins."""
+
+    def interrupted(_screen: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_context", interrupted)
+    assert main.main(["run"]) == 128 + signal.SIGINT
+    assert "Go on with: harness run\n" in capsys.readouterr().err

@@ -462,3 +462,15 @@ def test_marks_are_seen_that_somebody_sets_and_takes_back(world: World, *, skips
         world.sh("update-index", "--assume-unchanged", "tracked.txt")
         assert status.marked(world.git) == ("tracked.txt",)
         world.sh("update-index", "--no-assume-unchanged", "tracked.txt")
+
+
+def test_a_link_or_a_file_in_the_place_of_a_work_tree_goes_and_what_it_leads_to_stays(
+    world: World, tmp_path: Path
+) -> None:
+    place, kept = tmp_path / "place", put(tmp_path / "elsewhere/kept", "mine")
+    place.symlink_to(kept.parent)
+    worktrees.remove(world.git, place)
+    put(place, "a file\n")
+    worktrees.remove(world.git, place)
+    assert not place.exists()
+    assert kept.read_text() == "mine"

@@ -153,6 +153,7 @@ _FREE = "Free some space"
 _ALLOW = "Give yourself permission to read and write there"
 _CLOSE = "Close some programs, or raise the limit of open files (ulimit -n)"
 _END = "End some programs: there is too little memory, or there are too many processes"
+_MOVE = "Move away the file that stands where a directory has to be"
 _LOOK = "Another program removes files there while harness works: find out which"
 # Any other operation would meet these, too.
 _OF_THE_MACHINE = {
@@ -165,7 +166,7 @@ _OF_THE_MACHINE = {
     errno.EAGAIN: _END,
     errno.EIO: "See whether the disk is sound",
 }
-_OF_ONE_PLACE = {errno.EACCES: _ALLOW, errno.EPERM: _ALLOW, errno.ENOENT: _LOOK, errno.ENOTDIR: _LOOK}
+_OF_ONE_PLACE = {errno.EACCES: _ALLOW, errno.EPERM: _ALLOW, errno.ENOENT: _LOOK, errno.ENOTDIR: _MOVE}
 
 
 def describe(error: OSError) -> str:

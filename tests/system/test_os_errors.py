@@ -40,7 +40,8 @@ def test_the_file_is_named_where_there_is_one() -> None:
 
 def test_what_is_gone_is_not_called_full() -> None:
     assert "removes files" in errors.cure(error(errno.ENOENT))
-    assert "right to" in errors.cure(error(errno.EACCES))
+    assert "permission to" in errors.cure(error(errno.EACCES))
+    assert "stands where a directory has to be" in errors.cure(error(errno.ENOTDIR))
 
 
 # -- only `system` and hs start, end and replace processes, by `os` too, where import-linter cannot see it

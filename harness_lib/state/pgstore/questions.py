@@ -29,16 +29,20 @@ HELD = "list = %s and status = 'in_progress' and worker = %s order by place limi
 
 
 def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
-    """Return `ask`, the question `name`, which is asked of the mirror while the database is away."""
+    """Return `ask`, the question `name`, which is asked of the mirror once the database has gone away."""
 
     @wraps(ask)
     def asked(self: RowsAnswers, *args: Any, **more: Any) -> object:
-        try:
-            return ask(self, *args, **more)
-        except EnvSetupError as error:
-            if self._needs_database or not isinstance(error.__cause__, psycopg.OperationalError):
-                raise
-            return getattr(self._remembered(error), name)(*args, **more)
+        if self._from_mirror is None:
+            try:
+                return ask(self, *args, **more)
+            except EnvSetupError as error:
+                if self._needs_database or not isinstance(error.__cause__, psycopg.OperationalError):
+                    raise
+                # A database that does not answer is waited for once.
+                self._from_mirror = self._remembered(error)
+                self.warnings = [*self.warnings, *self._from_mirror.warnings]
+        return getattr(self._from_mirror, name)(*args, **more)
 
     return asked
 
@@ -48,6 +52,7 @@ class RowsAnswers(ShellAnswers):
 
     _key: int
     _cyclic: bool
+    _from_mirror: Answers | None = None
     _open_sessions: tuple[Session, ...] | None
 
     def __init__(self, now: datetime, warnings: Sequence[str] = ()) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from datetime import datetime, timedelta, timezone
+from typing import NoReturn
 
 import psycopg
 import pytest
@@ -78,17 +79,28 @@ def test_a_ctrl_c_while_a_look_is_ended_is_not_lost(shared: Shared, monkeypatch:
     assert ids(store) == ["task-001", "task-002"]
 
 
-def test_who_has_asked_gets_answers_also_once_the_database_is_away(shared: Shared, line: Line) -> None:
+def test_who_has_asked_gets_answers_also_once_the_database_is_away(
+    shared: Shared, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first question waits for it, and says so; the others do not."""
     store = shared.with_tasks(line=line)
     asked = store.ask()
     with store.transaction() as tx:
         first = tx.next_ready()
     line.cut()
     assert first is not None
+    tries: list[str] = []
+
+    def connect(url: str) -> NoReturn:
+        tries.append(url)
+        raise psycopg.OperationalError("It is away.")
+
+    monkeypatch.setattr(connecting, "connect", connect)
     for questions in (asked, tx):
         assert questions.next_ready() == first
         assert questions.counts().pending == 2
-    line.mend()
+        assert ["This is the list as" in warning for warning in questions.warnings] == [True]
+    assert tries == [line.url]
 
 
 def test_what_a_claim_depends_on_is_not_asked_of_the_mirror(shared: Shared, line: Line) -> None:

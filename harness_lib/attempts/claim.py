@@ -58,6 +58,8 @@ def take(
         return Taken(must_check=True)
     ownership.refuse_late(ctx, questions)
     held = questions.held_by(ctx.owner.worker)
+    if held and ownership.is_left_elsewhere(ctx, held, questions):
+        return Taken(stop="waiting")
     if held:
         _require_same(questions, held, task_id)
         ctx.store.switch_hooks(on=True)

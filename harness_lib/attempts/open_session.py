@@ -84,8 +84,9 @@ def go_on(ctx: Context) -> Opened:
         session = sessions.mine(tx, ctx)
         if session is not None and sessions.is_callers(session, ctx):
             session = lifecycle.go_on(tx, session, ctx)
-        held, is_left = tx.held_by(ctx.owner.worker), has_left(ctx, tx)
-        if held is not None and tx.concurrent and not is_left:
+        held = tx.held_by(ctx.owner.worker)
+        is_elsewhere = held is not None and ownership.is_left_elsewhere(ctx, held, tx)
+        if held is not None and tx.concurrent and not is_elsewhere:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
@@ -93,24 +94,17 @@ def go_on(ctx: Context) -> Opened:
             lifecycle.close(tx, session)
             return Opened(None, "waiting")
         # What nobody holds waits for the end of the caller's own task: the work tree has the files of both.
-        is_interrupted = held is not None and held.intent is not None
+        is_left = has_unclaimed(tx) if held is None else is_elsewhere or held.intent is not None
     if session is None:
         return open_session(ctx)
-    if not (is_left or is_interrupted):
+    if not is_left:
         return Opened(session)
     report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
     return Opened(None if report.stop else session, report.stop, report.recovered, report.warnings)
 
 
-def has_left(ctx: Context, questions: Questions) -> bool:
-    """Return whether a task is in progress on which nobody works here.
-
-    An agent of the legacy protocol has left it, so no session holds it; or a worker of the caller's name on
-    another machine, whose lease has ended.
-    """
-    held = questions.held_by(ctx.owner.worker)
-    if held is not None:
-        return ownership.is_left_elsewhere(ctx, held, questions)
+def has_unclaimed(questions: Questions) -> bool:
+    """Return whether an agent of the legacy protocol has left a task in progress: no session holds it."""
     workers = [session.worker for session in questions.sessions()]
     return not questions.concurrent and any(
         not any(recovery.works_for(task.claimed_by, worker) for worker in workers)

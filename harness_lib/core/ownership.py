@@ -286,7 +286,7 @@ def refuse_namesake(ctx: Context, questions: Questions) -> None:
 
     When that has ended, the task is recovered like those of others.
     """
-    held = questions.held_by(ctx.owner.worker)
+    held = questions.held_by(ctx.owner.worker) if ctx.target is None else None
     if held is None or not _is_elsewhere(ctx, held) or recovery.expired(held, questions.now):
         return
     raise RefusedError(

@@ -105,12 +105,12 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     sessions.refuse_other(questions, ctx)
     session = sessions.mine(questions, ctx)
     is_open = session is not None and open_session.is_open(session, questions, ctx)
-    is_left = open_session.has_left(ctx, questions)
+    is_unclaimed = open_session.has_unclaimed(questions)
     # A database then uses its connection for what follows.
     del questions
     if session is None or not is_open:
         opened = open_session.open_session(ctx)
-    elif is_left:
+    elif is_unclaimed:
         opened = open_session.go_on(ctx)
     else:
         return open_session.prove(ctx, before._replace(session=session), waits=waits)

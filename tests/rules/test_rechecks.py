@@ -32,7 +32,7 @@ def test_what_has_not_run_on_this_content_is_due_and_then_what_failed_there() ->
         done("old", found=Recheck(OLD, passed=True)),
         done("good", found=PASSED),
         done("late", found=late),
-        done("early", found=early),
+        done("sooner", found=early),
         done("no check", " "),
         Task("pending", validation=Validation("true")),
         done("unproven", unproven=True),
@@ -42,7 +42,7 @@ def test_what_has_not_run_on_this_content_is_due_and_then_what_failed_there() ->
         return [task.id for task in rechecks.due(of, NEW.__eq__)]
 
     assert ids(tasks) == ["new", "old"]
-    assert ids(tasks[2:]) == ["early", "late"]
+    assert ids(tasks[2:]) == ["sooner", "late"]
     assert ids([done("good", found=PASSED)]) == []
     assert [task.id for task in rechecks.red(tasks)] == ["late"]
 

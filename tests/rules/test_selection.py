@@ -254,6 +254,11 @@ def test_the_rings_are_of_the_tasks_that_reach_themselves_in_any_order(before: S
     assert graph.cycles(reversed(before.tasks)) == rings
 
 
+def test_cycles_are_named_in_the_order_of_numbers() -> None:
+    rings = graph.cycles(Task(name, depends_on=(name,)) for name in ("t10", "t9"))
+    assert [ring[0] for ring in rings] == ["t9", "t10"]
+
+
 def test_a_ring_of_thousands_is_described_in_a_few_words() -> None:
     ring = tuple(Task(f"t{n}", depends_on=(f"t{(n + 1) % 5000}",)) for n in range(5000))
 

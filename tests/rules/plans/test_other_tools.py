@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import plans
-from harness_lib.rules.plans import commands, plan
+from harness_lib.rules.plans import commands, gsd, plan
 from harness_lib.rules.plans.plan import Document
 from tests.rules.plans.reading import GSD, SPEC_KIT, read
 
@@ -33,10 +33,16 @@ def test_openspec_has_a_task_for_each_number_that_groups_no_others() -> None:
     assert plan.header == "# Tasks\n\nKeep it small."
     assert plan.strays == ()
     assert all(task.after is None for task in plan.tasks)
+    assert read("- [ ] 1.1 A\n- [ ] in no task\n", "openspec").strays == (2,)
 
 
 def test_a_comment_is_no_text_and_one_without_an_end_is() -> None:
     assert plan.without_comments("a\n<!-- b\n<!-- -->\n\nc <!-- d") == "a\n\nc <!-- d"
+
+
+def test_another_plan_is_meant_by_the_name_of_its_file_too() -> None:
+    other = plan.Read("phase/models-PLAN.md", gsd.FORMAT, plan.Plan("", (), "01-01"))
+    assert plan.is_called(other, plan.Plan("", (), "01-02"), "models")
 
 
 def test_of_very_many_pairs_one_task_waits_for_all_and_the_others_for_it() -> None:
@@ -59,6 +65,7 @@ def test_of_very_many_pairs_one_task_waits_for_all_and_the_others_for_it() -> No
         ("Verify `test` directory exists", None, False),
         ("(manual) Start it and look", None, True),
         ("Manual test: log in", None, True),
+        ("Manual: `npm test` passes", None, True),
         ("Write the manual", None, False),
     ],
 )
@@ -198,7 +205,10 @@ def test_any_text_can_be_read_by_all(text: str) -> None:
 
 
 def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
-    steps = [{"id": 1, "title": "Draw", "status": "done", "dependencies": [5], "acceptanceCriteria": "OK."}]
+    steps = [
+        {"id": 1, "title": "Draw", "status": "done", "dependencies": [5], "acceptanceCriteria": "OK."},
+        {"id": 2, "title": "Paint", "status": "pending"},
+    ]
     master = [
         {"id": 1, "title": "Model", "status": "done", "dependencies": [], "details": "D"},
         {"id": 2, "title": "Page", "dependencies": [1], "testStrategy": "npm test", "subtasks": steps},
@@ -211,7 +221,8 @@ def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
     assert [task.key for task in plan.tasks] == ["1", "2", "3", "later/1"]
     assert (one.done, one.description) == (True, "D")
     assert (two.after, two.check) == (("1",), "npm test")
-    assert "2.1 Draw (after 5, done)\nOK." in two.description
+    assert "2.1 Draw (after 5, done)\nOK.\n\n2.2 Paint" in two.description
+    assert "2.2 Paint (" not in two.description
     assert (three.after, three.check, three.priority) == (("2",), None, "P0")
     assert other.after == ()
     assert read(json.dumps({"tasks": master}), "task-master").tasks[1] == two
@@ -251,7 +262,7 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
         ("Found after #3", ()),
         ("~~Depends on #3~~ and `depends on #4`", ()),
         ("- #8: requires #3", ()),
-        ("Also:\n#8 requires #3", ()),
+        ("Also:\nlater\n#8 requires #3", ()),
     ],
 )
 def test_what_an_issue_waits_for(body: str, after: tuple[str, ...]) -> None:

@@ -171,6 +171,8 @@ def test_a_fence_in_a_fence_of_markdown_ends_no_task() -> None:
     first, second = read(plan).tasks
     assert len(read(plan.replace("## Use\n```", "Use")).tasks) == 2
     assert (first.key, first.title, second.title) == ("A1", "One", "Two")
+    for info in ("md", "mdx"):
+        assert read(plan.replace("```markdown", f"```{info}")).tasks[1] == second
     assert first.boxes == (11,)
 
 

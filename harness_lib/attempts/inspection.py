@@ -198,7 +198,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
         for path, change in moves.items()
         if path not in excluded
         and not covers(task.accepted, path)
-        and (None in change or not check_inputs.is_same_part(git, path, change))
+        and not check_inputs.is_same_part(git, path, change)
     }
     if not changed:
         return None

@@ -53,6 +53,11 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
         "",
         {**RIGHT, "tests/more.sh": f"{BASE['tests/more.sh']}sh lib.sh\n"},
     ),
+    "new settings that say nothing about tests": (
+        f"{UNITTEST} tests/test_a.py && test -f pyproject.toml",
+        "",
+        {"pyproject.toml": '[project]\nname = "a"\n'},
+    ),
     "tests for existing code": (
         f"{UNITTEST} tests/test_more.py",
         "Test what is there.",

@@ -186,6 +186,7 @@ def test_an_address_of_no_database_says_what_to_look_at(world: World) -> None:
         ('FATAL: no pg_hba.conf entry for host "10.0.0.1"', "ask whoever runs the server"),
         ('FATAL: role "me" is not permitted to log in', "ask whoever runs the server"),
         ("FATAL: sorry, too many clients already", "See whether it is back"),
+        ("could not extend file: No space left on device", "The disk of the server is full"),
     ],
 )
 def test_the_hint_fits_what_the_server_says(says: str, hint: str) -> None:

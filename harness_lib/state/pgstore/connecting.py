@@ -66,6 +66,7 @@ _HINTS = {
     "authentication failed": _LOGIN,
     "pg_hba.conf": _LOGIN,
     "not permitted to log in": _LOGIN,
+    "No space left": "The disk of the server is full: whoever runs it must make room.",
 }
 
 

@@ -128,7 +128,7 @@ def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
         say("Never said."),
         args=("--approve", "auto"),
     ) as someone:
-        someone.types("go\r", shows="The session is intact")
+        someone.types("go\r", shows="It has been removed")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/help\r", shows="Tab completes")
 

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import termios
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -40,10 +39,6 @@ _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "cyan": 36}
 # A line and the name of its colour.
 Line = tuple[str, str]
 _TERMINAL = Path("/dev/tty")
-
-
-# Subagents may ask at the same time.
-_one_user = threading.Lock()
 
 
 def harmless_lines(text: object) -> str:
@@ -165,17 +160,16 @@ def run_command(runtime: Runtime, command: str) -> None:
 
 def _ask(question: Question) -> Said:
     """Ask at the terminal and return the answer; the end of the input means no."""
-    with _one_user:
-        try:
-            with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
-                # Keys typed before the question was shown are no answer.
-                termios.tcflush(terminal, termios.TCIFLUSH)
-                sys.stderr.write(f"{_coloured(question_lines(question))}\n{choices(question)}")
-                sys.stderr.flush()
-                answer = terminal.readline()
-        except (OSError, termios.error):
-            return Said(allowed=False, reason="the terminal is gone")
-        return understood(answer, question)
+    try:
+        with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+            # Keys typed before the question was shown are no answer.
+            termios.tcflush(terminal, termios.TCIFLUSH)
+            sys.stderr.write(f"{_coloured(question_lines(question))}\n{choices(question)}")
+            sys.stderr.flush()
+            answer = terminal.readline()
+    except (OSError, termios.error):
+        return Said(allowed=False, reason="the terminal is gone")
+    return understood(answer, question)
 
 
 def asker() -> Asker | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from harness_lib.loop import runtime
+from harness_lib.loop.tools import asking
+from harness_lib.loop.tools.asking import Question, Said
 from tests.hs.person import SLOW
 from tests.loop.conftest import Conversation
+from tests.loop.environment import environment
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_program
 
@@ -36,6 +41,28 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
     assert "the user said no: not on a Sunday" in str(someone.model.requests[5]["messages"][-1])
     # What is asked moves no cursor.
     assert "\x1b[2J" not in someone.raw
+
+
+def test_always_answers_also_the_question_that_waits_behind(home: Path, project: Path) -> None:
+    """Subagents that work at the same time ask about the same program."""
+    run = runtime.start(environment({"HOME": str(home)}), project)
+    question = Question("bash", {"command": "touch a"})
+    said: list[Said] = []
+    other = threading.Thread(target=lambda: said.append(asking.put(run, question)))
+    is_asked_again = threading.Event()
+
+    def answers(_: Question) -> Said:
+        if other.ident is None:
+            other.start()
+            is_asked_again.wait(0.3)
+        else:
+            is_asked_again.set()
+        return Said(allowed=True, always=True)
+
+    run.asker = answers
+    assert asking.put(run, question).allowed
+    other.join()
+    assert (said, is_asked_again.is_set()) == ([Said(allowed=True)], False)
 
 
 def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation, project: Path) -> None:

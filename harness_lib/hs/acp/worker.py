@@ -166,7 +166,9 @@ class Worker:
             return cancelled
 
     def _ask(self, question: Question) -> Said:
-        """Ask the user by way of the client; subagents may ask at the same time."""
+        """Ask the user by way of the client; a turn that was cancelled asks nothing more."""
+        if self._inbox.turn <= self._inbox.cancelled:
+            return Said(allowed=False, reason="the turn was cancelled")
         number, answer = self._inbox.expect()
         # The client has not heard of a subagent's calls.
         call: Json = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}

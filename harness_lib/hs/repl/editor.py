@@ -153,7 +153,6 @@ class Editor:
         self._completer = completer
         self._above = above
         self._question: _Question | None = None
-        self._one_user = threading.Lock()
         self._gone = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -213,12 +212,11 @@ class Editor:
 
         What was sent before the question was shown is not an answer to it.
         """
-        with self._one_user:
-            asked = _Question(shown, choices)
-            try:
-                return asked.answer.get() if self._do(self._open, asked) else None
-            finally:
-                self._do(self._shut, asked)
+        asked = _Question(shown, choices)
+        try:
+            return asked.answer.get() if self._do(self._open, asked) else None
+        finally:
+            self._do(self._shut, asked)
 
     def give_up(self) -> None:
         """Answer an open question with None."""

@@ -41,6 +41,7 @@ _LONGEST = 16 * 1024 * 1024
 _SHELL = frozenset(";|&`$()<>\n\\")
 # A word that the shell takes as it stands: no quotes, no assignment, no pattern, no braces.
 _PLAIN = re.compile(r"[\w./+:@-]+", re.ASCII)
+_one_user = threading.Lock()
 
 
 class Verdict(NamedTuple):
@@ -217,9 +218,16 @@ def _paths(runtime: Runtime, value: Any, key: str = "") -> Iterator[Path]:
 
 
 def put(runtime: Runtime, question: Question) -> Said:
-    """Ask the user of the outermost hs; without one, the answer is no."""
+    """Ask the user of the outermost hs; without one, the answer is no.
+
+    Subagents may ask at the same time: there is one user, and "always" answers what waits, too.
+    """
+    with _one_user:
+        return _asked(runtime, question, always_about(question))
+
+
+def _asked(runtime: Runtime, question: Question, subject: str) -> Said:
     known: set[str] = runtime.kept.setdefault("approved", set())
-    subject = always_about(question)
     if subject and subject in known:
         return Said(allowed=True)
     address = runtime.env.get(VARIABLE)

@@ -48,7 +48,7 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
         name = target_branch.short(target)
         raise UsageError(
             f"{name} has no branch on a remote that it belongs to, so nothing can be pushed.",
-            f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
+            target_branch.to_push(ctx.git, name),
         )
     remote, branch = found
     if is_shared:

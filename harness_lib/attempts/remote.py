@@ -149,7 +149,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
         name = target_branch.short(branch) or "HEAD"
         raise EnvSetupError(
             f"{name} has no branch on a remote, which the machines of a list in a database share.",
-            f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
+            target_branch.to_push(git, name),
         )
     remote, upstream = found
     to = settings.target or remote

@@ -348,6 +348,14 @@ def upstream(git: Git, target: str) -> tuple[str, str] | None:
     return (remote, branch) if branch and remote not in ("", ".") else None
 
 
+def to_push(git: Git, name: str) -> str:
+    """Return what to type so that the branch called `name` has one on a remote."""
+    remotes = git.text("remote").split()
+    remote = "origin" if "origin" in remotes or not remotes else remotes[0]
+    push = f"Push it once: {typed.git('push', '--set-upstream', remote, name)}"
+    return push if remotes else f"Name a remote: {typed.git('remote', 'add', remote, rest='URL')}. {push}"
+
+
 _TELLING = re.compile(
     r"^(remote|fatal|error|ssh):|rejected|refused|denied|verification failed|connection closed", re.IGNORECASE
 )

@@ -30,8 +30,13 @@ def test_a_branch_that_is_on_no_remote_is_to_be_pushed_once(world: World) -> Non
     one = world.machine("one")
     one.file_task("a")
     one.sh("switch", "-qc", "mine")
-
-    assert "Push it once: git push --set-upstream origin mine" in one("claim").err
+    one.sh("remote", "rename", "origin", "hub")
+    assert "Push it once: git push --set-upstream hub mine" in one("claim").err
+    one.sh("remote", "remove", "hub")
+    push = "Push it once: git push --set-upstream origin mine"
+    assert f"Name a remote: git remote add origin URL. {push}" in " ".join(one("claim").err.split())
+    one.sh("remote", "add", "origin", str(world.remote))
+    assert push in one("claim").err
 
     one.sh("push", "-q", "--set-upstream", "origin", "mine")
     one.ok("claim")

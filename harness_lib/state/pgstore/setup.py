@@ -194,8 +194,8 @@ def _is_mirror(root: Root) -> bool:
 
 
 def _require_nobody(questions: Questions) -> None:
-    if questions.sessions():
+    for session in questions.sessions():
         raise RefusedError(
-            f"{len(questions.sessions())} sessions are open on this list.",
-            "Let them end, or end them: harness stop",
+            f"Session {session.number} of {session.worker} is open on this list.",
+            f"Let it end, or end it: harness stop --session {session.number}",
         )

@@ -66,7 +66,7 @@ def test_a_list_on_which_somebody_works_is_not_moved(shared: Shared, tmp_path: P
     store = in_file(tmp_path.resolve() / "one", State(sessions=()))
     with store.transaction() as tx:
         tx.add_session(Session(1, "somebody", "elsewhere"))
-    with pytest.raises(RefusedError, match="1 sessions are open"):
+    with pytest.raises(RefusedError, match="Session 1 of somebody is open"):
         setup.to_database(store, Link(shared.server, shared.name), SYSTEM)
     assert not store.root.link.exists()
     with store.transaction() as tx:
@@ -75,7 +75,7 @@ def test_a_list_on_which_somebody_works_is_not_moved(shared: Shared, tmp_path: P
     there = opened(store.root, SYSTEM)
     with there.transaction() as tx:
         tx.add_session(Session(2, "somebody", "elsewhere"))
-    with pytest.raises(RefusedError, match="1 sessions are open"):
+    with pytest.raises(RefusedError, match="Session 2 of somebody is open"):
         setup.to_file(there, SYSTEM.now())
     assert opened(store.root, SYSTEM).ask().sessions()
 

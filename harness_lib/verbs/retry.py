@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
+from harness_lib.attempts import rescue_refs
 from harness_lib.core import ownership, rights
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -107,8 +108,11 @@ def _said(reset: Reset) -> Iterator[str]:
     if reset.changes_nothing:
         yield f"{new.id} has nothing to reset."
         return
-    attempts = counted(new.max_attempts, "attempt")
-    yield f"{new.id} is pending again with {attempts} (it was {reset.old.status})."
+    tries = counted(new.max_attempts, "attempt")
+    yield f"{new.id} is pending again with {tries} (it was {reset.old.status})."
+    kept = reset.old.handback and reset.old.handback.rescue
+    if kept and attempts.takes_an_answer(reset.old.halt_kind):
+        yield f"Its work that waited for you is kept: {rescue_refs.show_command(kept)}"
     if reset.old.status == "completed":
         yield "Its commit stays in the history: the next attempt builds on it."
     if reset.revived:

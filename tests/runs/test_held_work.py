@@ -445,3 +445,9 @@ def test_a_task_costs_a_bounded_number_of_checks(workshop: Workshop, tmp_path: P
     assert len(look_at) == 1, look_at
     assert "adds tests that pass without its work: tests/new.sh" in look_at[0]
     assert [workshop.task(name)["attempts"] for name in workshop.statuses()] == [0, 0, 0, 0]
+
+
+def test_a_new_start_says_where_the_work_is_that_waited(workshop: Workshop) -> None:
+    task = workshop.file_task("a")
+    workshop.ends(9, "--review")
+    assert f"harness rescue show {task}/1-work" in workshop("retry", task).text

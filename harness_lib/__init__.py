@@ -1,3 +1,3 @@
 """A task list on disk that keeps agents working until it is done."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

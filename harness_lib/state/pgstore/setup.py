@@ -15,6 +15,7 @@ from importlib import resources
 import psycopg
 
 import harness_lib
+from harness_lib import typed
 from harness_lib.errors import HarnessError, NotAllowedError, RefusedError, UsageError
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
@@ -197,5 +198,5 @@ def _require_nobody(questions: Questions) -> None:
     for session in questions.sessions():
         raise RefusedError(
             f"Session {session.number} of {session.worker} is open on this list.",
-            f"Let it end, or end it: harness stop --session {session.number}",
+            f"Let it end, or end it: {typed.harness('stop', '--session', session.number)}",
         )

@@ -18,6 +18,8 @@ from tests.verbs.project import Agent, Project, begin
 
 # It starts in a fifth of the time that pytest needs.
 UNITTEST = f"{shlex.quote(sys.executable)} -m unittest"
+CASE = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_it(self):\n        "
+PASSES = f"{CASE}pass\n"
 BASE = {
     ".gitignore": "__pycache__\n",
     "product.sh": "echo wrong\n",
@@ -27,12 +29,10 @@ BASE = {
     "tests/expected": "right\n",
     "Makefile": "include checks.mk\n",
     "checks.mk": "test:\n\tsh check.sh\n",
-    "tests/test_a.py": "import a\n",
+    "tests/test_a.py": PASSES,
     "a.py": "def one():\n    return 0\n",
 }
 RIGHT = {"product.sh": "echo right\n"}
-CASE = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_it(self):\n        "
-PASSES = f"{CASE}pass\n"
 
 CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
     "the script": ("sh check.sh", {"check.sh": "true\n"}, "check.sh"),

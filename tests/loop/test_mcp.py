@@ -129,10 +129,23 @@ def test_a_file_that_names_no_servers_is_named_and_left_out(done: Done, home: Pa
     assert "left out" in answer.err
 
 
+class _Silent(BaseHTTPRequestHandler):
+    """Begins a stream of events, and closes it."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def test_why_a_server_over_http_cannot_be_used_is_named(go: Go, serve: Serve, home: Path) -> None:
     """Its status tells a wrong key from a wrong address; the package says only that there was an error."""
     refusing = serve(CHAT, say("never"))
-    with socket.socket() as free, HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+    with socket.socket() as free, HTTPServer(("127.0.0.1", 0), _Silent) as other:
         free.bind(("127.0.0.1", 0))
         threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         write_servers(
@@ -151,7 +164,8 @@ def test_why_a_server_over_http_cannot_be_used_is_named(go: Go, serve: Serve, ho
     assert "the MCP server old in " in answer.err
     assert "is left out: the transport sse is not supported" in answer.err
     assert "protocol 'nonsense://'.\n" in answer.err
-    for name in ("nowhere", "nobody", "other"):
+    assert "the MCP server other is left out: SSE stream ended without a response.\n" in answer.err
+    for name in ("nowhere", "nobody"):
         assert f"the MCP server {name} is left out" in answer.err
     refusing.refusals.clear()
 

@@ -150,6 +150,8 @@ class Connections:
             return ""
         if isinstance(error, asyncio.TimeoutError):
             return late
+        if "url" not in server.filled:
+            return _said(error, closed="it has ended; what it said is in the session's mcp.log")
         status = self._refused.pop(server.name, 0)
         return f"{_said(error)} (HTTP {status})" if status else _said(error)
 
@@ -263,13 +265,13 @@ def _text(block: Any) -> str:
     return f"[a block of the type {block.type}, which hs cannot show a model yet]"
 
 
-def _said(error: BaseException) -> str:
-    """Return the words of an error; of a group of them, those of the first."""
+def _said(error: BaseException, closed: str = "") -> str:
+    """Return the words of an error, or `closed` for a lost connection; of a group, those of the first."""
     inner = getattr(error, "exceptions", None)
     if inner:
-        return _said(inner[0])
-    if isinstance(error, mcp.MCPError) and error.code == types.CONNECTION_CLOSED:
-        return "it has ended; what it said is in the session's mcp.log"
+        return _said(inner[0], closed)
+    if closed and isinstance(error, mcp.MCPError) and error.code == types.CONNECTION_CLOSED:
+        return closed
     if isinstance(error, pydantic.ValidationError):
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

@@ -156,7 +156,10 @@ class Reader:
         self._texts: dict[str, list[str]] = {}
         # By their numbers, thoughts also by their type.
         self._details: dict[tuple[str, object], Json] = {}
-        self._calls: dict[int, Json] = {}
+        self._calls: list[Json] = []
+        # The newest call of each number.
+        self._numbered: dict[int, Json] = {}
+        self._newest = 0
         self._finish: str | None = None
         self._usage: Json = {}
 
@@ -199,26 +202,34 @@ class Reader:
             _add(self._details.setdefault((str(detail.get("type")), number), {}), detail)
         for call in as_tables(delta.get("tool_calls")):
             part = {key: call[key] for key in ("id", "function", *_SIGNED) if call.get(key)}
-            _add(self._calls.setdefault(self._number(call), {}), part)
+            _add(self._call(call), part)
 
-    def _number(self, part: Json) -> int:
-        """Return which call `part` belongs to; some hosts number all of an answer alike, or none of them."""
-        newest = max(self._calls, default=0)
-        number = part["index"] if isinstance(part.get("index"), int) else newest
-        known = self._calls.get(number, {})
-        names = [as_table(call.get("function")).get("name") for call in (part, known)]
-        return newest + 1 if all(names) and (part.get("id") or None) != known.get("id") else number
+    def _call(self, part: Json) -> Json:
+        """Return the call that `part` belongs to; hosts may number all of them alike, or none."""
+        self._newest = part["index"] if isinstance(part.get("index"), int) else self._newest
+        known = self._numbered.get(self._newest)
+        if known is None or _begins_another(part, known):
+            known = self._numbered[self._newest] = {}
+            self._calls.append(known)
+        return known
 
     def _called(self) -> list[Json]:
-        """Return the calls in their order."""
-        calls = [call for _, call in sorted(self._calls.items())]
-        for call in calls:
+        """Return the calls, complete."""
+        for call in self._calls:
             function = as_table(call.get("function"))
             # One without an id gets it here: what is signed goes back as it is kept.
             call["id"], call["type"] = call.get("id") or new_id(), "function"
             name, arguments = function.get("name") or "", function.get("arguments") or "{}"
             call["function"] = {"name": name, "arguments": arguments}
-        return calls
+        return self._calls
+
+
+def _begins_another(part: Json, known: Json) -> bool:
+    """Return whether `part` is of another call than `known`; some hosts give them no ids."""
+    given, before = (as_table(call.get("function")) for call in (part, known))
+    identity, is_whole = part.get("id") or None, as_object(as_string(before.get("arguments"))) is not None
+    is_other = identity != known.get("id") if identity else "id" in known or is_whole
+    return bool(given.get("name") and before.get("name") and is_other)
 
 
 def _add(kept: Json, part: Json) -> None:

@@ -381,7 +381,11 @@ def test_a_number_that_no_json_has_reaches_no_host(follow: Follow, wire: Wire, n
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("number", [{"index": 0}, {}], ids=["alike", "not at all"])
+@pytest.mark.parametrize(
+    "number",
+    [{"index": 0}, {}, {"id": None}, {"index": 0, "id": ""}],
+    ids=["alike", "not at all", "nor named", "alike, not named"],
+)
 @pytest.mark.parametrize("apart", [True, False])
 def test_calls_that_a_host_does_not_number_apart_all_run(follow: Follow, number: Json, apart: bool) -> None:
     calls = [call("echo one", **number), call("echo two", **number)]
@@ -390,6 +394,22 @@ def test_calls_that_a_host_does_not_number_apart_all_run(follow: Follow, number:
     run, _, ending = follow(CHAT, Step(inserted=(*chunks, last)), say("Done."))
     assert ending == DONE
     assert [each.input for each in calls_of(run)] == [{"command": "echo one"}, {"command": "echo two"}]
+    assert results_of(run) == ["one", "two"]
+
+
+def test_arguments_in_parts_belong_to_the_newest_call_of_their_number(follow: Follow) -> None:
+    parts = []
+    for command in ("echo one", "echo two"):
+        whole = call(command, index=0)
+        arguments = whole["function"].pop("arguments")
+        parts += [
+            whole,
+            *({"index": 0, "function": {"arguments": part}} for part in (arguments[:9], arguments[9:])),
+        ]
+    run, _, ending = follow(
+        CHAT, Step(inserted=tuple(chunk(tool_calls=[part]) for part in parts)), say("Done.")
+    )
+    assert ending == DONE
     assert results_of(run) == ["one", "two"]
 
 

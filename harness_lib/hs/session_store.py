@@ -69,9 +69,12 @@ def to_go_on(runtime: Runtime, name: str) -> Session:
 
 
 def newest_here(runtime: Runtime) -> Session:
-    """Return the newest session of this directory with a message in it. Raises UsageError."""
-    cwd = str(runtime.cwd)
-    of_here = (each for each in every(runtime) if each.conf.get("cwd") == cwd)
+    """Return the newest session of this directory with a message in it. Raises UsageError.
+
+    One of a project that has been moved is of the directory in which it would go on.
+    """
+    cwd, moves = str(runtime.cwd), project_of(runtime, runtime.sessions) is not None
+    of_here = (each for each in every(runtime) if str(each.cwd if moves else each.conf.get("cwd")) == cwd)
     newest = next((each for each in of_here if each.files()), None)
     if newest is None:
         raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")

@@ -78,6 +78,18 @@ def test_what_hs_writes_below_a_project_git_ignores(project: Path) -> None:
     assert [line for line in status.stdout.splitlines() if FOREIGN not in line] == []
 
 
+def test_continue_finds_the_session_of_a_project_that_has_been_moved(
+    hs: Hs, serve: Serve, project: Path
+) -> None:
+    server = serve(CHAT, say("Begun."), say("Gone on."))
+    (project / ".harness/sessions").mkdir(parents=True)
+    hs("begin")
+    moved = project.rename(project.with_name("moved"))
+
+    assert hs("--continue", "go on", cwd=moved).out == "Gone on.\n"
+    assert "Begun." in str(server.requests[1])
+
+
 @pytest.mark.usefixtures("foreign")
 def test_an_own_session_stays_one_when_the_project_moves_and_a_changed_directory_is_refused(
     hs: Hs, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch

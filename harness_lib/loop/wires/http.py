@@ -48,14 +48,16 @@ _REFUSED = (
     "Where a field is refused, a line in the provider's .conf may give it another name or leave it out "
     "(max_tokens_field, reasoning_field, stream_options, wire); otherwise try another model (--model)."
 )
+_NO_CREDIT = "Add credit with the provider, or check its plan."
+# OpenAI says so with 429, as of a limit that passes by itself, and Anthropic with 400, as of a wrong field.
+_OF_CREDIT = ("insufficient_quota", "credit balance is too low")
 _ADVICE = {
     400: _REFUSED,
     422: _REFUSED,
+    402: _NO_CREDIT,
     403: "Check the key and what it may use.",
     407: "Check the user and the password of the proxy (HTTP_PROXY, ALL_PROXY).",
 }
-# With 429, as for a limit that passes by itself.
-_NO_CREDIT = "insufficient_quota"
 _SHOWN = 500
 NO_PROXY = (
     "The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: "
@@ -290,14 +292,13 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
         return UnauthorizedError(message)
     if status != httpx2.codes.TOO_MANY_REQUESTS and is_overflow(text, status):
         return ContextError(f"{message} The request is too large." if status == TOO_LARGE else message)
-    if may_pass(status) and _NO_CREDIT not in text:
+    lacks_credit = any(words in text for words in _OF_CREDIT)
+    if may_pass(status) and not lacks_credit:
         after = _retry_after(response.headers.get("retry-after", ""))
         # The caller has to know how long to wait.
         return TransientError(f"{message} Retry after {after:.0f} s." if after else message, after)
-    advice = _ADVICE.get(status, "")
-    if may_pass(status):
-        advice = "Add credit with the provider, or check its plan (insufficient_quota)."
-    elif response.is_redirect and (where := response.headers.get("location", "")):
+    advice = _NO_CREDIT if lacks_credit else _ADVICE.get(status, "")
+    if response.is_redirect and (where := response.headers.get("location", "")):
         advice = f"It redirects to {where}; name that address if it is the right one."
     elif status in {httpx2.codes.NOT_FOUND, httpx2.codes.METHOD_NOT_ALLOWED}:
         advice = f"Check the address and the model. The request went to {shown(str(response.url))}."

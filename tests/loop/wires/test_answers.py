@@ -155,12 +155,21 @@ def test_a_limit_of_hours_is_not_waited_for(follow: Follow, wire: Wire) -> None:
     assert len(server.requests) == 1
 
 
-def test_an_account_without_credit_is_not_asked_again(follow: Follow) -> None:
-    """OpenAI answers so with 429, too, but no pause helps."""
-    used_up = Step(status=429, said="You exceeded your current quota", code="insufficient_quota")
-    _, server, ending = follow(CHAT, used_up, say("never"))
+@pytest.mark.parametrize(
+    ("status", "said", "code"),
+    [
+        # As of a limit that passes, and of a field that is refused.
+        (429, "You exceeded your current quota", "insufficient_quota"),
+        (400, "Your credit balance is too low to access the Anthropic API", "invalid_request_error"),
+        (402, "Insufficient Balance", "invalid_request_error"),
+    ],
+)
+def test_an_account_without_credit_is_not_asked_again(
+    follow: Follow, status: int, said: str, code: str
+) -> None:
+    _, server, ending = follow(CHAT, Step(status=status, said=said, code=code), say("never"))
     assert ending.failed
-    assert "You exceeded your current quota. Add credit with the provider" in ending.output
+    assert ending.output.endswith(f"{said}. Add credit with the provider, or check its plan.")
     assert len(server.requests) == 1
 
 

@@ -116,7 +116,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
         )
     sessions.refuse_other(questions, ctx)
     refuse_late(ctx, questions)
-    task = questions.held_by(ctx.owner.worker) if task_id is None else require_task(questions, task_id)
+    task = _held_or_lost(questions, ctx) if task_id is None else require_task(questions, task_id)
     if task is None:
         raise UsageError("You hold no task.", "Claim one: harness claim")
     if task.status != "in_progress":
@@ -137,6 +137,14 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     if found := elsewhere(ctx, task):
         raise UsageError(found.message, f"{found.hint}: {found.command}")
     return HeldTask(session, task)
+
+
+def _held_or_lost(questions: Questions, ctx: Context) -> Task | None:
+    """Return the task that the caller holds, else one that it had claimed and another worker has now."""
+    worker = ctx.owner.worker
+    if (held := questions.held_by(worker)) or not questions.concurrent or not sessions.mine(questions, ctx):
+        return held
+    return next((task for task in questions.in_progress() if worker in task.attempted_by), None)
 
 
 class Elsewhere(NamedTuple):

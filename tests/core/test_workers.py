@@ -154,6 +154,9 @@ def test_a_late_worker_changes_nothing(shared: Project) -> None:
         ("checkpoint", "task-001", "1/2", "x"),
         ("fail", "task-001", "--message", "x"),
         ("release", "task-001"),
+        # Without a name it is the task that was its own: the loop of the skill names none at a checkpoint.
+        ("finish",),
+        ("checkpoint", "1/2", "x"),
     ):
         assert late.fails(6, *verb)["error"]["kind"] == "LEASE_LOST"
 

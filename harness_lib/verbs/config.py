@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from typing import Any
 
 from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context, Reply
-from harness_lib.errors import RefusedError, UsageError
+from harness_lib.errors import ConfigError, RefusedError, UsageError
 from harness_lib.runs import settings
 from harness_lib.terminal.render import Screen
 
@@ -41,7 +42,17 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
     value = settings.change(path, args.name, args.value, is_project=args.project)
     how = "was removed from" if args.unset else f"is {_words(value)} in"
-    return Reply(f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})
+    instead = "" if args.unset else _instead(ctx, args.name, value)
+    return Reply(f"{args.name} {how} {path}{instead}", next="harness config", extra={"file": str(path)})
+
+
+def _instead(ctx: Context, name: str, value: Any) -> str:
+    """Return what a run here takes in place of `value`, as the other file is narrower; "" if nothing."""
+    with suppress(ConfigError, UsageError):
+        found = settings.effective(ctx, {})[name]
+        if found.value != value:
+            return f"; a run here takes {_words(found.value)} ({found.origin})"
+    return ""
 
 
 def _shown(ctx: Context, name: str | None) -> Reply:

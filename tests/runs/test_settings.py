@@ -180,6 +180,15 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     assert "jobs must be a whole number of at most 64, not 65." in workshop("config", "jobs", "65").text
 
 
+@pytest.mark.usefixtures("home")
+def test_a_setting_that_does_not_count_here_is_named_with_what_does(workshop: Workshop) -> None:
+    assert workshop.ok("config", "max-cost", "20")["message"].endswith("harness.toml")
+    assert "; a run here takes 1 (default)" in workshop.ok("config", "jobs", "2", "--project")["message"]
+    workshop.ok("config", "max-cost", "5", "--project")
+    takes = f"; a run here takes 5 ({workshop.top / 'harness.toml'})"
+    assert takes in workshop.ok("config", "max-cost", "30")["message"]
+
+
 def test_an_agent_changes_no_setting(workshop: Workshop, home: Path) -> None:
     assert workshop("config", "max-cost", "20", CLAUDECODE="1").code == 8
     assert not users(home).exists()

@@ -89,7 +89,4 @@ if sys.version_info < (3, 10):
 sys.dont_write_bytecode = True
 # Behind the standard library, so that nothing here can replace a part of it.
 sys.path.append(CHECKOUT)
-try:
-    sys.exit(harness() if PROGRAM == "harness" else hs())
-except KeyboardInterrupt:
-    sys.exit(130)
+sys.exit(harness() if PROGRAM == "harness" else hs())

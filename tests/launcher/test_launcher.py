@@ -10,6 +10,12 @@ from pathlib import Path
 
 from tests.launcher.launching import REAL_ENVIRON, run
 
+STOPPED_AT_ITS_SECOND_FILE = """\
+import builtins, os, runpy, signal, sys
+builtins.open = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
 
 def listing(folder: Path) -> list[tuple[str, int]]:
     return sorted((str(path), path.lstat().st_mtime_ns) for path in folder.rglob("*"))
@@ -37,6 +43,14 @@ class TestPassingThrough:
         out, _ = process.communicate(timeout=280)
         # A version manager may stand between sh and Python, but as an exec as well.
         assert json.loads(out)["pid"] == process.pid
+
+    def test_ctrl_c_while_it_loads_ends_it_without_a_word(self, launcher: Path, tmp_path: Path) -> None:
+        (tmp_path / "stopped.py").write_text(STOPPED_AT_ITS_SECOND_FILE)
+        python = tmp_path / "python3"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "{tmp_path}/stopped.py" "$3"\n')
+        python.chmod(0o755)
+        done = run(launcher, "status", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        assert (done.code, done.text) == (130, "")
 
     def test_its_pins_are_read_once(self, shared: dict[str, str]) -> None:
         code = (

@@ -46,6 +46,8 @@ OPTIONS_ELSEWHERE = {
     **dict.fromkeys(("--test", "--command", "--cmd", "--verify"), "--validate"),
     **dict.fromkeys(("--needs", "--requires", "--blocked-by"), "--depends-on"),
     **dict.fromkeys(("--budget", "--max-budget", "--max-usd"), "--max-cost"),
+    **dict.fromkeys(("--target", "--branch", "--base", "--into"), "--merge"),
+    **dict.fromkeys(("--follow", "-f", "-w"), "--watch"),
 }
 
 # Verbs of earlier versions and their new names; they keep working.

@@ -18,6 +18,8 @@ from harness_lib.loop.tools import skills
 
 # Far more than one answer has calls. Requests have a limit of their own; this is for hooks without any.
 _STATES_WITHOUT_A_REQUEST = 10_000
+# How the names of the limits begin that end a turn.
+_LIMIT = "max_"
 
 
 class Turn(NamedTuple):
@@ -60,7 +62,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     account = runtime.spent()
     if ending.failed:
         error = ending.output.removeprefix("error: ") or "a hook failed"
-        limited = runtime.stop if runtime.stop.startswith("max_") else "error"
+        limited = runtime.stop if runtime.stop.startswith(_LIMIT) else "error"
         return Turn(stop=limited, error=error, session=runtime.session.id, account=account)
     return Turn(ending.output, runtime.stop or "end", session=runtime.session.id, account=account)
 
@@ -90,7 +92,9 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
                 return Ending(str(failure), failed=True)
             state, context = "error", failure.reason
             continue
-        state = str(context.pop("next_state", None) or "")
+        # No hook of `error` takes a limit back.
+        limited = state == "error" and runtime.stop.startswith(_LIMIT)
+        state = str((not limited and context.pop("next_state", None)) or "")
         idle = 0 if runtime.requests > asked else idle + 1
         asked = runtime.requests
     if state:

@@ -137,6 +137,18 @@ def test_an_error_hook_can_go_on(done: Done, home: Path) -> None:
     assert marker.exists()
 
 
+def test_no_error_hook_goes_on_behind_a_limit(hs: Hs, serve: Serve, home: Path) -> None:
+    retry = f'#!/bin/sh\necho again >> "{home}/asked"\necho \'{{"next_state":"assemble"}}\'\n'
+    write_program(home / ".harness/hooks.d/error/20-retry", retry)
+    server = serve(CHAT, *[Step(status=400, said="No.")] * 2)
+
+    answer = hs("--max-turns", "2", "hello")
+
+    assert (answer.code, len(server.requests)) == (1, 2)
+    assert "The limit of 2 requests is reached" in answer.err
+    assert (home / "asked").read_text() == "again\n" * 3
+
+
 def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, home: Path) -> None:
     schema = json.dumps({"name": "greet", "description": "d", "input_schema": {"type": "object"}})
     write_program(home / ".harness/tools/greet", f"[ $1 = --exec ] || exec echo '{schema}'\necho hello\n")

@@ -72,8 +72,8 @@ def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) 
 def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = None) -> Checked:
     """Run the check and renew the claim meanwhile. If it is lost, stop the check and raise LeaseLostError.
 
-    `holder`: the task that the caller has claimed, if that is a different one. In a run, a check without its
-    directory has failed: the next agent can make it.
+    `holder`: the task that the caller has claimed, if that is a different one. In a run, the first check
+    without its directory has failed: the next agent is told, and can make it.
     """
     name = f"{task.attempts + 1}{suffix}"
     try:
@@ -83,8 +83,8 @@ def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = Non
             lambda watch: run_check(ctx, task, log_name=name, watch=watch),
         )
     except NoPlaceError as error:
-        if ctx.target is None:
-            # The user of a chat is there, and can say where the check runs.
+        if ctx.target is None or task.attempts:
+            # Only the user can say where the check runs; that of a chat is there.
             raise
         return Checked("TEST_FAIL", error.message, "", log_directory(ctx, task) / f"{name}.log")
 

@@ -22,6 +22,7 @@ from harness_lib.attempts import (
     turn,
 )
 from harness_lib.attempts.evaluate import Evaluation
+from harness_lib.checks import check_of
 from harness_lib.core import lifecycle, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
@@ -175,6 +176,17 @@ def asked_command(task: Task) -> str:
 def return_command(task: Task) -> str:
     """Return the command by which the user sends the work of `task` back to an agent."""
     return typed.harness("return", task.id, rest='"what is to be changed"')
+
+
+def answers(task: Task) -> tuple[str, ...]:
+    """Return the commands with which the user answers the halt of `task`, the usual one first."""
+    if attempts.takes_an_answer(task.halt_kind):
+        return asked_command(task), return_command(task)
+    if attempts.asks_a_person(task):
+        return (asked_command(task),)
+    if not check_of(task).is_given:
+        return (typed.give_check(task.id),)
+    return task.halt_about or (typed.harness("retry", task.id),)
 
 
 def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> Halt:

@@ -288,7 +288,7 @@ def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[s
             yield f"changed a file that its check depends on: {name} ({counted(lost, 'line')})"
     if changes.fresh.alone:
         names = quoting.named(changes.fresh.alone, quoting.TOUCHED, quoting.PATH_LENGTH)
-        yield f"changed only files that its check depends on: {names}"
+        yield f"added only files that its check depends on: {names}"
 
 
 def _lost(git: Git, change: input_changes.Change) -> int:

@@ -27,6 +27,8 @@ from harness_lib.task import Session, Task
 # In the environment of an agent that `harness run` has started: the task it works on.
 SUPERVISED = "HARNESS_SUPERVISED"
 _NOTES = "held"
+# Shows which machine a namesake of the caller works on.
+NAMESAKES = "harness status --machines"
 
 
 class HeldTask(NamedTuple):
@@ -41,12 +43,15 @@ def finish_command(
 ) -> str | None:
     """Return the command that ends the work on `task`, or the one that must come before that.
 
-    It gives the task a check, or shows the list's commands to the user, who has to trust them.
+    It gives the task a check, shows the list's commands to the user, who has to trust them, or which machine
+    a namesake of the caller holds it on.
     None for an agent whose supervisor does that. `session`: the caller's, where it is known.
     `questions`: a look that was taken since this command has changed the list, if there is one.
     """
     if ctx.env.get(SUPERVISED):
         return None
+    if _is_elsewhere(ctx, task):
+        return sessions.START if recovery.expired(task, (questions or ctx.store.ask()).now) else NAMESAKES
     if not check_of(task).is_given and not decides_on_caller(ctx, task):
         return typed.give_check(task.id)
     session = session or sessions.mine(questions or ctx.store.ask(), ctx)

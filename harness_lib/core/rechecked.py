@@ -41,10 +41,15 @@ def lacking(git: Git, tasks: Iterable[Task]) -> list[Task]:
     ]
 
 
-def next_command(ctx: Context, questions: Questions) -> str:
-    """Return the next command for red tasks: retry the first, or check again if there are later commits."""
+def next_command(ctx: Context, questions: Questions, repairs: str = COMMAND) -> str:
+    """Return the next command for red tasks: retry the first, or check again if there are later commits.
+
+    `repairs` is the command if each has a repair that can be claimed, or is in progress.
+    """
     current = red(ctx, questions.search("completed"))
-    return typed.harness("retry", current[0].id) if current else COMMAND
+    repaired = {task.repairs for task in (*questions.claimable(), *questions.in_progress())}
+    left = [task for task in current if task.id not in repaired]
+    return typed.harness("retry", left[0].id) if left else repairs if current else COMMAND
 
 
 def _is_past(git: Git, task: Task) -> bool:

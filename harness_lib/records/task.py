@@ -321,7 +321,7 @@ class Task(NamedTuple):
     ] = None
     halt_about: Annotated[
         tuple[str, ...],
-        About(listed(STRING), "The files to accept, or the pull request that others must merge."),
+        About(listed(STRING), "The files to accept, the pull request to merge, or the command that ends it."),
     ] = ()
     proof: Annotated[
         str | None,

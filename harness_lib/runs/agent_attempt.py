@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+from harness_lib import typed
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.attempts import (
     check,
@@ -326,7 +327,8 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     at_once = agent_exit.seconds < AT_ONCE_SECONDS and not (tries.spent.tokens or tries.spent.cost)
     if at_once and not _has_changed(ctx, task):
         hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
-        raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, halts_as="UNSTARTED")
+        reason, then = f"the agent cannot start: {agent_exit.why}", typed.harness("retry", task.id)
+        raise StuckError("ENV_SETUP", reason, hint, halts_as="UNSTARTED", then=then)
     return False
 
 

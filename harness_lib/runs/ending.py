@@ -233,8 +233,8 @@ def _extra(ctx: Context, began: Beginning, spent: Spent) -> dict[str, object]:
 
 def _next(ctx: Context, stop: Why) -> str:
     if stop == "recheck_failed":
-        return rechecked.next_command(ctx, ctx.store.ask())
-    return "harness run" if stop in ("interrupted", "limit") else "harness status"
+        return rechecked.next_command(ctx, ctx.store.ask(), next_step.RUN)
+    return next_step.RUN if stop in ("interrupted", "limit") else "harness status"
 
 
 def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:

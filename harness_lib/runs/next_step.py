@@ -55,7 +55,7 @@ def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
     if found.task is None and not trust.known(ctx, questions.provable()):
         return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
-    begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
+    begin = rechecked.next_command(ctx, questions, sessions.START) if is_red else sessions.START
     return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
 
 
@@ -164,15 +164,10 @@ def of_task(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 
 def _halted(ctx: Context, task: Task) -> str:
-    has_check = check_of(task).is_given
-    lacks_check = not has_check and not ownership.decides_on_caller(ctx, task)
-    if task.status == "in_progress" and lacks_check:
-        return typed.give_check(task.id)
-    if attempts.takes_an_answer(task.halt_kind) or attempts.asks_a_person(task):
-        return complete.asked_command(task)
-    if lacks_check:
-        return typed.give_check(task.id)
-    return typed.harness("retry" if has_check else "show", task.id)
+    is_a_word = attempts.takes_an_answer(task.halt_kind) or attempts.asks_a_person(task)
+    if not is_a_word and not check_of(task).is_given and ownership.decides_on_caller(ctx, task):
+        return typed.harness("show", task.id)
+    return complete.answers(task)[0]
 
 
 def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:

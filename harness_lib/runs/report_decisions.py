@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import complete, evaluate, rescue_refs
 from harness_lib.attempts.outcome import Waits
-from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
 from harness_lib.rules import attempts, rechecks, selection
 from harness_lib.rules.run_records import Told
@@ -177,14 +176,13 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
         if see:
             # What shows the work has a place of its own.
             what = what.removesuffix(f": {typed.harness('rescue', 'show', task.id)}")
-        return what, (complete.asked_command(task), complete.return_command(task), *see)
-    retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
-    retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry
+        return what, (*complete.answers(task), *see)
+    (answer,) = complete.answers(task)
     if task.halt_kind == "ENV_SETUP" and (found := denied.told(halt)) is not None:
         what, allow = found
-        return what, (allow, retry)
-    what = halt.removesuffix(f" Then type: {retry}")
-    return what.removeprefix(f"ENV_SETUP: {evaluate.CANNOT_RUN.format(task.id)}"), (retry,)
+        return what, (allow, answer)
+    what = halt.removesuffix(f" Then type: {answer}")
+    return what.removeprefix(f"ENV_SETUP: {evaluate.CANNOT_RUN.format(task.id)}"), (answer,)
 
 
 def _failed(known: Known, task: Task) -> Decision:

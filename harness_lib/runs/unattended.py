@@ -96,6 +96,9 @@ def _run(ctx: Context, options: Options, watch: Watch) -> Reply:
         scheduler.tell("recovered", line)
     if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):
         ending.tidy(ctx, scheduler.warn)
+        # Runs of one machine have tried already.
+        if ctx.merging.mode == "turns" and (trouble := publish.bring(ctx)):
+            scheduler.warn(trouble)
         return ending.without_work(ctx, opened.stop, opened.recovered)
     return _work(ctx, scheduler, has_session=opened.session is not None)
 

@@ -137,7 +137,7 @@ class StuckError(Exception):
     """The user must act; `everywhere`: for this task and every other one.
 
     `halts_as`: the kind of the task's halt. UNSTARTED: the agent ended before it did anything, which may be
-    the task's doing or the agent's.
+    the task's doing or the agent's. `then`: the command that lifts it.
     """
 
     kind: str
@@ -145,6 +145,17 @@ class StuckError(Exception):
     hint: str = ""
     everywhere: bool = False
     halts_as: HaltKind = "ENV_SETUP"
+    then: str = ""
+
+    @classmethod
+    def of(cls, error: HarnessError, then: str = "") -> StuckError:
+        """Return what `error`, which stops one task, is for a run."""
+        reason, halts_as, hint = error.message, attempts.of_error(error), error.hint or ""
+        what, _, command = hint.rpartition(": ")
+        if halts_as == "CONFIG" and what:
+            # The user must edit something first: the hint says what, and ends with the command.
+            reason, then = f"{sentence(reason)} {what}", command
+        return cls(error.kind, reason, hint, halts_as=halts_as, then=then)
 
 
 @contextmanager
@@ -159,5 +170,4 @@ def halting_task(also: type[HarnessError] = RefusedError) -> Iterator[None]:
     except (AwayError, UntrustedError):
         raise
     except (ConfigError, EnvSetupError, RefusedError, also) as error:
-        halts_as = attempts.of_error(error)
-        raise StuckError(error.kind, error.message, error.hint or "", halts_as=halts_as) from error
+        raise StuckError.of(error) from error

@@ -40,7 +40,7 @@ from harness_lib.errors import (
     UntrustedTaskError,
     UsageError,
 )
-from harness_lib.rules import arrows, attempts, run_state, transitions
+from harness_lib.rules import arrows, run_state, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.rules.events import (
     Away,
@@ -219,13 +219,7 @@ class Worker:
                 # It was clean: a program that outlived its agent, or `harness-init.sh`, has written there.
                 self.tell(Notice("warning", f"{error.message} The work tree is cleaned once more."))
                 return True
-            has_check = check_of(task).is_given
-            then = typed.harness("retry", task.id) if has_check else typed.give_check(task.id)
-            reason = f"{error.message} Then type: {then}"
-            self._halt(
-                task,
-                StuckError(error.kind, reason, error.hint or "", halts_as=attempts.of_error(error)),
-            )
+            self._halt(task, StuckError.of(error, typed.harness("retry", task.id)))
             return True
         if taken.task is None:
             self.tell(Idle(taken.stop or "waiting"))
@@ -310,8 +304,7 @@ class Worker:
         if not passes and isinstance(error, OSError) and errors.is_of_the_machine(error):
             self._give_back(context, session, task, cause)
             raise error
-        again = typed.harness("retry", task.id)
-        stuck = StuckError(EnvSetupError.kind, f"{sentence(cause)} Then type: {again}")
+        stuck = StuckError(EnvSetupError.kind, cause, then=typed.harness("retry", task.id))
         is_back = self._is_given_back(context, session, task, cause)
         if is_back and (passes or self._tries.spent(task)):
             self._halt(task, stuck)
@@ -356,10 +349,11 @@ class Worker:
                     if halted.halt_kind == "UNSTARTED" and arrows.may("halt", halted):
                         tx.replace(transitions.halt(halted, None))
             else:
-                hint = f" Then type: {typed.harness('retry', task.id)}" if is_unstarted else ""
                 current = tx.task(task.id)
                 if current is not None and arrows.may("halt", current):
-                    why = Halt(stuck.halts_as, f"{stuck.kind}: {sentence(stuck.reason)}{hint}")
+                    why = Halt(stuck.halts_as, f"{stuck.kind}: {sentence(stuck.reason)}")
+                    if stuck.then:
+                        why = Halt(why.kind, f"{why.words} Then type: {stuck.then}", (stuck.then,))
                     tx.replace(transitions.halt(current, why))
         if everywhere:
             self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))

@@ -25,6 +25,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
             "still theirs.",
             "Take it over, which recovers what was interrupted: harness start",
         )
+    ownership.refuse_late(ctx, questions)
     session = sessions.mine(questions, ctx)
     if session is None or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)

@@ -31,7 +31,6 @@ HELP_ORDER = 60
 SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000
-REASON_LENGTH = 400
 NO_CHECK = re.compile(r"-cleanup\.log$|-agent-\d+\.log$")
 FILES_SHOWN = 10
 MOST = 1000
@@ -95,7 +94,7 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
 
 def _reasons(ctx: Context, task: Task, why: Why, *, is_known: bool) -> list[str]:
     """Return why `task` can be claimed or not, what only the user can change first."""
-    reasons = first([quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons], SHOWN)
+    reasons = first([quoting.one_line(reason, LINE_LENGTH) for reason in why.reasons], SHOWN)
     return reasons if is_known or task.is_done else [trust.told(ctx, [task.id]), *reasons]
 
 
@@ -202,8 +201,6 @@ def _claim(task: Task) -> Iterator[str]:
         yield f"completed at {task.completed_at}{where} (commit {(task.completed_commit or 'unknown')[:12]})"
     if task.failed_at:
         yield f"failed at {task.failed_at}"
-    if task.halt:
-        yield f"halted until the user acts: {quoting.one_line(task.halt, LINE_LENGTH)}"
 
 
 def _block(name: str, rows: Sequence[str]) -> list[str]:

@@ -106,7 +106,7 @@ def test_work_that_touches_no_judge_is_not_mentioned(project: Project, agent: Ag
 def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of_it(agent: Agent) -> None:
     begin(agent, PYTEST, "--protect", "docs/**")
     (warning,) = agent.finishes({"tests/test_a.py": "def test_a():\n    pass\n"})["warnings"]
-    assert "changed only files that its check depends on: tests/test_a.py" in warning
+    assert "added only files that its check depends on: tests/test_a.py" in warning
 
 
 def test_a_test_that_the_user_has_not_committed_counts_as_it_was_at_the_claim(

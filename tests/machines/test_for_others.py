@@ -124,15 +124,19 @@ def test_work_that_is_being_proposed_is_never_taken_for_that_of_a_dead_worker(wo
     assert halts(one) == ["MERGE"] * len(tasks)
 
 
-def test_a_pull_request_that_could_not_be_opened_is_opened_with_the_next_work(world: World) -> None:
+@pytest.mark.parametrize("names", [(), *for_release(("b",))])
+def test_a_pull_request_that_could_not_be_opened_is_opened_by_the_next_run(
+    world: World, names: tuple[str, ...]
+) -> None:
     one = world.machine("one")
     one.file_task("a")
     one.ends(9, "--merge", "pull-request", "--merge-command", "echo no login; exit 4")
     assert "no pull request yet: no login" in one("report").text
-    one.file_task("b")
+    for name in names:
+        one.file_task(name)
     one.ends(9, *proposing(world))
 
-    assert (world.place / "asked").read_text() == "harness/main: Make a, and 1 more\n"
+    assert (world.place / "asked").read_text() == f"harness/main: Make a{', and 1 more' if names else ''}\n"
 
 
 def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:

@@ -165,10 +165,12 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
     name = {"HARNESS_WORKER_ID": "me"}
     one.ok("claim", **name)
 
-    for verb in ("start", "claim", "finish", "stop"):
+    for verb in ("start", "claim", "finish", "recover", "stop"):
         said = two(verb, **name)
         assert said.code == 8, said.text
         assert f"{task} is in progress on one, under your name: me." in said.text
+    for argv in (("status",), ("show", task)):
+        assert two.ok(*argv, **name)["next"] == "harness status --machines"
     assert two.ok("beat", **name)["message"] == "No active lease to renew."
     assert one.ok("beat", **name)["message"] == f"renewed: {task}"
 

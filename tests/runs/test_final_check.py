@@ -79,6 +79,17 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
+def test_a_repair_that_another_run_takes_needs_no_retry(workshop: Workshop) -> None:
+    workshop.add("One", "test -f one", do="write one x")
+    workshop.add("Two", "test -f two", do="write two x\nsh git rm -q one")
+
+    said = workshop.run("--max-tasks", "3", "--final-check", "all")
+
+    assert workshop.task("task-003")["repairs"] == "task-001"
+    assert said.stdout.splitlines()[-1].startswith("next: harness run ")
+    assert workshop.harness("status").stdout.splitlines()[-1] == "next: harness start"
+
+
 def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Workshop, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     for name in ("one", "two"):

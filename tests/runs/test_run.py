@@ -80,6 +80,12 @@ def test_an_agent_makes_the_directory_of_its_check(workshop: Workshop) -> None:
     assert "failed: [TEST_FAIL] Task task-001: validation.cwd 'api' is not a directory" in said.stdout
     assert workshop.sh("show", "main:api/f") == "done"
 
+    workshop.add("Mistyped", "grep -q done f", "--cwd", "apii", do="write g done")
+    said = workshop.ends(9)
+    task = workshop.task("task-002")
+    assert (task["status"], task["attempts"], task["halt_kind"]) == ("pending", 1, "CONFIG")
+    assert "harness edit task-002 --cwd DIRECTORY" in said.stdout
+
 
 @pytest.mark.release
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:

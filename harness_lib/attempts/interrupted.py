@@ -359,7 +359,7 @@ def _hand_back(
     reason = f"{why}, and had pushed no work on it"
     if left is not None:
         what = "its checked work" if left.kind == "ready" else "what it had done"
-        reason = f"{why}; {what} stands in the work tree"
+        reason = f"{why}; {what} goes into the next attempt"
         rescue = rescue_refs.keep_commit(there.git, task, left.commit)
     accepted = left is not None and left.kind == "ready"
     ended = rollback.keep_for_the_next(ctx, session, task, reason, rescue, accepted=accepted)

@@ -95,7 +95,7 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
     if has_changes(ctx, task) or ctx.git.head() != task.started_at_commit:
         reason = (
             f"An agent was stopped in the middle of it: {sentence(why)} "
-            "What it had done stands in the work tree."
+            "What it had done goes into the next attempt."
         )
         accepted = handback is not None and handback.accepted
         line = quoting.one_line(reason, quoting.FAILURE_LENGTH)

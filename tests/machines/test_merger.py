@@ -241,7 +241,7 @@ def left_to_two(world: World) -> tuple[str, Path]:
     one.cut_power()
     mine.leave()
     until("the end of the lease", lambda: two.asks().expired())
-    assert "its checked work stands in the work tree" in two("recover").text
+    assert "its checked work goes into the next attempt" in two("recover").text
     return task, memory
 
 

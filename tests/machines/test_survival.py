@@ -42,7 +42,7 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     has_both_files(world)
     done = two.asks().search()[0]
     assert (done.attempts, done.machine) == (0, "two")
-    assert "one does not answer; what it had done stands in the work tree" in two.log_text
+    assert "one does not answer; what it had done goes into the next attempt" in two.log_text
 
 
 def test_what_a_dead_machine_had_goes_on_although_a_worker_here_is_busy(world: World) -> None:

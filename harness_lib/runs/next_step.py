@@ -38,7 +38,9 @@ def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | 
     if command != sessions.START:
         return command
     killed = any(sessions.was_killed_run(each, questions, ctx) for each in questions.sessions())
-    return RUN if killed or lacked(questions, log_lines(ctx)) else command
+    if not killed and not lacked(questions, log_lines(ctx)):
+        return command
+    return "harness check" if trust.doubt(ctx, questions) else RUN
 
 
 def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:

@@ -179,6 +179,9 @@ def test_a_project_that_is_moved_ends_the_run_and_may_come_back(workshop: Worksh
     assert kinds(workshop, news, 1) == ["stuck"]
     # Nothing was made in its place.
     assert not workshop.top.exists()
+    # There a run would be refused: the commands are trusted where they were.
+    there = Workshop(moved, workshop.home)
+    assert there.harness("status").stdout.endswith("next: harness check\n")
 
     moved.rename(workshop.top)
     said = workshop.ends(0)

@@ -46,8 +46,9 @@ OPTIONS_ELSEWHERE = {
     **dict.fromkeys(("--test", "--command", "--cmd", "--verify"), "--validate"),
     **dict.fromkeys(("--needs", "--requires", "--blocked-by"), "--depends-on"),
     **dict.fromkeys(("--budget", "--max-budget", "--max-usd"), "--max-cost"),
-    **dict.fromkeys(("--target", "--branch", "--base", "--into"), "--merge"),
     **dict.fromkeys(("--follow", "-f", "-w"), "--watch"),
+    # Of 0.1.0, which took a branch; no option of ours does.
+    "--target": "",
 }
 
 # Verbs of earlier versions and their new names; they keep working.

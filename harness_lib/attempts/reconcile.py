@@ -220,7 +220,7 @@ def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
 def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """Recover `task`, whose work tree is gone or on another machine."""
     if ctx.store.shared is None:
-        reason = f"the lease of {task.claimed_by} ran out, and where it worked is not known"
+        reason = f"{recovery.ran_out(task.claimed_by)}, and where it worked is not known"
         if task.worktree:
             reason = f"its work tree {task.worktree} is not in this repository any more"
         reason += "; nothing was touched"
@@ -304,7 +304,7 @@ def _leave_files_to_the_living(
     What it has made so far is rescued, its work tree is left alone, and it will find its claim gone.
     """
     rescue = rescue_refs.rescue_only(ctx, task)
-    expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
+    expired = f"{recovery.ran_out(task.claimed_by)} at {task.lease_expires_at}"
     reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
     ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return interrupted.log(

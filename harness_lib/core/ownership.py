@@ -145,11 +145,12 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
 
 
 def _held_or_lost(questions: Questions, ctx: Context) -> Task | None:
-    """Return the task that the caller holds, else one that it had claimed and another worker has now."""
+    """Return the task that the caller holds, else one whose lease it has lost and another worker has now."""
     worker = ctx.owner.worker
     if (held := questions.held_by(worker)) or not questions.concurrent or not sessions.mine(questions, ctx):
         return held
-    return next((task for task in questions.in_progress() if worker in task.attempted_by), None)
+    lost = recovery.ran_out(worker)
+    return next((task for task in questions.in_progress() if lost in "".join(task.error_log[-1:])), None)
 
 
 class Elsewhere(NamedTuple):

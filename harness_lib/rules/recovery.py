@@ -189,6 +189,11 @@ def expired(task: Task, now: datetime) -> bool:
     return task.lease_expires_at is not None and timestamps.parse(task.lease_expires_at) <= now
 
 
+def ran_out(worker: str | None) -> str:
+    """Return the words that say whose lease has ended, as the errors of its task keep them."""
+    return f"the lease of {worker} ran out"
+
+
 def is_same(current: Task | None, then: Task) -> bool:
     """Return whether `current` is in progress under the same claim as `then`.
 

@@ -167,6 +167,23 @@ def test_a_late_worker_changes_nothing(shared: Project) -> None:
     late.fails(6, "finish", "task-001")
 
 
+def test_the_task_that_a_worker_has_lost_is_none_that_it_has_failed(shared: Project) -> None:
+    """Else its work would be kept as that of another task."""
+    late, taker = worker(shared, "late"), worker(shared, "taker")
+    late.ok("claim", "task-001")
+    late.ok("fail", "--message", "x")
+    taker.ok("claim", "task-001")
+    assert late.fails(2, "finish")["error"]["message"] == "You hold no task."
+    late.ok("claim", "task-002")
+    shared.clock.pass_(hours=1)
+    taker.ok("checkpoint", "1/2", "x")
+    other = worker(shared, "other")
+    other.ok("start")
+    other.ok("claim", "task-002")
+
+    assert "Task task-002 is held by other" in late.fails(6, "finish")["error"]["message"]
+
+
 def test_of_a_worker_that_lives_the_files_are_left_and_its_work_is_kept(shared: Project) -> None:
     late = worker(shared, "late")
     late.ok("claim", "task-001")

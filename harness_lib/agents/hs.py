@@ -16,6 +16,7 @@ _STATUS = r"^The provider answered (\d{3}):"
 _PERSON = (
     r"^no ready provider|--max-cost cannot be kept| is not set\. Set it, or run: hs auth"
     r"|^Nobody is logged in at |Log in again: hs auth login |^Claude Code is not installed"
+    r"|Add credit with the provider, "
 )
 _OWN_LIMITS = frozenset({"max_turns", "max_cost"})
 

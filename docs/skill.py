@@ -5,6 +5,7 @@ Run: python -m docs.skill, after a file of `harness_lib` has come, gone or moved
 `skills add` copies the whole folder of a SKILL.md but for `.git` and `__pycache__`, and reads no ignore file.
 It follows links to files; of a linked folder it would copy `__pycache__`, too. So folders are real, and
 files are links. The page is a copy: the one at the top is internal, so that `skills add` passes it over.
+What Codex reads of a plugin is not there: opencode would take the pointer in it for the page.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FOLDER = CHECKOUT / "skills" / "harness"
-WHOLE = (".claude-plugin", ".codex-plugin", "harness_lib", "hooks", "references", "schemas")
+WHOLE = (".claude-plugin", "harness_lib", "hooks", "references", "schemas")
 FILES = ("LICENSE", "bin/harness", "bin/hs", "bin/start.py")
 INTERNAL = "metadata:\n  internal: true\n"
 

@@ -25,6 +25,11 @@ def test_the_folder_is_what_is_written() -> None:
     )
 
 
+def test_it_has_one_page() -> None:
+    """Of several pages opencode lists the one that it reads last, below names that begin with a dot, too."""
+    assert [*skill.FOLDER.rglob("SKILL.md")] == [skill.FOLDER / "SKILL.md"]
+
+
 def test_a_copy_of_it_is_small_and_works(tmp_path: Path, shared: dict[str, str]) -> None:
     """`skills add` copies what the links lead to, whatever else lies in the clone."""
     copy = tmp_path / "harness"

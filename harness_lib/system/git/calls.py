@@ -58,6 +58,8 @@ KEPT = (
     "GIT_CONFIG_VALUE_",
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 )
+# Gemini CLI hides the user's settings from what its agent types: who commits, what is ignored, the filters.
+_HIDDEN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 STDERR_TAIL = 2000
 SHOWN = 100
@@ -122,6 +124,9 @@ def failure(argv: Sequence[str], returncode: int, stderr: bytes) -> GitError:
 def clean_env(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` for a git child: locations stripped, identity kept, no prompt, English messages."""
     kept = {key: value for key, value in env.items() if not key.startswith("GIT_") or key.startswith(KEPT)}
+    if env.get("GEMINI_CLI") and env.get("GIT_CONFIG_GLOBAL") == os.devnull:
+        for name in _HIDDEN:
+            kept.pop(name, None)
     return {**kept, **FORCED}
 
 
@@ -269,13 +274,14 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
 def _users_file(top: Path, common_dir: Path) -> Path:
     """Return the path of the user's rules for all repositories, whether it exists or not."""
-    home, shared = Path("~").expanduser(), os.environ.get("XDG_CONFIG_HOME")
+    env = clean_env(os.environ)
+    home, shared = Path("~").expanduser(), env.get("XDG_CONFIG_HOME")
     own = (Path(shared) if shared else home / ".config") / "git"
-    everywhere = os.environ.get("GIT_CONFIG_GLOBAL")
+    everywhere = env.get("GIT_CONFIG_GLOBAL")
     files = [Path(everywhere)] if everywhere else [own / "config", home / ".gitconfig"]
-    files += [common_dir / "config", Path(os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))]
+    files += [common_dir / "config", Path(env.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))]
     configured = b"\n".join(map(read, files))
-    told = tuple(sorted((name, os.environ[name]) for name in os.environ if name.startswith("GIT_CONFIG_")))
+    told = tuple(sorted(each for each in env.items() if each[0].startswith("GIT_CONFIG_")))
     # Asking git would take a process in every verb.
     may_name = re.search(_MAY_NAME, configured + repr(told).encode())
     asked = _asked_file(top, common_dir, configured, told) if may_name else ""

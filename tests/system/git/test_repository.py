@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -304,6 +305,26 @@ def test_a_half_identity_is_kept_and_completed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
     git = Git.init(tmp_path)
     assert git.text("log", "-1", "--format=%an %ae") == "Ada harness@localhost"
+
+
+def test_what_gemini_hides_of_the_users_settings_counts(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gemini CLI (0.61.0) sets these for the commands of its agent."""
+    rules = put(tmp_path / "rules", "*.swp\n")
+    put(
+        tmp_path / ".gitconfig",
+        f"[user]\nname = Ada\nemail = ada@example.invalid\n[core]\nexcludesFile = {rules}\n",
+    )
+    put(world.top / "new.swp", "x")
+    hidden = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    for name, value in {"HOME": str(tmp_path), "GEMINI_CLI": "1", **hidden}.items():
+        monkeypatch.setenv(name, value)
+
+    oid = world.git.commit(world.git.tree_of("HEAD"), [world.base], "m")
+
+    assert world.git.text("log", "-1", "--format=%an %ae", oid) == "Ada ada@example.invalid"
+    assert "new.swp" not in world.git.text("ls-files", "--others", "--exclude-standard")
 
 
 def test_an_identity_in_the_environment_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,11 +45,12 @@ PATIENCE_SECONDS, AGAIN_SECONDS = 30.0, 1.0
 _FULL = re.compile(r"no space left|disk quota|couldn't write", re.IGNORECASE)
 _LOST = re.compile(
     r"hung up|timed out|early eof|unable to connect|could not resolve|connection (?:re|closed)"
-    r"|failed to connect|unreachable|no route to",
+    r"|failed to connect|unreachable|no route to|returned error: (?:5\d\d|408|429)",
     re.IGNORECASE,
 )
-# A remote that says this has answered: its hook may say of itself that it has timed out.
-_ANSWERED = "[remote rejected]"
+# A remote that says this has answered: its hook may say of itself that it has timed out. Of a push that is
+# forbidden or too large, as a web server says, git says also that it has hung up.
+_ANSWERED = re.compile(r"\[remote rejected\]|returned error: 4(?!08|29)\d\d")
 # Records end with it in what `git log` prints.
 _END = "\x1e"
 
@@ -309,7 +310,7 @@ def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
 
 def require_refusal(there: There, answer: Answer) -> None:
     """Raise RemoteAwayError if a push has failed for a reason that passes by itself, and not by refusal."""
-    is_lost = _LOST.search(answer.why) and _ANSWERED not in answer.out
+    is_lost = _LOST.search(answer.why) and not _ANSWERED.search(f"{answer.out} {answer.why}")
     if is_lost or _FULL.search(answer.why):
         raise RemoteAwayError(f"{there.remote} did not take the push: {answer.why}.", "Try again.")
 

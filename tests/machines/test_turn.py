@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import check, merge_queue, pending_merges, remote, target_branch, turn
+from harness_lib.attempts.remote import Answer
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.rules import transitions
@@ -184,6 +186,25 @@ def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) 
 
     with pytest.raises(EnvSetupError, match=r"has not taken main: .*lint timed out"):
         mine.move(*work(ctx, before))
+
+# What git says of the answers of web servers, and whether another try may go better.
+WEB = {
+    "RPC failed; HTTP 413 curl 22 The requested URL returned error: 413; the remote end hung up": False,
+    "RPC failed; HTTP 403 curl 22 The requested URL returned error: 403; the remote end hung up": False,
+    "RPC failed; HTTP 429 curl 22 The requested URL returned error: 429; the remote end hung up": True,
+    "fatal: unable to access 'http://host/': The requested URL returned error: 502": True,
+    "fatal: unable to access 'http://host/': The requested URL returned error: 429": True,
+    "fatal: Authentication failed for 'http://host/'": False,
+}
+
+
+def test_a_web_server_that_will_not_take_a_push_is_not_waited_for_and_one_that_cannot_is(
+    world: World,
+) -> None:
+    there = remote.of(at(world.machine("one")))
+    for says, passes in WEB.items():
+        with pytest.raises(RemoteAwayError) if passes else nullcontext():
+            remote.require_refusal(there, Answer(done=False, why=says))
 
 
 class Hasty(Clock):

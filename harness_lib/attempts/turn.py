@@ -38,7 +38,7 @@ from harness_lib.attempts.remote import There
 from harness_lib.checks import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
+from harness_lib.errors import AwayError, EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.state.api import Shared
 from harness_lib.system.git import advance, locks, merge, trees
 from harness_lib.system.git.calls import GitError
@@ -134,14 +134,21 @@ class Turn:
         return self.there.copy("turn", target_branch.short(self.there.branch))
 
     def _wait(self) -> int:
-        """Return the fence of our turn. Raises AwayError: the database is away."""
+        """Return the fence of our turn; a chat waits a while for the database. Raises AwayError."""
+        clock = self._ctx.clock
+        until = clock.monotonic() + (0 if self._ctx.target else remote.PATIENCE_SECONDS)
         while True:
-            fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
-            if fence is not None:
-                return fence
-            self.keep_claim()
+            try:
+                fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
+            except AwayError:
+                if clock.monotonic() >= until:
+                    raise
+            else:
+                if fence is not None:
+                    return fence
+                self.keep_claim()
             # Machines that began to wait together do not ask together.
-            self._ctx.clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311
+            clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311
 
     def _is_marked(self, fence: int) -> bool:
         """Return whether the remote has our mark, which it gets now if another one is there.

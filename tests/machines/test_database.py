@@ -119,11 +119,38 @@ def at_work(world: World) -> tuple[Machine, Task]:
     return one, one.context().store.ask().search()[0]
 
 
+class Hasty(Time):
+    def sleep(self, _seconds: float) -> None:
+        self.pass_(seconds=1)
+
+    def monotonic(self) -> float:
+        return self.now().timestamp()
+
+
+def test_a_chat_takes_its_turn_once_the_database_is_back(at_work: tuple[Machine, Task]) -> None:
+    """It may have gone while the check ran."""
+    one, task = at_work
+    line = moved_to_a_line(one)
+
+    class Mending(Hasty):
+        def sleep(self, seconds: float) -> None:
+            line.mend()
+            super().sleep(seconds)
+
+    ctx = one.context(task.claimed_by or "")
+    ctx.clock, ctx.target = Mending(), None
+    line.cut()
+    with turn.taken(ctx, remote.of(ctx, task), lambda: None) as mine:
+        assert mine.begin() == one.sh("rev-parse", "HEAD")
+    line.close()
+
+
 def test_a_chat_waits_for_its_turn_only_while_the_database_is_there(at_work: tuple[Machine, Task]) -> None:
     """Its claim, which it renews meanwhile, does not say that the database is away."""
     one, task = at_work
     line = moved_to_a_line(one)
     ctx = one.context(task.claimed_by or "")
+    ctx.clock, ctx.target = Hasty(), None
     shared, there, asked = ctx.store.shared, remote.of(ctx, task), Counter[str]()
     assert shared is not None
 
@@ -141,14 +168,6 @@ def test_a_chat_waits_for_its_turn_only_while_the_database_is_there(at_work: tup
 
 def test_a_database_that_is_away_ends_no_work(at_work: tuple[Machine, Task]) -> None:
     """An agent, or a check, goes on when its claim cannot be renewed; the next renewal tries again."""
-
-    class Hasty(Time):
-        def sleep(self, _seconds: float) -> None:
-            self.pass_(seconds=1)
-
-        def monotonic(self) -> float:
-            return self.now().timestamp()
-
     one, task = at_work
     line, one.lease = moved_to_a_line(one), 300
     ctx = one.context(task.claimed_by or "")

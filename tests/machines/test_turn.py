@@ -187,6 +187,7 @@ def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) 
     with pytest.raises(EnvSetupError, match=r"has not taken main: .*lint timed out"):
         mine.move(*work(ctx, before))
 
+
 # What git says of the answers of web servers, and whether another try may go better.
 WEB = {
     "RPC failed; HTTP 413 curl 22 The requested URL returned error: 413; the remote end hung up": False,

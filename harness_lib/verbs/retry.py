@@ -47,7 +47,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Its errors stay, for the next attempt. All are reset, or none.
     """
     with rights.change(ctx) as tx:
-        resets = [_reset(tx, ctx, word) for word in dict.fromkeys(args.ids)]
+        resets = [_reset(tx, ctx, word) for word in args.ids]
         then = ownership.next_command(ctx, tx)
     revived = [task for each in resets for task in each.revived]
     return Reply(

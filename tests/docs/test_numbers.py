@@ -14,7 +14,7 @@ from tests.conftest import CHECKOUT
 
 MEGA = 1024 * 1024
 IN_WORDS = {2: "two times", 8: "Eight times"}
-MAX_FILE = settings.KEYS["max-file"].default
+MAX_FILE, SILENCE, LONGEST = (settings.KEYS[name].default for name in ("max-file", "silence", "longest"))
 
 NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
@@ -22,6 +22,8 @@ NAMED = [
     ("docs/commands.md", f"({rescue_refs.DAYS:g} days, {rescue_refs.MEGABYTES} MB)"),
     ("docs/unattended.md", f"both ends are kept, {runner.KEPT_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {MAX_FILE:g} MB (`--max-file`)"),
+    ("harness_lib/verbs/run.py", f"an agent that is silent so long (default {SILENCE:g})"),
+    ("harness_lib/verbs/run.py", f"an agent after this (default {LONGEST:g})"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
     ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),
     ("references/concurrent.md", f"{recovery.DEFAULT_SECONDS // 60} minutes (`{recovery.VARIABLE}`)"),

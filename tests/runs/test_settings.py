@@ -85,7 +85,8 @@ def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
         ("[run]\njobs = 'two'", "run.jobs must be a whole number, not 'two'"),
         ("[run]\njobs = true", "run.jobs must be a whole number"),
         ("[run]\njobs = 1.5", "run.jobs must be a whole number"),
-        ("[run]\nmax-cost = nan", "run.max-cost must be a number"),
+        ("[run]\nmax-cost = nan", "run.max-cost must be a number, not nan"),
+        ("[run]\nmax-cost = inf", "run.max-cost must be a number, not inf"),
         ("[run]\nsilence = 0", "run.silence must be a number above 0"),
         ("[run]\nsandbox = 'of'", "run.sandbox must be one of off, auto"),
         ("[run]\nallow-write = 'x'", "run.allow-write must be a list of texts"),
@@ -101,6 +102,7 @@ def test_a_wrong_file_is_named_with_what_is_wrong(
     assert str(users(home)) in str(raised.value)
     assert words in f"{raised.value} {raised.value.hint}"
     assert workshop("run", "--dry-run", "--agent-command", "true").code == 3
+    assert workshop("config", "notify", "x").code == 3
 
 
 @pytest.mark.parametrize(
@@ -149,6 +151,14 @@ def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
     assert sorted(workshop.statuses().values()) == ["completed", "pending"]
 
 
+def test_the_agent_that_is_typed_replaces_the_command_of_a_file_and_the_other_way_round(
+    workshop: Workshop, home: Path
+) -> None:
+    for typed, other in (("agent", "agent-command"), ("agent-command", "agent")):
+        write(users(home), {other: "codex"})
+        assert of_run.effective(workshop.context(), {typed: "claude"})[other] == (None, "default")
+
+
 def test_a_mark_in_front_of_a_file_is_no_part_of_it(workshop: Workshop, home: Path) -> None:
     put(users(home), "\ufeff[run]\njobs = 3\n")
     assert of_run.effective(workshop.context(), {})["jobs"].value == 3
@@ -169,8 +179,12 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     assert shown["jobs"] == {"value": 1, "origin": "default"}
     workshop.ok("config", "max-cost", "2.0")
     assert workshop.ok("config")["settings"]["max-cost"]["value"] == 2
-    workshop.ok("config", "max-cost", "--unset")
+    for _ in range(2):
+        workshop.ok("config", "max-cost", "--unset")
     assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\n"
+    assert (
+        of_run.user_file({"XDG_CONFIG_HOME": "mine"}) == Path("~/.config/harness/harness.toml").expanduser()
+    )
     workshop.ok("config", "jobs", "1", "--project")
     assert workshop.read("harness.toml") == "[run]\njobs = 1\n"
     assert workshop("config", "model", "m", "--project").code == 2

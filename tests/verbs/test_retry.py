@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, lose
 
 
 def _fail(agent: Agent, task_id: str) -> None:
     agent.ok("claim", task_id)
+    put(agent.cwd / "half", "x\n")
     agent.fails(1, "finish")
 
 
@@ -85,7 +85,6 @@ def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agen
     assert project.file.read_bytes() == before
 
 
-@pytest.mark.release
 def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: Agent) -> None:
     """The cause is named, for the task would fail again at once."""
     add(agent, "First", check="false")

@@ -214,6 +214,7 @@ def test_what_a_user_adds_and_edits_here_trusts_nothing_of_others(world: World) 
     one.ok("edit", theirs, "--validate", "grep -q done c", "--cleanup", "true")
     assert one.ok("status")["untrusted"] == []
     assert foreign.ran_on(one) == []
+    assert "kept in" not in one.ok("remove", mine)["message"], "the database keeps no list of before"
 
 
 def test_a_machine_merges_for_others_only_what_it_trusts(world: World) -> None:

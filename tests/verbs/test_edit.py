@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from harness_lib.verbs import edit
 from tests.verbs.conftest import Make
 from tests.verbs.project import FIELDS, TYPED, Agent, Project, begin
 
@@ -39,12 +42,29 @@ def test_nothing_changed_is_said_and_nothing_is_written(project: Project, person
     assert (project.file.read_bytes(), project.log) == before
 
 
+def test_what_another_changes_meanwhile_is_kept(
+    project: Project, person: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_known = edit._has_seen
+
+    def meanwhile(*asked: Any) -> bool:
+        monkeypatch.setattr(edit, "_has_seen", is_known)
+        project.agent("other").ok("edit", "task-001", "--title", "Else")
+        return is_known(*asked)
+
+    monkeypatch.setattr(edit, "_has_seen", meanwhile)
+    person.ok("edit", "task-001", "--priority", "P0")
+
+    assert (project.task("task-001")["title"], project.task("task-001")["priority"]) == ("Else", "P0")
+
+
 WRONG = (
     "edit",
     "edit task-001",
     "edit --title x",
     "edit task-001 --mode concurrent",
     "edit task-404 --title x",
+    "edit task-001 --cwd ..",
     "edit task-001 --timeout 0",
     "edit task-001 --max-attempts 0",
     f"edit task-001 --title {'x' * 1001}",

@@ -23,7 +23,7 @@ def test_anybody_may_note_at_any_status(project: Project, one: Agent) -> None:
     other = project.agent("other")
     other.ok("note", "task-001", "pending")
     one.ok("claim")
-    other.ok("note", "task-001", "in progress")
+    assert other.ok("note", "task-001", "in progress")["next"] == "harness status"
     one.ok("finish")
     other.ok("note", "task-001", "completed")
     assert project.task()["notes"] == ["pending", "in progress", "completed"]
@@ -44,6 +44,7 @@ def test_a_note_longer_than_a_brief_shows_is_kept_with_a_warning(project: Projec
     said = one.ok("note", "task-001", "x" * 3000)
     assert len(project.task()["notes"][0]) == 2000
     assert "400 characters" in said["warnings"][0]
+    assert one.ok("note", "task-001", "x" * 400)["warnings"] == []
 
 
 def test_what_cannot_be_noted_changes_nothing(project: Project, one: Agent) -> None:

@@ -44,9 +44,11 @@ def test_old_logs_go_when_the_user_says_so(project: Project, agent: Agent, perso
 def test_rescued_work_goes_by_its_age_and_stays_on_record(project: Project, person: Agent, ref: str) -> None:
     oid = project.git("rev-parse", ref)
 
-    assert person.ok("tidy", "--rescues", "1", "--yes")["rescues"] == 0
+    assert person.ok("tidy", "--rescues", "1")["next"] == "harness status"
     project.clock.pass_(days=2)
-    assert person.ok("tidy", "--rescues", "1", "--yes")["rescues"] == 1
+    shown = person.ok("tidy", "--rescues", "1")
+    assert project.refs() == [ref]
+    assert person.ok(*shown["next"].split()[1:])["rescues"] == 1
 
     assert project.refs() == []
     assert project.grep("WARN dropped by hand", ref, oid)

@@ -110,11 +110,15 @@ def test_a_program_of_the_check_that_is_another_file_than_at_the_claim_is_named(
     assert f"was checked with {RUNNER}: {fake} (at the claim: {real})" in sentence
 
 
-def test_a_program_that_was_rewritten_in_its_place_is_named(agent: Agent, person_bin: Path) -> None:
+def test_a_program_that_was_rewritten_in_its_place_is_named(
+    project: Project, agent: Agent, person_bin: Path
+) -> None:
+    """Also where the user has edited the task since: as long as its command is the same."""
     _program(person_bin / RUNNER, "exit 1")
     agent.env = {**agent.env, **_path(person_bin)}
     begin(agent, RUNNER)
     _program(person_bin / RUNNER, "exit 0")
+    project.agent("person").ok("edit", "task-001", "--timeout", "9", **_path(person_bin))
 
     sentences = agent.ok("finish")["task"]["look_at"]
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from harness_lib.verbs import edit
+from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
-from tests.verbs.project import FIELDS, TYPED, Agent, Project, begin
+from tests.verbs.project import FIELDS, TYPED, Agent, Project, begin, own_work_tree
 
 
 @pytest.fixture
@@ -113,6 +114,17 @@ def test_a_new_command_does_not_bless_changed_protected_files(project: Project, 
     project.put("exam.txt", "easy\n")
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     assert "exam.txt" in agent.fails(1, "finish")["message"]
+
+
+def test_what_is_protected_meanwhile_counts_as_it_stands_where_the_attempt_works(project: Project) -> None:
+    worker = own_work_tree(project, "beside")
+    project.configure(concurrency_mode="concurrent")
+    begin(worker)
+    put(worker.cwd / "tracked.txt", "changed\n")
+
+    project.agent("person").ok("edit", "task-001", "--protect", "tracked.txt")
+
+    worker.finishes({"done": "x\n"})
 
 
 def test_editing_lifts_the_halt_of_a_session_without_a_check(project: Project, agent: Agent) -> None:

@@ -185,3 +185,7 @@ def test_of_more_than_200_tasks_those_are_checked_whose_files_have_changed(
     for most, kept in ((1, ["task-001"]), (0, [])):
         monkeypatch.setattr(rechecks, "MOST", most)
         assert [task.id for task in final_check._within(ctx, None, due, project.head)] == kept
+    ctx.target = "refs/heads/main"
+    place = worker_worktrees.directory_of(ctx, "run-1")
+    passed = final_check.run(ctx, place, None, lambda _line: None, lambda: True)
+    assert (passed.tip, passed.left[:15]) == (None, "1 task left out"), "not every check has passed"

@@ -12,7 +12,7 @@ from harness_lib.system.processes import process
 from tests.conftest import Harness
 from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project, begin
+from tests.verbs.project import Agent, Project, Stepping, begin
 
 
 def test_a_session_is_numbered_counted_and_logged(project: Project, one: Agent) -> None:
@@ -310,11 +310,15 @@ def test_a_session_that_was_refused_before_it_did_anything_is_counted_once(
 def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) -> None:
     project = make_project(mode="concurrent")
     begin(project.agent("first"))
+    second = project.agent("second")
 
-    reply = project.agent("second").ok("start")
+    reply = second.ok("start")
 
     assert reply["next"] == "harness claim --wait 600"
     assert "others hold the rest" in reply["message"]
+    second.clock = clock = Stepping()
+    assert second.fails(9, "claim", "--wait", "2")["stop"] == {"reason": "waiting"}
+    assert clock.seconds < 6, "and no longer than it was told"
 
 
 @pytest.mark.usefixtures("asked_once")

@@ -226,3 +226,14 @@ def test_on_a_terminal_the_user_is_asked_first(agent: Agent, home: Path) -> None
         assert "Write this? (--dry-run shows it line by line) [y/N]" in said
         assert "harness-stop.py" in said
         assert place(home, "codex").exists() == (answer == "y")
+
+
+def test_hooks_that_lie_in_a_cache_are_warned_of(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "cache/hooks"
+    place.parent.mkdir()
+    place.symlink_to(entries.folder())
+    monkeypatch.setattr(entries, "folder", lambda: place)
+    said = agent.ok("hooks", "install", "--agent", "codex", "--dry-run")
+    assert "lies in a cache" in " ".join(said["warnings"])

@@ -35,6 +35,13 @@ def test_a_home_that_is_the_project_is_one_place(agent: Agent, home: Path) -> No
     assert everything(home) == before
 
 
+def test_what_leaves_the_project_stays_in_the_home(agent: Agent) -> None:
+    file = Path(agent.ok("hooks", "install", "--agent", "codex")["file"])
+    before = file.read_bytes()
+    agent.ok("hooks", "uninstall", "--agent", "codex", "--scope", "project")
+    assert file.read_bytes() == before
+
+
 def test_kimi_has_no_file_for_a_project(agent: Agent) -> None:
     agent.fails(2, "hooks", "install", "--agent", "kimi", "--scope", "project")
 

@@ -33,7 +33,7 @@ def ruled(home: Path, project: Path) -> Runtime:
     allow_ask_deny(
         home / ".harness",
         allow=["Bash(git status:*)", "Bash(git diff *)", "Bash(npm run build)", "Bash(cat src/*)",
-               "Edit(src/**)", "Bash(./do:*)", "Read(~/notes/**)", "mcp__ours", "Skill(tell*)"],
+               "Edit(src/**)", "Bash(./do:*)", "Read(~/notes/**)", "mcp__ours", "Skill(tell*)", "Fetch(*)"],
         ask=["Bash(git push:*)", "mcp__ours__delete"],
         deny=["Bash(rm:*)", "Bash(git reset --hard)", "Bash(curl)", "Read(secrets/**)", "Read(.env)",
               "Edit(*.lock)", "Edit(/tests/**)", "WebFetch(domain:x)"],
@@ -68,6 +68,7 @@ PASSED = [
     "[[ -f x ]] && rm x", "# no\nrm x", "xargs -I{} rm {}", "parallel rm ::: x", "git status; rm x",
     "git diff && rm x", "curl http://x", "curl", "git reset --hard", "git  reset   --hard",
     "cat secrets/key", "cat ./secrets/key", "cat src/../secrets/key", "cat secrets//key",
+    "pushd secrets && cat key",
     "cat < secrets/key", "cat <secrets/key", "cp -r secrets /tmp", "cd secrets && cat key",
     "cd src; cat ../secrets/key", "cat SECRETS/key", "f=secrets/key; cat $f", "dd if=secrets/key",
     "cat .env", "cat src/.env", "cat ~/.env", "cat */../.env", "cat s*s/key", "cat way", "tail -f way",
@@ -96,6 +97,7 @@ FREE = [
     "sed s/a/b/ yarn.lock", "git reset --soft", "python script.py", '"$VENV/bin/python" x', "echo $HOME",
     "for i in *; do echo $i; done", "find . -name x", "git log --grep=push", "printf '%s' \"$x\" > out",
     "cat environment", "echo curl", "[ -f x ] && ls", "a=1", "",
+    "grep -i x yarn.lock",
 ]  # fmt: skip
 ALLOWED = [
     "git status", "git status --short", "git status && git diff HEAD", "git status; git status",
@@ -230,6 +232,7 @@ def test_a_rule_about_files_follows_links_and_steps(ruled: Runtime, project: Pat
         ("skill", {"name": "other"}, ""),
         ("WebFetch", {"url": "http://y"}, "deny"),
         ("WebSearch", {}, ""),
+        ("Fetch", {"url": "http://y"}, "allow"),
     ],
 )
 def test_a_rule_may_be_about_any_tool(ruled: Runtime, tool: str, tool_input: Json, decision: str) -> None:
@@ -398,7 +401,7 @@ def test_a_tool_in_the_place_of_ours_is_held_to_rules_it_cannot_be_read_by(ruled
 
 
 def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
-    hs: Hs, done: Done, project: Path
+    hs: Hs, done: Done, home: Path, project: Path
 ) -> None:
     allow_ask_deny(project / ".harness", deny=["Bash(touch made)"], allow=["Bash(mkdir:*)"])
     hs("trust")
@@ -406,6 +409,7 @@ def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
     done(use("bash", command="touch made"), use("bash", command="mkdir dir"), say("Done."),
          words=("--approve", "ask", "go"))  # fmt: skip
     assert not {"made", "dir"} & {path.name for path in project.iterdir()}
+    assert "the rule deny Bash(touch made)" in bodies(session_of(home))[2][1]
 
 
 def test_the_user_is_asked_with_the_rule_that_wants_it(

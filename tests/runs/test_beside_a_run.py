@@ -75,6 +75,7 @@ def test_a_second_terminal_sees_what_goes_on_and_changes_its_limits(workshop: Wo
 
     _limits_that_nobody_can_read(workshop, pid)
     workshop.ok("note", "task-001", "Mind the gap.")
+    assert workshop("budget", "--max-cost", "9", HARNESS_SUPERVISED="task-001").code == 2
     assert f"The run of process {pid} goes on; to end it: Ctrl-C" in workshop("pause").out
     # Zero lifts a limit, and one that is raised before the end lets the run go on.
     assert workshop.ok("budget", "--max-cost", "0")["limits"] == {}

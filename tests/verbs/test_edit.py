@@ -167,8 +167,21 @@ def test_the_limits_of_the_list_change_and_let_a_spent_session_go_on(project: Pr
     agent.works()
     agent.fails(9, "claim")
     agent.ok("edit", "--max-tasks-per-session", "0")
+    assert not project.state["sessions"][0].get("halt"), "and the Stop hook holds its agent again"
     assert project.state["session_config"]["max_sessions"] == 7
     agent.ok("claim")
+
+
+def test_whoever_is_left_with_the_final_check_is_let_go_where_there_is_none(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.works()
+    assert project.state["sessions"][0]["final_check"]
+
+    agent.ok("edit", "--no-final-check")
+
+    assert not project.state["sessions"][0].get("final_check")
 
 
 def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:

@@ -10,7 +10,6 @@ from tests.verbs.project import Agent, Project, lose
 
 def _fail(agent: Agent, task_id: str) -> None:
     agent.ok("claim", task_id)
-    put(agent.cwd / "half", "x\n")
     agent.fails(1, "finish")
 
 
@@ -123,6 +122,9 @@ def test_a_task_in_progress_is_neither_reset_nor_removed(project: Project, agent
         said = project.agent("person").fails(8, verb, "task-001")
         assert "harness release task-001" in said["error"]["hint"]
     assert project.file.read_bytes() == before
+    put(agent.cwd / "half", "x\n")
+    agent.ok("release")
+    assert "waited for you" not in agent.ok("retry", "task-001")["message"], "its work waits for an attempt"
 
 
 def test_a_task_is_removed_and_the_list_before_is_kept(project: Project, agent: Agent) -> None:

@@ -81,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         problem = _unsaid(verb, error) if reply else _machine_error(error)
     except KeyboardInterrupt as interrupt:
-        again = "run" if verb == "run" else "recover"
+        again = verb if verb in ("run", "trust") else "recover"
         screen.talk(f"interrupted; nothing is lost. Go on with: harness {again}")
         return 128 + getattr(interrupt, "number", own_process.INTERRUPT)
     except ImportError as error:

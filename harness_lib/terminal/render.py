@@ -35,6 +35,11 @@ class Screen:
         """Return whether the user watches: then colours and live tables are welcome."""
         return not self.json and self.out.isatty()
 
+    @property
+    def is_redrawn(self) -> bool:
+        """Return whether a live table can be drawn; a dumb terminal, as in Emacs, only takes lines."""
+        return self.is_terminal and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
     def data(self, text: str) -> None:
         """Write a line of what was asked for."""
         print(_safe(text), file=self.out, flush=True)
@@ -62,7 +67,11 @@ class Screen:
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question; only "y" and "yes" mean yes."""
         print(question, end="", file=self.err, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        line = sys.stdin.readline()
+        if not line:
+            # Ctrl-D ends no line.
+            print(file=self.err)
+        return line.strip().lower() in ("y", "yes")
 
 
 def _safe(text: str) -> str:

@@ -236,13 +236,12 @@ def _then(ctx: Context) -> str:
 @contextmanager
 def watching(ctx: Context, screen: Screen) -> Iterator[Watch]:
     """Yield what is to be called with each event of the run that goes on meanwhile."""
-    if screen.is_terminal:
+    if screen.is_redrawn:
         from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
-        if not drawing.console(screen.out).is_dumb_terminal:
-            with drawing.watching_run(ctx, screen.out, sentences) as watch:
-                yield watch
-            return
+        with drawing.watching_run(ctx, screen.out, sentences) as watch:
+            yield watch
+        return
 
     def show(event: Event, _state: RunState) -> None:
         # A full disk or a reader that is gone ends no run: its record and `harness status` have it all.

@@ -121,7 +121,7 @@ def _run(seen: Seen, now: float) -> dict[str, object]:
 def _watch(ctx: Context, screen: Screen) -> Reply:
     """Follow the list: live on a terminal, a line per change in a pipe. Ctrl-C or a signal ends it."""
     try:
-        last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
+        last = _watch_live(ctx, screen) if screen.is_redrawn else _watch_lines(ctx, screen)
     except KeyboardInterrupt:
         return Reply("", next="harness status")
     return Reply("" if last is None else "Nothing is left to do.", next="harness status")

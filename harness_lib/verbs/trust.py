@@ -66,16 +66,19 @@ def run(
             "Ask the user to type it in a terminal of their own: harness trust",
         )
     question = f"{listing}\nMay these run as you, on this machine? [y/N] "
-    if not yes and (agent or ask is None or not ask(question)):
+    said = ask(question) if ask and not (yes or agent) else None
+    # Who was asked has just read them.
+    shown = f"{listing}\n" if said is None else ""
+    if not (yes or said):
         return Reply(
-            f"{listing}\nNot trusted: none of these is run. The user who knows them types, in a terminal: "
+            f"{shown}Not trusted: none of these is run. The user who knows them types, in a terminal: "
             "harness trust",
             exit=Exit.REFUSED,
             extra={**extra, "trusted": False},
         )
     _note(ctx, questions)
     return Reply(
-        f"{listing}\nTrusted on this machine.",
+        f"{shown}Trusted on this machine.",
         next=sessions.unless_held(questions, ctx, "harness start"),
         extra=extra,
     )

@@ -179,14 +179,15 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
     assert harness("status", "--json", env=me).json["counts"]["in_progress"] == 1
 
 
-def test_an_interrupted_run_says_to_type_harness_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("verb", ["run", "trust"])
+def test_what_is_interrupted_before_it_has_begun_is_typed_again(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As where it waits for room on a disk before it begins."""
+    """As where a run waits for room on a disk, and where the user is asked for their trust."""
 
     def interrupted(_screen: object) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(main, "_context", interrupted)
-    assert main.main(["run"]) == 128 + signal.SIGINT
-    assert "Go on with: harness run\n" in capsys.readouterr().err
+    assert main.main([verb]) == 128 + signal.SIGINT
+    assert f"Go on with: harness {verb}\n" in capsys.readouterr().err

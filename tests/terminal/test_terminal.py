@@ -17,7 +17,7 @@ from harness_lib.core.context import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
-from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, shown, typed
+from tests.terminal.pseudo_terminal import ESCAPE, answered, read_to_end, read_until, shown, typed
 from tests.verbs import project as projects
 from tests.verbs.project import Project
 
@@ -55,6 +55,13 @@ def test_the_user_at_a_terminal_may_say_yes_at_once(project: Project) -> None:
     (project.top / ".git/harness/trust.json").unlink()
     assert "Trusted on this machine." in shown(project.top, "trust", "--yes")
     assert project.agents[0].ok("trust")["trusted"]
+
+
+def test_ctrl_d_at_a_question_means_no_and_the_answer_has_its_own_line(project: Project) -> None:
+    (project.top / ".git/harness/trust.json").unlink()
+    code, printed = answered(project.top, "\x04", "trust")
+    assert code == 8
+    assert "[y/N] \nNot trusted: " in ESCAPE.sub("", printed)
 
 
 def test_status_draws_every_task_and_the_next_command(listed: Path) -> None:
@@ -115,6 +122,18 @@ def test_watching_ends_by_itself_when_nothing_is_left(project: Project) -> None:
         assert process.wait() == 0
     assert "2 of 2 completed" in said
     assert "Nothing is left to do." in said
+
+
+def test_a_dumb_terminal_gets_a_line_per_change(project: Project) -> None:
+    agent = project.agent()
+    with typed(project.top, "status", "--watch", TERM="dumb") as (process, ours):
+        read_until(ours, "0 of 2 completed")
+        agent.ok("claim", "task-001")
+        agent.ok("finish", "task-001")
+        read_until(ours, "1 of 2 completed")
+        process.send_signal(signal.SIGINT)
+        read_to_end(ours)
+        assert process.wait() == 0
 
 
 def test_the_user_ends_watching_with_ctrl_c_and_that_is_no_failure(project: Project) -> None:

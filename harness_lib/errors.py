@@ -109,6 +109,10 @@ class LocalBusyError(BusyError, AwayError):
     """Another command of this machine has been changing a list in a database for long: it may be away."""
 
 
+class NotPushedError(EnvSetupError):
+    """The branch, which the machines of a list in a database share, is on no remote."""
+
+
 class NotAllowedError(EnvSetupError):
     """The database of the list does not let this user do that."""
 

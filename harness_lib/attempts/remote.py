@@ -17,7 +17,7 @@ from typing import NamedTuple
 from harness_lib import errors, typed
 from harness_lib.attempts import outcome, target_branch, worker_worktrees
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RemoteAwayError, UsageError
+from harness_lib.errors import ConfigError, HeldError, NotPushedError, RemoteAwayError, UsageError
 from harness_lib.system.git import calls, merge, worktrees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
@@ -147,14 +147,18 @@ def of(ctx: Context, task: Task | None = None) -> There:
     branch = target_branch.HEADS + of_run if of_run else (gate.branch if gate else None) or here
     found = target_branch.upstream(git, branch) or target_branch.upstream(git, here)
     if found is None:
-        name = target_branch.short(branch) or "HEAD"
-        raise EnvSetupError(
-            f"{name} has no branch on a remote, which the machines of a list in a database share.",
-            target_branch.to_push(git, name),
-        )
+        raise _not_pushed(git, branch)
     remote, upstream = found
     to = settings.target or remote
     return There(outcome.list_name(ctx), to, branch if of_run else upstream, git, leaving=settings)
+
+
+def _not_pushed(git: Git, branch: str) -> NotPushedError:
+    name = target_branch.short(branch) or "HEAD"
+    return NotPushedError(
+        f"{name} has no branch on a remote, which the machines of a list in a database share.",
+        target_branch.to_push(git, name),
+    )
 
 
 class Answer(NamedTuple):
@@ -230,10 +234,13 @@ def require(ctx: Context, there: There) -> str:
     """Fetch the branch and return its commit; a chat waits a while for a remote that cannot be reached.
 
     Raises RemoteAwayError: the remote does not answer, or a command has waited for it in vain before.
+    Raises NotPushedError: it has no such branch, and never had.
     """
     why = ctx.away.get(there.remote, "")
     answer = Answer(done=False, why=why) if why else _waited(ctx, there)
     tip = there.tip
+    if tip is None and NO_BRANCH in answer.why:
+        raise _not_pushed(there.git, there.branch)
     reached = answer._replace(done=answer.done and tip is not None)
     require_answer(reached, there.remote, f"{there.shown} cannot be fetched")
     return tip or ""

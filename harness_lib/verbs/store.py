@@ -12,7 +12,7 @@ from harness_lib.attempts import remote, remote_check, snapshots, target_branch
 from harness_lib.attempts.remote_check import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context, Reply
-from harness_lib.errors import EnvSetupError, Exit, HeldError, RefusedError, UsageError
+from harness_lib.errors import EnvSetupError, Exit, HeldError, NotPushedError, RefusedError, UsageError
 from harness_lib.rules import stats
 from harness_lib.state.api import Questions
 from harness_lib.state.mirrored import Link
@@ -269,7 +269,7 @@ def _asking_remote(ctx: Context, away: list[str]) -> Iterator[bool]:
     """Yield whether anything was ever pushed from here; add to `away` why the remote does not answer."""
     try:
         yield target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is not None
-    except HeldError as error:
+    except (HeldError, NotPushedError) as error:
         away.append(f"{error.message} {error.hint}")
 
 

@@ -37,6 +37,13 @@ def test_a_branch_that_is_on_no_remote_is_to_be_pushed_once(world: World) -> Non
     assert f"Name a remote: git remote add origin URL. {push}" in " ".join(one("claim").err.split())
     one.sh("remote", "add", "origin", str(world.remote))
     assert push in one("claim").err
+    # As a clone of an empty repository has it.
+    one.sh("config", "branch.mine.remote", "origin")
+    one.sh("config", "branch.mine.merge", "refs/heads/mine")
+    for words in (("claim",), ("run",)):
+        said = one(*words)
+        assert (said.code, push in said.err) == (7, True), said.text
+    assert push in one("store", "check").out
 
     one.sh("push", "-q", "--set-upstream", "origin", "mine")
     one.ok("claim")

@@ -42,8 +42,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
 _LOOK = (
-    "See whether it is back: harness store status. If it was never there, check the address, and that "
-    "the database exists: postgresql://USER@HOST/DATABASE, with the password in ~/.pgpass."
+    "If it has answered before, see whether it is back: harness store status. If not, check the address, and "
+    "that the database exists (createdb DATABASE): postgresql://USER@HOST/DATABASE, with the password in "
+    "~/.pgpass."
 )
 _PROVE = (
     "A server elsewhere must prove its name, by a certificate that is valid today. Where the machine does "
@@ -65,7 +66,7 @@ _HINTS = {
     "password": _LOGIN,
     "authentication failed": _LOGIN,
     "pg_hba.conf": _LOGIN,
-    "not permitted to log in": _LOGIN,
+    'FATAL: role "': _LOGIN,
     "No space left": "The disk of the server is full: whoever runs it must make room.",
 }
 

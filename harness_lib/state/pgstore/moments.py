@@ -201,7 +201,8 @@ class Moments:
         if not self.link.uuid:
             raise EnvSetupError(
                 f"{how} {self.link.name} in {connecting.shown(self.link.url)}, or you have no role in it.",
-                "Lists are made by: harness store move URL --list NAME",
+                "A machine that works on it tells its name: harness store status. Lists are made by: harness "
+                "store move URL --list NAME",
             )
         now = self._name_now()
         if self.link.moving and MOVED in now:

@@ -174,16 +174,18 @@ def join(root: Root, link: Link, clock: Clock) -> Questions:
     """
     if root.state.exists() and not root.link.exists() and not _is_mirror(root):
         raise UsageError(
-            f"{root.path} has a task list of its own.", "Move it there instead: harness store move URL"
+            f"{root.path} has a task list of its own.",
+            f"Move it there instead: harness store move URL. If nobody needs it, remove {root.state.name} "
+            "and join again.",
         )
     link = link._replace(uuid=PgStore(root, link, clock=clock).moments.looked().version.uuid)
-    with publishing.explained(root):
-        link.save(root)
     store = PgStore(root, link, clock=clock)
     # A reader looks, and leaves no trace.
     with suppress(NotAllowedError), store.transaction() as tx:
         name = owner.machine(os.environ)
         tx.log("WARN", f"another machine has joined: {name}", session=tx.session_count)
+    with publishing.explained(root):
+        link.save(root)
     store.switch_hooks(on=True)
     return store.ask()
 

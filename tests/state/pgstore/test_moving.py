@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
+from harness_lib.errors import AwayError, EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.state import publishing, reading
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import connecting, setup
 from harness_lib.state.pgstore.store import opened
 from harness_lib.state.store import Store
-from harness_lib.system.clock import SYSTEM
+from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from tests import postgres
@@ -151,6 +151,25 @@ def test_a_project_with_a_list_of_its_own_joins_no_other(shared: Shared, tmp_pat
     store = in_file(tmp_path.resolve() / "one", State(sessions=()))
     with pytest.raises(UsageError, match="a task list of its own"):
         setup.join(store.root, Link(shared.server, shared.name), SYSTEM)
+
+
+def test_a_clone_that_cannot_join_is_as_it_was(shared: Shared, tmp_path: Path) -> None:
+    """It may type the same again, or another address, after a failover."""
+
+    class Hasty(Clock):
+        passed = 0.0
+
+        def monotonic(self) -> float:
+            self.passed += 20.0
+            return self.passed
+
+    standby = f"{shared.with_tasks().link.url}&options=-c%20default_transaction_read_only%3Don"
+    root = Root(tmp_path.resolve() / "clone")
+    root.path.mkdir()
+    with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
+        setup.join(root, Link(standby, shared.name), Hasty())
+    assert not root.link.exists()
+    assert not root.state.exists()
 
 
 def test_a_link_that_came_with_a_clone_or_a_copy_is_not_used(shared: Shared, tmp_path: Path) -> None:

@@ -9,16 +9,18 @@ import gc
 import itertools
 import os
 import shlex
+import shutil
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from harness_lib.system import mkdir_lock
 from tests import forked
 from tests.run_to_end import Said
 from tests.system.git.gitrepo import World
@@ -171,8 +173,10 @@ def _room(file: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give each test an empty home and a working directory outside of every repository; return the home."""
+def home(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Give each test an empty home and a working directory outside of every repository; yield the home."""
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
@@ -195,7 +199,11 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     # Child processes of a test import this checkout, from wherever they are started.
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
     monkeypatch.chdir(tmp_path)
-    return home
+    yield home
+    # What a test left open in /tmp: nobody else has these roots.
+    for below in ("", "*/", "*/*/", "*/*/*/"):
+        for found in tmp_path.glob(f"{below}harness-tasks.json"):
+            shutil.rmtree(mkdir_lock.path_for(found.parent), ignore_errors=True)
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from unittest import mock
 
 from harness_lib.cli import main
 from harness_lib.core.context import Context
-from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.git import repository
 from tests import lasting
@@ -157,11 +156,6 @@ class Project(Checkout):
     def close(self) -> None:
         for agent in self.agents:
             agent.die()
-        # What a test left open in /tmp: nobody else has this root.
-        path = mkdir_lock.path_for(self.top)
-        holder = mkdir_lock.holder_of(path)
-        if holder is not None and holder.pid is not None:
-            mkdir_lock.SeedLock(self.top).release(holder.pid)
 
     # -- the list
 

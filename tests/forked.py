@@ -321,6 +321,7 @@ def _become(asked: dict[str, Any], descriptors: list[int]) -> NoReturn:
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
+    tempfile.tempdir = None
     time.tzset()
     sys.path[0] = asked["cwd"]
     sys.argv = ["forked", *asked["args"]]

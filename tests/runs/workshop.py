@@ -75,7 +75,11 @@ class Workshop(Checkout):
 
     @property
     def env(self) -> dict[str, str]:
-        return {**os.environ, "HARNESS_HOME": str(self.home), "PYTHONPATH": str(CHECKOUT)}
+        # What a killed worker leaves in its temporary directory goes with the test.
+        temporary = self.home / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        own = {"HARNESS_HOME": str(self.home), "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(temporary)}
+        return {**os.environ, **own}
 
     def harness(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Type `harness ARGV` in a process of its own."""

@@ -166,7 +166,6 @@ def keep(ctx: Context, material: Material) -> HeldOut:
     text = json.dumps(salted, default=lambda content: base64.b64encode(content).decode()).encode()
     held_out = HeldOut(sha256.digest(text))
     fs.write(directory(ctx, held_out) / FILE, text, make=True)
-    fs.keep_private(home)
     return held_out
 
 

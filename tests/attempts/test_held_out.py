@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -10,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import for_release
 from tests.system.git.gitrepo import put
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, own_work_tree
 
 SECRET = "the-answer-is-42"
 TEST = f"""
@@ -37,6 +37,7 @@ SEEN = "import unittest\n\n\nclass Seen(unittest.TestCase):\n    def test_seen(s
 def person(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "data"))
     put(tmp_path / "held/test_held.py", TEST)
+    os.truncate(put(tmp_path / "held/large", ""), 10_000_001)
     return project.agent("person")
 
 
@@ -82,9 +83,11 @@ def _leaks(project: Project, said: str, tmp_path: Path) -> list[str]:
 def test_the_list_has_no_more_than_a_digest_and_others_cannot_read_what_is_kept(
     person: Agent, project: Project, tmp_path: Path
 ) -> None:
-    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
+    for _ in range(2):
+        _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
 
-    held_out = project.task()["validation"]["hidden"]
+    held_out, again = (task["validation"]["hidden"] for task in project.state["tasks"])
+    assert held_out != again, "nobody finds out what it is of by trying"
 
     assert re.fullmatch(r"[0-9a-f]{64}", held_out["sha256"])
     assert list(held_out) == ["sha256"]
@@ -119,7 +122,6 @@ def test_a_file_alone_is_for_the_check_of_the_task(
     assert project.read("tests/test_seen.py") == SEEN
 
 
-@pytest.mark.release
 def test_an_executable_file_is_run_and_is_in_no_checkout(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
@@ -149,6 +151,7 @@ def test_an_executable_file_is_run_and_is_in_no_checkout(
         (("held/test_held.py:x", "held/test_held.py:./x"), "sh x", "Two files would be put at 'x'"),
         (("held/test_held.py:x/y", "held/test_held.py:x"), "sh x", "Two files would be put at 'x'"),
         (("held/test_held.py:.git/x",), "true", "not a place"),
+        (("held/large:x",), "sh x", "held/large is larger than 10,000,000 bytes"),
         (("true", "false"), "true", "one command"),
         (("held/test_held.py:tests/x.py",), "pytest -q tests/test_a.py", "does not name tests/x.py"),
         (("held/test_held.py:tests/x.py",), "", "no check that could run with this file"),
@@ -167,15 +170,16 @@ def test_what_cannot_be_held_out_is_refused(
     assert not project.state["tasks"]
 
 
-def test_the_data_directory_may_not_be_in_the_project(project: Project, person: Agent) -> None:
-    inside = str(project.top / "data")
+def test_the_data_directory_may_not_be_in_the_project(project: Project) -> None:
+    """Nor in the repository around a list, nor in the git directory of all work trees."""
+    below, tree = project.agent("below", project.put("below/x").parent), own_work_tree(project, "tree")
+    for who, place in ((below, below.cwd), (below, project.top), (tree, project.top / ".git")):
+        who.ok("init", ".")
+        error = who.fails(2, "add", "One", "--hidden", "true", HARNESS_HOME=str(place / "data"))["error"]
+        assert "where agents work" in error["message"]
 
-    error = person.fails(2, "add", "One", "--hidden", "true", HARNESS_HOME=inside)["error"]
 
-    assert "where agents work" in error["message"]
-
-
-@pytest.mark.parametrize("how", ["gone", *for_release("changed")])
+@pytest.mark.parametrize("how", ["gone", "changed"])
 def test_another_machine_says_so_and_completes_nothing(
     project: Project, agent: Agent, person: Agent, tmp_path: Path, how: str
 ) -> None:
@@ -251,6 +255,7 @@ def test_a_plan_holds_out_what_its_lines_say(project: Project, person: Agent, tm
         "  - check: true",
         f"  - hidden: {_held(tmp_path)}",
         "  - hidden: pytest test_more.py",
+        "- [x] Was done\n  - hidden: /no/such/file.py:x.py",
     ]
     document = [{"title": "Two", "check": "true", "hidden": "true"}, {"title": "Three", "check": "true"}]
     plan = put(tmp_path / "plan.md", "\n".join(lines) + "\n")

@@ -101,6 +101,7 @@ def test_the_commands_of_a_shared_list_are_read_once_until_they_change(tmp_path:
     assert trust.is_trusted(ctx, both)
     assert not trust.is_whole(ctx, both)
     assert len(looks) == 1
+    assert not trust.knows(ctx, Task("c", on_failure=OnFailure("a cleanup alone runs, too")))
 
 
 @pytest.mark.parametrize("tracked", [True, False])

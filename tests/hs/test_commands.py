@@ -199,7 +199,8 @@ def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs, home: Pat
 
 
 def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs, home: Path) -> None:
-    go(use("agent", prompt="help"), say("Helped."), say("Done."), words=("RUN it",))
+    deeper = (use("agent", prompt="deeper"), say("Deep."))
+    go(use("agent", prompt="help"), *deeper, say("Helped."), say("Done."), words=("RUN it",))
     store = home / ".harness/sessions"
     (name,) = hs("session", "list").out.split()
     holder = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,2);print('held',flush=True);input()"
@@ -213,9 +214,12 @@ def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs, 
         held.communicate(b"\n")
 
     assert refused.code == 5
-    assert len(list(store.iterdir())) == 2
+    assert len(list(store.iterdir())) == 3
     assert hs("session", "rm", name).code == 0
     assert list(store.iterdir()) == []
+    (store / "mine/notes").mkdir(parents=True)
+    assert hs("session", "rm", "mine").code == 8
+    assert (store / "mine/notes").is_dir()
 
 
 @pytest.mark.parametrize("command", ["session", "auth", "trust", "tools", "doctor", "help"])

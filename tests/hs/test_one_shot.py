@@ -114,6 +114,12 @@ def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) ->
 def test_a_model_that_was_set_is_asked_for_although_only_the_provider_is_typed(go: Go) -> None:
     server, _ = go(say("Done."), words=("--provider", "openai", "go"), env={"HARNESS_MODEL": "mine"})
     assert server.requests[0]["model"] == "mine"
+    server, _ = go(
+        say("Done."),
+        words=("--provider", "openai", "go"),
+        env={"HARNESS_PROVIDER": "anthropic", "HARNESS_MODEL": "theirs"},
+    )
+    assert server.requests[0]["model"] != "theirs", "it is one of the other provider's"
 
 
 def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve, project: Path) -> None:

@@ -287,12 +287,15 @@ def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, h
     (messages / "0010-user.md").write_bytes(b"---\nrole: user\n---\n\xff\xfe\x00 binary\n")
     (messages / "notes.txt").write_text("no message\n")
     (messages / "0011-user.md").mkdir()
+    (home / "secret").write_text("what a link leads to\n")
+    (messages / "0002-link.md").symlink_to(home / "secret")
 
     answer = hs("--continue", "and now?")
 
     assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
     sent = str(server.requests[-1])
     assert all(words in sent for words in ("without an end", "First.", "same number", "binary", "and now?"))
+    assert "leads to" not in sent
     assert (messages / "0013-assistant.md").is_file()
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop import runtime, trust
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, results_in
+from tests.loop.environment import environment
 from tests.loop.foreign_plugins import PROGRAMS
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write, write_program
@@ -45,9 +47,10 @@ def test_no_program_of_it_runs(go: Go, hs: Hs, project: Path) -> None:
     "inner",
     [
         {"hooks.d": "start/05-spy", "tools": "bash", "commands": "go", "plugins": "p/tools/bash"},
+        {"hooks.d": "start/05-spy"},
         {"hooks.d/start": "05-spy", "hooks.d/done": "05-spy"},
     ],
-    ids=["whole", "stages"],
+    ids=["whole", "hooks", "stages"],
 )
 def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, inner: dict[str, str]) -> None:
     for name, program in inner.items():
@@ -58,6 +61,19 @@ def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, inner: 
     _, answer = done(use("bash", command="true"), say("Done."))
     assert not (project.parent / "spied").exists()
     assert "run: hs trust" in answer.err
+
+
+def test_neither_the_depths_behind_a_link_nor_an_empty_git_directory_above_count(project: Path) -> None:
+    """A link may lead to the root of the file system, and any user makes a directory in /tmp."""
+    shallow, _ = spy(project, project / "innocent/a"), spy(project, project / "innocent/deep/b")
+    link = project / ".harness/tools"
+    link.parent.mkdir()
+    link.symlink_to(shallow.parent)
+    (project.parent / ".git").mkdir()
+    run = runtime.start(environment({}), project)
+
+    assert trust.content(run, str(link.parent)) == [link / "a"]
+    assert trust.project_root(run, project) == project
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -160,15 +176,23 @@ def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
     hs: Hs, go: Go, project: Path
 ) -> None:
     tool = write_program(project / ".harness/tools/greet", PROGRAMS["bash"])
+    data = write(project / ".harness/tools/data", PROGRAMS["bash"])
     server, before = go(say("Done."))
     trusted = hs("trust")
     after = hs("go")
+    data.chmod(0o755)
+    made = hs("go")
+    data.chmod(0o644)
     tool.write_text(tool.read_text() + "# other\n")
     changed = hs("go")
 
     assert "tools/greet" in trusted.out
-    assert ['"greet"' in json.dumps(request["tools"]) for request in server.requests] == [False, True, False]
-    assert [answer.err.count("run: hs trust") for answer in (before, after, changed)] == [1, 0, 1]
+    assert ['"greet"' in json.dumps(request["tools"]) for request in server.requests] == [
+        *(False, True),
+        *(False, False),
+    ]
+    said = [answer.err.count("run: hs trust") for answer in (before, after, made, changed)]
+    assert said == [1, 0, 1, 1], "a file that becomes a program is another one"
     assert before.out == changed.out == "Done.\n"
 
 

@@ -97,7 +97,7 @@ FREE = [
     "sed s/a/b/ yarn.lock", "git reset --soft", "python script.py", '"$VENV/bin/python" x', "echo $HOME",
     "for i in *; do echo $i; done", "find . -name x", "git log --grep=push", "printf '%s' \"$x\" > out",
     "cat environment", "echo curl", "[ -f x ] && ls", "a=1", "",
-    "grep -i x yarn.lock",
+    "grep -i x yarn.lock", "git reset --hard HEAD",
 ]  # fmt: skip
 ALLOWED = [
     "git status", "git status --short", "git status && git diff HEAD", "git status; git status",

@@ -112,12 +112,19 @@ def test_a_session_of_the_original_goes_on_on_any_wire(go: Go, wire: Wire, origi
     ]
 
 
-@pytest.mark.parametrize("env", [{"ANTHROPIC_API_KEY": "another"}, {"HARNESS_PROVIDER": "openai"}])
+@pytest.mark.parametrize(
+    ("env", "typed", "model"),
+    [
+        ({"ANTHROPIC_API_KEY": "another"}, (), "model-one"),
+        ({"HARNESS_PROVIDER": "openai"}, (), "model-one"),
+        ({}, ("--model", "model-two"), "model-two"),
+    ],
+)
 def test_provider_and_model_of_a_session_are_those_it_had(
-    go: Go, original: Path, env: dict[str, str]
+    go: Go, original: Path, env: dict[str, str], typed: tuple[str, ...], model: str
 ) -> None:
-    server, _ = go(say("Yes."), words=(original.name, "well?"), env=env)
-    assert server.requests[0]["model"] == "model-one"
+    server, _ = go(say("Yes."), words=(*typed, original.name, "well?"), env=env)
+    assert server.requests[0]["model"] == model
 
 
 def test_a_session_is_listed_and_shown(hs: Hs, original: Path) -> None:
@@ -169,9 +176,11 @@ def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home
     assert server.told(3) == "Seven."
     assert answer.out == "It says seven.\n", answer.err
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Count the files."}
-    assert len(list((home / ".harness/sessions").iterdir())) == 2
     (listed,) = hs("session", "list").out.split()
     assert "parent=" not in hs("session", "show", listed).out
+    (other,) = {path.name for path in (home / ".harness/sessions").iterdir()} - {listed}
+    copy = hs("session", "fork", other).out.strip()
+    assert set(hs("session", "list").out.split()) == {listed, copy}
 
 
 def test_why_a_subagent_has_failed_is_told(done: Done, home: Path) -> None:

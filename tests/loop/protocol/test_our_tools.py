@@ -43,7 +43,8 @@ def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:
 def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:
     write(project / "f", "a b a\n")
 
-    assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x"}).code == 1
+    for more in ({}, {"all": "false"}):
+        assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x", **more}).code == 1
     assert ours.tool("replace", "--exec", {"path": "f", "old": "z", "new": "x"}).code == 1
     assert ours.tool("replace", "--exec", {"path": "f", "old": "b", "new": "B"}).code == 0
     assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x", "all": True}).code == 0

@@ -99,6 +99,9 @@ def test_lines_are_replaced_in_a_file_of_windows_and_keep_its_line_breaks(do: Do
     middle = {"type": "replace_range", "pos": f"2#{files.anchor_letters('two', 2)}", "content": "2\n2.5"}
     do("edit_file", path="file", edits=[middle, {"type": "append_file", "content": "3\r\n4"}])
     assert (project / "file").read_bytes() == b"one\r\n2\r\n2.5\r\nthree\r\n3\r\n4"
+    (project / "file").write_bytes(b"one\r\ntwo\nthree\n")
+    do("edit_file", path="file", edits=[middle])
+    assert (project / "file").read_bytes() == b"one\r\n2\n2.5\nthree\n"
 
 
 def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:
@@ -115,9 +118,12 @@ def test_what_is_no_text_file_is_an_error_for_the_model(do: Do, project: Path, t
     (project / "binary").write_bytes(b"\xff\xfe\0")
     arguments = {"edits": [{"type": "append_file", "content": "x"}], "old": "a", "new": "b"}
 
-    for path in ("binary", ".", "missing", "", "a\0b"):
+    (project / "loop").symlink_to("loop")
+
+    for path in ("binary", ".", "missing", "", "a\0b", "loop"):
         assert do(tool, path=path, **arguments).error
     assert (project / "binary").read_bytes() == b"\xff\xfe\0"
+    assert "is not a regular file" in do("write_file", path=".", content="x").text
 
 
 def test_a_file_of_one_long_line_is_bounded_too(do: Do, project: Path) -> None:

@@ -140,6 +140,16 @@ def test_an_executable_file_is_run_and_is_in_no_checkout(
     )
 
 
+def test_a_program_that_is_put_in_place_is_one_there(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    script = put(tmp_path / "held/check.sh", "#!/bin/sh\ngrep -q 42 product.py\n", executable=True)
+    _add(person, f"{script}:tests/check.sh", "tests/check.sh")
+    _attempt(project, agent, 42)
+
+    agent.ok("finish")
+
+
 @pytest.mark.parametrize(
     ("words", "check", "why"),
     [

@@ -50,3 +50,13 @@ def test_a_script_that_fails_twice_is_env_setup_and_no_session(
     assert project.state["session_count"] == 0
     assert project.task()["attempts"] == 0
     assert len(project.grep("ERROR [ENV_SETUP] harness-init.sh failed twice")) == 2
+
+
+def test_for_a_list_in_a_directory_too_it_runs_at_the_top_of_the_work_tree(project: Project) -> None:
+    below = project.agent("below", project.put("below/harness-init.sh", SCRIPT).parent)
+    below.ok("init", ".")
+    below.ok("add", "One", "--validate", "true")
+
+    below.ok("start")
+
+    assert project.read("runs.txt") == "run\n"

@@ -92,10 +92,21 @@ def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
         '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"\n',
     )
 
-    assert hs("auth", "set", "groq").code == 0
-    assert hs("auth", "list", "groq").out == "groq [0] type=api_key key=groq-key\n".replace(
-        "groq-key", "****"
-    )
+    for _ in range(2):
+        assert hs("auth", "set", "groq").code == 0
+        assert hs("auth", "list", "groq").out == "groq [0] type=api_key key=****\n"
+    write_program(home / ".harness/hooks.d/auth-set/10-vault", "#!/bin/sh\necho '{}'\n")
+    assert hs("auth", "set", "openai").code == 7
+
+
+def test_one_of_several_credentials_goes_by_its_number(hs: Hs, home: Path) -> None:
+    keys = [{"type": "api_key", "key": key} for key in ("one", "two", "three")]
+    path = write(home / ".harness/.auth.json", json.dumps({"groq": keys}))
+
+    assert hs("auth", "rm", "groq", "1", "--local", cwd=home).code == 2, "there the file is that of home"
+    assert hs("auth", "rm", "groq", "1").code == 0
+
+    assert json.loads(path.read_text()) == {"groq": [keys[0], keys[2]]}
 
 
 def test_whose_key_no_provider_looks_for_is_told_before_it_is_typed(home: Path, project: Path) -> None:

@@ -159,6 +159,10 @@ def test_a_key_that_is_kept_in_a_project_is_ignored_by_git(
 
     assert done.code == 0, done.err
     assert (source / ".auth.json").is_file()
+    ignoring = (source / ".gitignore").read_text()
+    assert ignoring.startswith((rules or "").rstrip("\n"))
+    hs("auth", "set", "openai", "--local")
+    assert (source / ".gitignore").read_text() == ignoring
     ignored = subprocess.run(["git", "check-ignore", "-q", ".harness/.auth.json"], cwd=project, check=False)
     assert ignored.returncode == 0
 

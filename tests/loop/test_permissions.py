@@ -68,7 +68,7 @@ PASSED = [
     "[[ -f x ]] && rm x", "# no\nrm x", "xargs -I{} rm {}", "parallel rm ::: x", "git status; rm x",
     "git diff && rm x", "curl http://x", "curl", "git reset --hard", "git  reset   --hard",
     "cat secrets/key", "cat ./secrets/key", "cat src/../secrets/key", "cat secrets//key",
-    "pushd secrets && cat key",
+    "pushd tests && touch x",
     "cat < secrets/key", "cat <secrets/key", "cp -r secrets /tmp", "cd secrets && cat key",
     "cd src; cat ../secrets/key", "cat SECRETS/key", "f=secrets/key; cat $f", "dd if=secrets/key",
     "cat .env", "cat src/.env", "cat ~/.env", "cat */../.env", "cat s*s/key", "cat way", "tail -f way",

@@ -52,6 +52,7 @@ class Host(NamedTuple):
     entry in hooks.json that it takes beside the usual ones; `has_names`: an entry has a name.
     `is_named`: whether a hook is told that this host calls it; other hosts read the settings of one that is
     not. `shared` is a file of Claude Code in the project that it reads too.
+    `holds` limits how often a hook can hold its agent.
     `answers` are those of `hookio.payload.ANSWERS` that it spells in its own way.
     """
 
@@ -74,6 +75,7 @@ class Host(NamedTuple):
     has_names: bool = False
     shared: str = ""
     is_measured: bool = True
+    holds: str = ""
     answers: Mapping[str, Mapping[str, Any] | None] = _NONE
 
 

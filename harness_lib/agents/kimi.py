@@ -1,4 +1,4 @@
-"""Kimi Code CLI: its signs and hooks, as documented; `harness run` does not drive it."""
+"""Kimi Code CLI: its signs and hooks, measured with 2.1.0; `harness run` does not drive it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ HOOKS = Host(
     name="kimi",
     title="Kimi Code CLI",
     files={"user": (".kimi-code/config.toml",)},
+    home=("KIMI_CODE_HOME", ".kimi-code"),
     events={"Stop": "Stop"},
     form="toml",
-    trust={"user": "see what Kimi Code says at its next start."},
-    is_measured=False,
+    trust={"user": "nothing. It lets itself be held once in each turn: ask it to go on if it stops early."},
+    holds=" (once in each turn)",
     # It reads only the exit code of a block, and no context.
     answers={"block": None, "context": {}, "deny": None},
 )

@@ -179,7 +179,7 @@ def loaders(ctx: Context) -> tuple[list[str], list[str]]:
             continue
         trusted = [not lacks_trust(ctx, host, route) for route in found if not route.missing]
         if trusted:
-            (running if any(trusted) else skipping).append(host.title)
+            (running if any(trusted) else skipping).append(host.title + host.holds)
     return running, skipping
 
 

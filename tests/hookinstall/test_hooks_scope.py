@@ -50,6 +50,7 @@ def test_a_moved_home_of_the_host_is_honoured(agent: Agent, tmp_path: Path) -> N
     for name, variable, file in (
         ("codex", "CODEX_HOME", "hooks.json"),
         ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("kimi", "KIMI_CODE_HOME", "config.toml"),
     ):
         agent.ok("hooks", "install", "--agent", name, **{variable: str(tmp_path / name)})
         assert (tmp_path / name / file).is_file()

@@ -25,7 +25,7 @@ from harness_lib.loop.piped import HookError, Json, ProviderError, TransientErro
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.system import flock, fs
 from harness_lib.system.processes import environment
-from harness_lib.text import harmless, words_of
+from harness_lib.text import harmless, sentence, words_of
 
 FILE = ".auth.json"
 _LOCK = ".auth.lock"
@@ -208,8 +208,8 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
         # A server may repeat the field that it refuses.
         if fields.get(name):
             problem = problem.replace(fields[name], "***")
-    message = f"The login at {client.name} failed, {url} answered {status}: "
-    message += harmless(problem)[:_SHOWN]
+    said = sentence(harmless(problem)[:_SHOWN])
+    message = f"The login at {client.name} failed, {url} answered {status}: {said}"
     if status >= _SERVER_ERROR or status == _TOO_MANY:
         raise TransientError(message)
     raise _ended(client, message)

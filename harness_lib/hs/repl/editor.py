@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
@@ -35,6 +36,8 @@ from harness_lib.text import harmless
 # What Ctrl-D sends during a turn.
 LEAVE = "/quit"
 _SECONDS_BETWEEN_DRAWINGS = 0.05
+# After Ctrl-Z: how long this process may take to stop, where it does so at all.
+_STOP_SECONDS = 1.0
 # Columns for an answer behind the last row of a question, which is not drawn at all if it fills the line.
 _LEAST_ROOM = 6
 # Characters of a line that are drawn.
@@ -154,6 +157,7 @@ class Editor:
         self._above = above
         self._question: _Question | None = None
         self._gone = threading.Event()
+        self._continued = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._session: PromptSession[str] = PromptSession(
@@ -167,7 +171,6 @@ class Editor:
             multiline=True,
             key_bindings=self._bindings(),
             erase_when_done=True,
-            enable_suspend=True,
         )
         self._session.app.min_redraw_interval = _SECONDS_BETWEEN_DRAWINGS
         self._buffer = self._session.default_buffer
@@ -178,7 +181,13 @@ class Editor:
         That is the one to which the terminal tells its new size.
         """
         # The prompt asks for the size twice a second, and takes the first answer for what it began with.
-        self._before = signal.signal(signal.SIGWINCH, lambda _number, _frame: self.draw())
+        handlers: dict[int, Callable[[], None]] = {
+            signal.SIGWINCH: self.draw,
+            signal.SIGCONT: self._continued.set,
+        }
+        self._before = {
+            number: signal.signal(number, lambda number, _frame: handlers[number]()) for number in handlers
+        }
         self._typed_before = typed
         self._thread.start()
         self._ready.wait()
@@ -187,7 +196,8 @@ class Editor:
         """Remove the line, restore the terminal, and return what was being typed."""
         self._do(self._exit)
         self._thread.join()
-        signal.signal(signal.SIGWINCH, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         return self._buffer.text
 
     def show(self, text: str) -> None:
@@ -323,6 +333,13 @@ class Editor:
             self._buffer.reset()
         self.draw()
 
+    def _suspend(self) -> None:
+        # Not the package's own Ctrl-Z: the signal stops the main thread first, and meanwhile this one would
+        # take back the terminal, which the shell then has as it was.
+        self._continued.clear()
+        os.kill(0, signal.SIGTSTP)
+        self._continued.wait(_STOP_SECONDS)
+
     def _complete(self) -> None:
         # Not the package's own Tab: it completes a moment later, and typing until then prevents it.
         if self._buffer.complete_state:
@@ -365,6 +382,10 @@ class Editor:
                 # Arrow up brings it back.
                 self._buffer.append_to_history()
                 self._buffer.reset()
+
+        @keys.add("c-z")
+        def _to_the_shell(_: KeyPressEvent) -> None:
+            run_in_terminal(self._suspend)
 
         @keys.add("c-d", filter=empty)
         def _leave(_: KeyPressEvent) -> None:

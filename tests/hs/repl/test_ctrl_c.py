@@ -148,7 +148,10 @@ def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, 
         someone.types("\x1a", when="You: half")
         someone.types("echo $((40 + 2))\r", when="Stopped")
         someone.types("fg\r", when="\n42")
-        someone.types("typed\r", when="You: half")
+        someone.has_on_screen("You: half")
+        # By keys, and not by the lines and signals of a terminal that nobody has taken.
+        someone.until(lambda: not termios.tcgetattr(someone.leader)[3] & (termios.ICANON | termios.ECHO))
+        someone.types("typed\r")
         someone.types("\x04", when="Went on.", shows="To go on with it:")
         someone.leaves("exit\r")
 

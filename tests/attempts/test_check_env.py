@@ -28,6 +28,11 @@ def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Pr
     reply = agent.fails(1, "finish", PATH=path, PYTHONPATH=f"{project.top}/lib:{os.environ['PYTHONPATH']}")
 
     assert "PATH, PYTHONPATH" in reply["message"]
+    agent.ok("add", "Two", "--validate", "only-here")
+    agent.ok("claim", "task-002")
+    project.put("bin/only-here", "#!/bin/sh\n").chmod(0o755)
+    said = agent.fails(7, "finish", PATH=path)["error"]["message"]
+    assert "only-here (not looked for in the work tree)" in said
 
 
 def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent) -> None:

@@ -6,11 +6,11 @@ import hashlib
 
 import pytest
 
-from harness_lib.checks import ShellCheck, check_of
+from harness_lib.checks import ShellCheck, check_of, held_out
 from harness_lib.core import trust
 from harness_lib.state import codec
 from harness_lib.state.api import TaskCommands
-from harness_lib.task import OnFailure, State, Task, Validation
+from harness_lib.task import HeldOut, OnFailure, State, Task, Validation
 
 CHECKS = (
     Validation("make test", cwd="app"),
@@ -74,6 +74,16 @@ def test_a_hash_is_of_every_part_of_a_check_and_understood_by_every_later_versio
     for command, cwd in parts:
         data = f"{command or ''}\0{cwd or ''}".encode("utf-8", "surrogatepass")
         assert _hash(command, cwd) == "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def test_who_may_read_of_a_held_out_check_is_a_part_of_it() -> None:
+    digest = "0" * 64
+    tasks = [
+        Task("a", validation=Validation("", hidden=HeldOut(digest), hidden_names=n)) for n in (False, True)
+    ]
+
+    assert [held_out(task) for task in tasks] == [digest, f"{digest} with names"]
+    assert not check_of(Task("a", validation=Validation(" \n"))).is_given, "and blanks alone are no check"
 
 
 def _hash(command: str | None, cwd: str | None) -> str:

@@ -288,7 +288,7 @@ def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, h
     (messages / "notes.txt").write_text("no message\n")
     (messages / "0011-user.md").mkdir()
     (home / "secret").write_text("what a link leads to\n")
-    (messages / "0002-link.md").symlink_to(home / "secret")
+    (messages / "0002-user.md").symlink_to(home / "secret")
 
     answer = hs("--continue", "and now?")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, lose
 
 
@@ -122,9 +121,6 @@ def test_a_task_in_progress_is_neither_reset_nor_removed(project: Project, agent
         said = project.agent("person").fails(8, verb, "task-001")
         assert "harness release task-001" in said["error"]["hint"]
     assert project.file.read_bytes() == before
-    put(agent.cwd / "half", "x\n")
-    agent.ok("release")
-    assert "waited for you" not in agent.ok("retry", "task-001")["message"], "its work waits for an attempt"
 
 
 def test_a_task_is_removed_and_the_list_before_is_kept(project: Project, agent: Agent) -> None:

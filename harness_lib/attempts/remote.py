@@ -48,9 +48,9 @@ _LOST = re.compile(
     r"|failed to connect|unreachable|no route to|returned error: (?:5\d\d|408|429)",
     re.IGNORECASE,
 )
-# A remote that says this has answered: its hook may say of itself that it has timed out. Of a push that is
-# forbidden or too large, as a web server says, git says also that it has hung up.
-_ANSWERED = re.compile(r"\[remote rejected\]|returned error: 4(?!08|29)\d\d")
+# A remote that says this has answered: its hook may say of itself that it has timed out. Of a push that a web
+# server forbids or finds too large, and of one that needs what the remote lacks, git says also "hung up".
+_ANSWERED = re.compile(r"\[remote rejected\]|returned error: 4(?!08|29)\d\d|does not support")
 # Records end with it in what `git log` prints.
 _END = "\x1e"
 

@@ -172,7 +172,8 @@ class Turn:
                 remote.require_refusal(there, answer)
                 raise EnvSetupError(
                     f"{there.remote} does not take the ref {ref}: {answer.why}.",
-                    f"Machines of one list need a remote that takes refs below {there.ref()}/.",
+                    f"Machines of one list need a remote that takes refs below {there.ref()}/. If it takes "
+                    "branches only, join the list again: that finds it out.",
                 )
         self._mine = mine if git.ref(self._copy) == mine else ""
         return bool(self._mine)

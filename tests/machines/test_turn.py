@@ -188,8 +188,9 @@ def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) 
         mine.move(*work(ctx, before))
 
 
-# What git says of the answers of web servers, and whether another try may go better.
-WEB = {
+# What git says of answers to a push, and whether another try may go better.
+ANSWERS = {
+    "fatal: the receiving end does not support --atomic push; fatal: the remote end hung up": False,
     "RPC failed; HTTP 413 curl 22 The requested URL returned error: 413; the remote end hung up": False,
     "RPC failed; HTTP 403 curl 22 The requested URL returned error: 403; the remote end hung up": False,
     "RPC failed; HTTP 429 curl 22 The requested URL returned error: 429; the remote end hung up": True,
@@ -199,11 +200,9 @@ WEB = {
 }
 
 
-def test_a_web_server_that_will_not_take_a_push_is_not_waited_for_and_one_that_cannot_is(
-    world: World,
-) -> None:
+def test_a_remote_that_will_not_take_a_push_is_not_waited_for_and_one_that_cannot_is(world: World) -> None:
     there = remote.of(at(world.machine("one")))
-    for says, passes in WEB.items():
+    for says, passes in ANSWERS.items():
         with pytest.raises(RemoteAwayError) if passes else nullcontext():
             remote.require_refusal(there, Answer(done=False, why=says))
 

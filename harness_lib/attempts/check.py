@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from harness_lib import typed
 from harness_lib.attempts import outcome
 from harness_lib.checks import UNWATCHED, Checked, Watch, Worktree, check_of
 from harness_lib.core import ownership, project, trust
@@ -35,10 +34,9 @@ def require_check(ctx: Context, questions: Questions, task: Task) -> None:
     """Raise ConfigError, naming the field, if `task` has no check."""
     if not check_of(task).is_given:
         field = f"validation.command (tasks[{questions.position(task.id)}])"
-        # What a run reports is read by the user.
-        cure = typed.give_check(task.id) if ctx.target else ownership.give_check(ctx, task)
         raise ConfigError(
-            f"Missing {field}: {task.id} cannot be completed without a check.", f"It needs one: {cure}"
+            f"Missing {field}: {task.id} cannot be completed without a check.",
+            f"It needs one: {ownership.give_check(ctx, task)}",
         )
 
 

@@ -89,7 +89,9 @@ def decides_on_caller(ctx: Context, task: Task) -> bool:
 def give_check(ctx: Context, task: Task) -> str:
     """Return how `task` gets another check: the command, or that an agent must ask the user."""
     command = typed.give_check(task.id)
-    return f"ask the user to type, in a terminal: {command}" if decides_on_caller(ctx, task) else command
+    # What a run reports is read by the user.
+    is_for_user = ctx.target is not None or not decides_on_caller(ctx, task)
+    return command if is_for_user else f"ask the user to type, in a terminal: {command}"
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:

@@ -81,7 +81,10 @@ def test_an_agent_makes_the_directory_of_its_check(workshop: Workshop) -> None:
     assert workshop.sh("show", "main:api/f") == "done"
 
     workshop.add("Mistyped", "grep -q done f", "--cwd", "apii", do="write g done")
+    workshop.add("Green", "true", "--red-first")
     said = workshop.ends(9)
+    edit = "harness edit task-003 --validate 'COMMAND'"
+    assert workshop.task("task-003")["halt"].endswith(f" It needs a check that fails now. Then type: {edit}")
     task = workshop.task("task-002")
     assert (task["status"], task["attempts"], task["halt_kind"]) == ("pending", 1, "CONFIG")
     assert "harness edit task-002 --cwd DIRECTORY" in said.stdout

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from harness_lib import typed
 from harness_lib.core import quoting, sessions, trust
@@ -172,11 +173,22 @@ def _not_run(done: Iterable[Task]) -> list[str]:
 
 
 def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:
-    """Return the line about tasks that were not re-checked, unless that is still to come in a session."""
+    """Return the line about tasks that were not re-checked, unless that is still to come in a session.
+
+    Nor were those whose check failed where their work was not, if HEAD has it by now.
+    """
     every = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
+    every += _arrived(ctx, [task for task in done if rechecks.is_elsewhere(task)])
     # The checks of the others do not run here.
     never = trust.known(ctx, every)
     if not never or (questions.work_remains() and sessions.living(questions, ctx)):
         return []
     count = counted(len(never), "completed task")
     return [f"not re-checked: {count}. Run the checks on a clean checkout of what is committed: {COMMAND}"]
+
+
+def _arrived(ctx: Context, tasks: Sequence[Task]) -> list[Task]:
+    """Return those of `tasks` whose work HEAD has."""
+    with suppress(EnvSetupError):
+        return [task for task in tasks if _checkout(ctx).is_ancestor(task.completed_commit or "", "HEAD")]
+    return []

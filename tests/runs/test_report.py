@@ -386,8 +386,15 @@ def test_a_run_on_a_branch_without_the_work_says_so_and_where_it_is(workshop: Wo
     assert "its commit is not on other, but on main" in said
     assert re.search(rf"^{line}: harness report$", workshop("status").out, re.MULTILINE)
     workshop.sh("merge", "--quiet", "main")
-    assert not re.search(line, workshop("status").out)
-    assert "Nothing was lost" in workshop("report").out
+    # What failed without the work says nothing of what is here now.
+    now = workshop("status").out
+    assert not re.search(line, now)
+    assert "not re-checked: 2 completed tasks." in now
+    report = workshop("report").out
+    assert "Nothing was lost" in report
+    assert "not re-checked: 2 completed tasks" in report
+    workshop.ok("validate", "--all", "--committed")
+    assert "not re-checked" not in workshop("status").out
 
 
 def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(workshop: Workshop) -> None:

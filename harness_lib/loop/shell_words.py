@@ -125,10 +125,15 @@ def _given(words: list[str], depth: int) -> Iterator[Simple]:
     for at, word in enumerate(words[1:], 1):
         filled = word == "{}" and words[at - 1].startswith("-")
         yield Simple([HIDDEN] if filled else _without_prefix(words[at:]), plain=False)
-        value = word.partition("=")[2]
-        for part in {word, value} - {""}:
-            if any(c.isspace() or c in ";&|(`$" for c in part) or part == value:
+        for part in values(word):
+            if any(c.isspace() or c in ";&|(`$" for c in part) or f"={part}" in word:
                 yield from every(part, depth + 1)
+
+
+def values(word: str) -> set[str]:
+    """Return `word`, and what may be the value of an option in it: `--a=b`, `--a=b=c`, `-ab`."""
+    attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
+    return {word, word.partition("=")[2], word.rpartition("=")[2], attached} - {""}
 
 
 class _Reader:

@@ -83,6 +83,7 @@ PASSED = [
     "true \\\n; rm x", "echo x >\\\n> yarn.lock", "echo x >\\\nyarn.lock", "bash <<\\\n< 'rm x'",
     "cat se\\\ncrets/key", "X=1\\\n rm x", "true &\\\n& rm x", "echo `\\\nrm x`", "echo $(r\\\nm x)",
     'bash -c "r\\\nm x"', "echo ${x:-$\\\n(rm x)}",
+    "env -S'rm x'", "tar --checkpoint-action=exec='rm x' -cf a b", "cat -f.env", "grep -fsecrets/key x",
     "echo `r\\\\\nm x`", "cat <<A\nit's\nA\nrm x\ncat <<A\nit's\nA", "echo a\\\\\\\\\nrm x",
 ]  # fmt: skip
 UNSURE = [

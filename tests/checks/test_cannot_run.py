@@ -29,10 +29,10 @@ def bare_python(tmp_path: Path) -> Path:
     return place / "bin"
 
 
-def _run(top: Path, command: str, path: str | None = None) -> Checked:
+def _run(top: Path, command: str, path: str | None = None, cwd: str | None = None) -> Checked:
     env = {**os.environ, **({"PATH": path} if path else {})}
     worktree = Worktree(top, env, top.parent / "log", SYSTEM)
-    return ShellCheck("task-001", command, None, 60).run(worktree)
+    return ShellCheck("task-001", command, cwd, 60).run(worktree)
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,17 @@ def test_a_file_that_is_there_and_not_its_interpreter_is_the_environment(top: Pa
     sh(top, "add", "check.sh")
 
     assert _run(top, "sh -c ./check.sh").verdict == "ENV_SETUP"
+
+
+def test_a_runner_may_be_made_quiet_by_settings_above_the_directory_of_its_check(
+    top: Path, tmp_path: Path
+) -> None:
+    place = put(tmp_path / "bin/pytest", "#!/bin/sh\n", executable=True).parent
+    put(top / "sub/test_x.py", "")
+
+    def verdict() -> str:
+        return _run(top, "pytest", f"{place}:{os.environ['PATH']}", "sub").verdict
+
+    assert verdict() == "TEST_FAIL", "it has reported nothing"
+    put(top / "pytest.ini", "[pytest]\naddopts = -q\n")
+    assert verdict() == "pass"

@@ -112,6 +112,7 @@ def test_accepted_work_that_fails_its_check_goes_on(project: Project, held: Agen
     assert "not done" in person.fails(1, *SECRET)["message"]
 
     assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
+    assert not project.state["sessions"][0].get("halt")
     project.put("done")
     held.ok("finish")
     assert ".env" in project.in_commit()

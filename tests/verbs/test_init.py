@@ -42,6 +42,9 @@ def test_a_second_time_it_changes_nothing(project: Project, one: Agent) -> None:
     assert (project.file.read_bytes(), project.log) == before
     assert reply["made"] == []
     assert "stays exclusive" in reply["warnings"][0]
+    one.ok("edit", "--final-check")
+    one.ok("init", "--no-final-check")
+    assert not project.state["session_config"].get("final_check"), "but what is typed counts"
 
 
 def test_a_second_time_the_hooks_stay_as_they_are(project: Project, one: Agent) -> None:
@@ -64,13 +67,15 @@ def test_an_old_list_and_its_log_are_left_as_they_are_and_not_trusted(bare: Proj
     assert bare.read("harness-progress.txt") == "old line\n"
     assert bare.state["tasks"][0]["validation"]["command"] == "true"
     agent.ok("claim")
-    assert "trust" in agent.fails(8, "finish")["error"]["hint"]
+    for _ in range(2):
+        assert "trust" in agent.fails(8, "finish")["error"]["hint"]
+        agent.ok("init", "--init-script")
 
 
 def test_an_older_log_without_a_list_is_continued(bare: Project) -> None:
     bare.put("harness-progress.txt", "old line\n")
 
-    bare.agent().ok("init")
+    bare.agent().ok("init", "--start-over")
 
     assert bare.log[0] == "old line"
     assert len(bare.log) == 2
@@ -93,7 +98,7 @@ def test_outside_of_git_nothing_is_made_unless_with_git(bare: Project, tmp_path:
 
 
 def test_gitignore_is_added_to_and_nothing_in_it_is_lost(bare: Project) -> None:
-    bare.put(".gitignore", b"build/\r\n*.caf\xe9")
+    bare.put(".gitignore", b"build/\r\n*.caf\xe9").chmod(0o600)
     agent = bare.agent()
 
     agent.ok("init")
@@ -103,6 +108,7 @@ def test_gitignore_is_added_to_and_nothing_in_it_is_lost(bare: Project) -> None:
     text = (bare.top / ".gitignore").read_bytes()
     assert text.startswith(b"build/\r\n*.caf\xe9\n/harness-tasks.json\n")
     assert text.count(b"/harness-tasks.json\n") == 1
+    assert (bare.top / ".gitignore").stat().st_mode & 0o777 == 0o600
     assert bare.git("status", "--porcelain") == "?? .gitignore"
 
 

@@ -54,14 +54,18 @@ def test_all_checks_are_run_and_those_that_do_not_pass_are_told(agent: Agent) ->
     agent.fails(7, "validate", "task-005")
 
 
-def test_a_hundred_failures_are_told_in_a_few_lines(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First")
+def test_a_hundred_failures_are_told_in_a_few_lines_and_the_same_check_runs_once(
+    project: Project, agent: Agent
+) -> None:
+    ran = project.top.parent / "ran"
+    agent.ok("add", "First", "--validate", f"echo >> {ran}; false")
     task = project.task()
     project.edit(tasks=[{**task, "id": f"t{n}"} for n in range(100)])
     said = agent.fails(1, "validate", "--all")
     assert said["not_passed"] == 100
     assert len(said["message"].splitlines()) < 30
     assert len(said["results"]) == 20
+    assert ran.read_text() == "\n"
 
 
 def test_what_is_meant_must_be_said_whole(one: Agent) -> None:

@@ -256,6 +256,7 @@ def test_a_checkpoint_waits_for_a_person_who_accepts_it_in_its_turn(project: Pro
     agent.ok("retry", look["id"])
     assert project.task(look["id"])["halt_kind"] == "HUMAN"
     assert not any(look["id"] in each for each in agent.ok("check")["warnings"])
+    assert look["id"] not in agent("validate", "--all").text
     assert "from a plan: task 2 of PLAN.md" in agent.ok("show", look["id"])["message"]
     agent.fails(8, "accept", look["id"], CLAUDECODE="1")
     accepted = agent.ok("accept", look["id"])

@@ -165,12 +165,3 @@ def test_the_holder_renews_its_lease_and_nobody_else_does(make_project: Make) ->
     assert project.task()["lease_expires_at"] == LONG_AGO
     assert holder.ok("beat")["message"] == "renewed: task-001"
     assert project.task()["lease_expires_at"] > LONG_AGO
-
-
-def test_a_claim_without_a_lease_stays_without_one(project: Project, agent: Agent) -> None:
-    begin(agent)
-    before = project.file.read_bytes()
-
-    agent.ok("beat")
-
-    assert project.file.read_bytes() == before

@@ -35,6 +35,8 @@ REFUSED = [
     ["trust", "--yes"],
     ["hooks", "install"],
     ["check", "--repair"],
+    ["validate", "--all", "--committed"],
+    ["rescue", "save", "task-001"],
 ]
 
 

@@ -329,10 +329,13 @@ def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
 
 def _done(done: Sequence[Work], label: int) -> Iterator[str]:
     for each in done:
-        cost = f"${each.cost:.2f}" if each.cost else ""
-        files = "" if each.files is None else str(each.files)
-        cells = (span(each.seconds), cost, str(each.tries or ""), files)
-        yield f"  {_title(each):<{label}}{_columns(cells)}"
+        yield f"  {_title(each):<{label}}{_columns(_cells(each))}"
+
+
+def _cells(work: Work) -> tuple[str, str, str, str]:
+    """Return time, cost, tries and files; "" for what nobody has reported."""
+    cost = f"${work.cost:.2f}" if work.cost else ""
+    return span(work.seconds), cost, str(work.tries or ""), "" if work.files is None else str(work.files)
 
 
 def _columns(cells: Sequence[str]) -> str:
@@ -384,13 +387,8 @@ def markdown(facts: Facts) -> list[str]:
     if facts.done:
         rows += ["### Done", "", "| task | time | cost | tries | files |", "|---|--:|--:|--:|--:|"]
         for work in facts.done:
-            cells = (
-                span(work.seconds),
-                f"${work.cost:.2f}",
-                str(work.tries),
-                str(work.files or 0),
-            )
-            rows.append(f"| {_escaped(f'{work.task} {work.title}')} | {' | '.join(cells)} |")
+            name = f"{work.task} {work.title}"
+            rows.append(f"| {_escaped(name)} | {' | '.join(_cells(work))} |")
         rows.append("")
     commands = "".join(f"; {_code(each)}" for each in facts.commands)
     return [*rows, f"Again: {_escaped(facts.again)}{commands}"]

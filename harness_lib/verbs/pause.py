@@ -1,4 +1,4 @@
-"""`harness pause`: switch the hooks off; nothing else changes, and `harness start` switches them on again."""
+"""`harness pause`: switch the hooks off; nothing else changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError
 from harness_lib.terminal.render import Screen
 
-SUMMARY = "switch the hooks off until the next start"
+SUMMARY = "switch the hooks off until the next start, claim, add or import"
 EXAMPLE = "harness pause"
 HELP_ORDER = 530
 OFF = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_lib.rules.run_records import Closed, Opened, Ran
@@ -83,6 +83,14 @@ def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
         plain = line.replace("<code>", "").replace("</code>", "").replace("<br>", "")
         assert not {*"<`"} & {*plain}
         assert plain == harmless(plain)
+
+
+@settings(max_examples=3)
+@given(FACTS, WORK)
+def test_what_nobody_has_reported_is_an_empty_cell(facts: Facts, work: Work) -> None:
+    unknown = work._replace(cost=0.0, tries=0, files=None)
+    row = report_text.markdown(facts._replace(done=(unknown,)))[-3]
+    assert [cell.strip() for cell in row.split("|")[3:]] == ["", "", "", ""]
 
 
 @given(FACTS)

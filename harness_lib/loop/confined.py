@@ -70,7 +70,7 @@ def _find(runtime: Runtime) -> Wall | None:
         runtime.notice(f"sandbox: that of the program which started hs ({outer})")
         return None
     mode = cast("sandbox.Mode", trust.setting(runtime, "sandbox"))
-    engine = sandbox.required(mode, runtime.for_data(runtime.env))
+    engine = sandbox.required(mode, runtime.env)
     if engine is None:
         if mode != "off":
             runtime.notice("sandbox: none, as neither bubblewrap nor nono-py starts here")
@@ -116,10 +116,7 @@ def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) ->
     found = wall(runtime)
     if found is None:
         return Command(command, env)
-    for_data = runtime.for_data(env)
-    ready = sandbox.confined(found.box, command, for_data, found.temporary, found.temporary)
-    # A plugin knows the home of plugins, also a default one.
-    return ready._replace(env={**{key: env[key] for key in env.keys() - for_data.keys()}, **ready.env})
+    return sandbox.confined(found.box, command, env, found.temporary, found.temporary)
 
 
 def said(runtime: Runtime, printed: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -20,6 +20,7 @@ from harness_lib.loop import disk
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.sessions.session import NoSession, Session, Stream
+from harness_lib.system.place import data_home
 from harness_lib.text import harmless
 
 P = ParamSpec("P")
@@ -117,8 +118,6 @@ class Runtime:
     notices: list[Callable[[str], None]] = field(default_factory=list)
     # Nothing has run since the plugins were looked for.
     is_fresh: bool = False
-    # HARNESS_HOME was not set, so the home of plugins is the default one.
-    home_assumed: bool = False
     # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
     # What ends with the run, such as the directory for temporary files.
@@ -163,15 +162,11 @@ class Runtime:
             "SESSION_DIR": directory,
         }
 
-    def for_data(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return `env` without a default HARNESS_HOME: `harness` keeps its data elsewhere than plugins."""
-        return {key: value for key, value in env.items() if key != "HARNESS_HOME" or not self.home_assumed}
-
     def harness_environment(self) -> dict[str, str]:
         """Return the environment of the user's commands; `harness` finds the session in it."""
         from harness_lib.system.processes import owner  # noqa: PLC0415 (only where something is run)
 
-        env = self.for_data(owner.without_session(self.variables()))
+        env = owner.without_session(self.variables())
         # No command may ask the user.
         env.pop("HARNESS_ASK", None)
         return {**env, SESSION_VARIABLE: self.session.id} if self.session else env
@@ -233,6 +228,8 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     for name, place in usual.items():
         # Programs also start in other directories.
         env[f"HARNESS_{name}"] = str(cwd / (env.get(f"HARNESS_{name}") or place))
+    if not environ.get("HARNESS_HOME"):
+        env[data_home.ASSUMED] = env["HARNESS_HOME"]
     env["HARNESS_MAX_TURNS"] = env.get("HARNESS_MAX_TURNS") or "100"
     env["HARNESS_VERSION"] = harness_lib.__version__
     # Removed from the environment: it is not meant for the programs of this run.
@@ -244,7 +241,6 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         env.get("HARNESS_MODEL", ""),
         home=Path(env["HARNESS_HOME"]),
         root=Path(env["HARNESS_ROOT"]),
-        home_assumed=not environ.get("HARNESS_HOME"),
         account_file=account_file,
     )
     run.sessions = cwd / (env.get("HARNESS_SESSIONS") or _store(run))

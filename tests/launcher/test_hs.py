@@ -73,6 +73,20 @@ echo '{"name":"mine","description":"Mine","input_schema":{"type":"object","prope
     assert answer.err.count("preparing") <= 1
 
 
+def test_what_a_plugin_starts_keeps_its_data_where_harness_does(
+    home: Path, tmp_path: Path, shared: dict[str, str]
+) -> None:
+    """Plugins know HARNESS_HOME, also a default one; set by the user it would move the data there, too."""
+    inner = shlex.quote(f"{CHECKOUT}/bin/hs")
+    put(home / ".harness/commands/mine", f"#!/bin/sh\nexec {inner} session list\n", executable=True)
+    env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
+
+    answer = run(CHECKOUT / "bin/hs", "mine", env=env, cwd=tmp_path)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert [path.name for path in (home / ".harness").iterdir()] == ["commands"]
+
+
 def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
     answer = run(CHECKOUT / "bin/hs", "help", env=offline)
 

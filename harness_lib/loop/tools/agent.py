@@ -88,7 +88,7 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         raise ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
     provider, model = str(tool_input.get("provider") or ""), str(tool_input.get("model") or "")
     return {
-        **runtime.for_data(runtime.env),
+        **runtime.env,
         **_left(runtime),
         **permissions.for_subagents(runtime),
         # Another provider has other models.

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 # In the data directory: compiled modules, so that nothing is ever written into the skill folder.
 BYTE_CODE = "pycache"
+# The HARNESS_HOME that `hs` has set by default, for plugins: no data of `harness` is there.
+ASSUMED = "HARNESS_HOME_ASSUMED"
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return HARNESS_HOME, else `harness` in the user's data directory; not absolute without a home.
+    """Return the user's HARNESS_HOME, else `harness` in the data directory; not absolute without a home.
 
     A relative XDG_DATA_HOME is ignored, as its standard requires.
     """
     chosen = environ.get("HARNESS_HOME")
-    if chosen:
+    if chosen and chosen != environ.get(ASSUMED):
         return chosen
     shared = environ.get("XDG_DATA_HOME", "")
     if shared.startswith("/"):

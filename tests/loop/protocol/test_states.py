@@ -210,6 +210,7 @@ def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> 
     (session,) = (home / ".harness/sessions").iterdir()
     assert {name: seen[name] for name in sorted(seen) if name.startswith(("HARNESS_", "SESSION_"))} == {
         "HARNESS_HOME": str(home / ".harness"),
+        "HARNESS_HOME_ASSUMED": str(home / ".harness"),
         "HARNESS_LOG": "/dev/stderr",
         "HARNESS_MAX_TURNS": "100",
         "HARNESS_MODEL": "model-one",

@@ -200,9 +200,7 @@ def attempted(root: str, session: int) -> int:
     """Return how many tasks `session` has completed or failed, by the last lines of the log at `root`."""
     tag = f"[SESSION-{session}]"
     try:
-        with own_files.reading(os.path.join(root, find_root.LOG_FILE)) as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL))
-            data = stream.read(_TAIL)
+        data = own_files.tail(os.path.join(root, find_root.LOG_FILE), _TAIL)
     except OSError:
         # Missing or unreadable: nothing is counted.
         return 0

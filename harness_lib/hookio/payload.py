@@ -14,6 +14,7 @@ import json
 from itertools import pairwise
 
 from harness_lib import agents
+from harness_lib.system.place import own_files
 from harness_lib.text import cut
 
 TYPE_CHECKING = False  # see entry.py
@@ -38,6 +39,9 @@ LONGEST_NAME = 200
 # Cut long before hosts move a text into a file of its own.
 LONGEST = 6000
 BLOCKED = 2
+# Of a transcript, in bytes; what the agent itself says has other quotes there.
+LONGEST_TURN = 2_000_000
+MODE_OF_TURN = b'"collaboration_mode_kind":"'
 # In the answers, these two stand for the text and the name of the event. None: the text goes to stderr, with
 # the exit code of a block. {}: the host takes no such answer.
 TEXT, EVENT = "TEXT", "EVENT"
@@ -74,9 +78,21 @@ class Payload:
         self.cwd = _text(fields, "cwd")
         self.source = _name(fields, "source", "trigger")
         self.reason = _name(fields, "reason")
-        # An agent in plan mode may change nothing, so it cannot go on with the list.
-        self.plans = fields.get("permission_mode") == "plan"
         self.stop_hook_active = fields.get("stop_hook_active", fields.get("stopHookActive")) is True
+
+    @property
+    def plans(self) -> bool:
+        """Whether the agent is in plan mode: it may change nothing, so it cannot go on with the list.
+
+        Codex (0.171), which names each turn, says so only in the line of its transcript that begins one.
+        """
+        if "turn_id" not in self.fields:
+            return self.fields.get("permission_mode") == "plan"
+        try:
+            said = own_files.tail(_text(self.fields, "transcript_path"), LONGEST_TURN)
+        except (OSError, ValueError):
+            return False
+        return said.rpartition(MODE_OF_TURN)[2].startswith(b"plan")
 
     def background(self) -> tuple[bool, bool]:
         """Return whether work runs that will wake this agent, and whether work runs that might.

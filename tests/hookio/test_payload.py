@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,21 @@ def test_nothing_breaks_it(data: bytes) -> None:
 def test_the_host_says_which_event_it_is(said: dict[str, object], event: str | None) -> None:
     assert payload.Payload("SessionEnd", said).event == event
     assert payload.Payload("SessionEnd", said, "gemini").event == event
+
+
+def test_the_transcript_of_codex_says_whether_its_agent_plans(tmp_path: Path) -> None:
+    """Recorded from 0.171.0, whose payloads call this mode "default" too."""
+    transcript = tmp_path / "rollout.jsonl"
+    fields = {"turn_id": "t", "transcript_path": str(transcript), "permission_mode": "default"}
+    planning = []
+    for mode in ("default", "plan", "default"):
+        planning.append(Payload("Stop", fields).plans)
+        begun = {"type": "task_started", "turn_id": "t", "collaboration_mode_kind": mode}
+        said = {"type": "message", "text": '"collaboration_mode_kind":"plan"'}
+        with transcript.open("a") as stream:
+            stream.writelines(json.dumps(each, separators=(",", ":")) + "\n" for each in (begun, said))
+    planning.append(Payload("Stop", fields).plans)
+    assert planning == [False, False, True, False]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,13 @@ def read(path: str | Path, limit: int = -1) -> bytes:
         return stream.read(limit)
 
 
+def tail(path: str | Path, size: int) -> bytes:
+    """Return the last `size` bytes of the file at `path`. Raises OSError as `descriptor` does."""
+    with reading(path) as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - size))
+        return stream.read(size)
+
+
 # What of `.harness/` is private, as patterns of git's ignore files; the rest may be plugins for hs, which a
 # project can commit. Temporary files and credentials begin with a dot.
 PATTERNS = (

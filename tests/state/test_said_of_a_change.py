@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import journal, load
+from harness_lib.state import journal
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store
 from harness_lib.system import fs
@@ -197,17 +197,6 @@ def test_what_fails_after_the_change_is_a_warning(
 
     assert tx.warnings == [f"The change is made, but {warning.format(root=root.path)}"]
     assert store.whole().tasks[0].title == "New"
-
-
-def test_a_lost_log_is_put_back_and_told(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "give_back_log", lambda root: root.log.write_text("before\n") > 0)
-
-    with store.transaction() as tx:
-        tx.log("WARN", "x", session=1)
-        tx.log("WARN", "y", session=1)
-
-    assert tx.warnings == ["harness-progress.txt was gone and has been put back."]
-    assert [line[-1] for line in journal.tail(root.log)] == ["e", "x", "y"]
 
 
 def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Store, root: Root) -> None:

@@ -495,3 +495,12 @@ def test_a_link_or_a_file_in_the_place_of_a_work_tree_goes_and_what_it_leads_to_
     worktrees.remove(world.git, place)
     assert not place.exists()
     assert kept.read_text() == "mine"
+
+
+def test_a_half_made_work_tree_goes_where_it_is_ours_only(world: World, tmp_path: Path) -> None:
+    places = tmp_path / "workers/ours", tmp_path / "theirs"
+    for place in places:
+        world.sh("worktree", "add", "-q", "--detach", str(place))
+        put(world.git.common_dir / "worktrees" / place.name / "HEAD", f"{'0' * 40}\n")
+    worktrees.drop_half_made(world.git, tmp_path / "workers")
+    assert [place.exists() for place in places] == [False, True]

@@ -11,7 +11,7 @@ import pytest
 
 from harness_lib.attempts import recheck, worker_worktrees
 from harness_lib.rules import rechecks
-from harness_lib.runs import final_check, scheduler
+from harness_lib.runs import ending, final_check, scheduler
 from harness_lib.runs.options import Options
 from harness_lib.state.answers import Answers
 from harness_lib.system.clock import SYSTEM
@@ -170,6 +170,9 @@ def test_a_check_that_has_failed_on_this_content_runs_again(
         return final_check.run(ctx, place, "all", lambda _line: None, lambda: True, repairs=False).tip
 
     assert checked() is None
+    # A red task counts more than any reason but what the user knows, or must settle first.
+    outcomes = [ending._outcome(ctx, why) for why in ("limit", "interrupted", "stuck")]
+    assert outcomes == ["recheck_failed", "interrupted", "stuck"]
     there.touch()
     assert checked() == project.head
 

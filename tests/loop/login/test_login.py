@@ -218,7 +218,7 @@ def test_what_cannot_be_stored_is_said_before_the_user_logs_in(
         ("token_url", "http://example.com/token", "would send a login unencrypted; it wants https"),
         ("authorize_url", "ftp://127.0.0.1/", "would send a login unencrypted; it wants https"),
         ("client_id", "", "has no client_id= in its .conf file"),
-        ("redirect_port", "99999", "Invalid redirect_port=99999 of hosted"),
+        ("redirect_port", "65536", "Invalid redirect_port=65536 of hosted"),
         ("auth", "magic", "Unknown auth=magic in the .conf file of hosted; hs knows auth=oauth."),
     ],
 )

@@ -38,6 +38,11 @@ def test_a_token_is_renewed_before_it_expires(
     assert stored(home)["account_id"] == ACCOUNT
     assert (home / ".harness/.auth.json").stat().st_mode & 0o777 == 0o600
     assert hs("--provider", "hosted", "hello").code == 0
+    file = home / ".harness/.auth.json"
+    login = json.loads(file.read_text())
+    del login["hosted"][0]["expires_at"]
+    file.write_text(json.dumps(login))
+    assert hs("--provider", "hosted", "hello").code == 0, "and one of which that is not known is not"
     assert len(auth.renewals) == 1
 
 

@@ -38,16 +38,15 @@ def test_walk_dirs_lists_bundled_packs_then_home_then_what_is_on_the_way(
 
 def test_auth_env_merges_the_credentials_and_passes_its_input_on(ours: Ours, home: Path) -> None:
     pack, source = home / ".harness/plugins/p", home / ".harness"
-    write(pack / ".auth.json", '{"a":[{"type":"api_key","key":"1"}],"b":[{"type":"api_key","key":"2"}]}')
-    write(source / ".auth.json", '{"b":[{"type":"api_key","key":"3"}]}')
+    lists = '"a":[{"type":"api_key","key":"1"}],"b":[{"type":"api_key","key":"2"}]'
+    write(pack / ".auth.json", f'{{{lists},"of a plugin":{{"x":"4"}}}}')
+    write(source / ".auth.json", '{"b":[{"type":"api_key","key":"3"}],"of a plugin":{"y":"5"}}')
     payload = {"sources": [str(pack), str(source)]}
 
     assert ours.hook("sources/35-auth-env", payload).json == payload
 
     cache = source / ".auth-cache.json"
-    assert '"1"' in cache.read_text()
-    assert '"3"' in cache.read_text()
-    assert '"2"' not in cache.read_text()
+    assert [f'"{key}"' in cache.read_text() for key in range(1, 6)] == [True, False, True, True, True]
     assert cache.stat().st_mode & 0o777 == 0o600
 
 

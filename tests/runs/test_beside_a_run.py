@@ -117,6 +117,7 @@ def test_limits_that_are_set_meanwhile_end_the_attempt_and_the_run(workshop: Wor
     assert "tokens: 1,200 of 1,000" in workshop.task("task-001")["error_log"][0]
     assert workshop.statuses() == {"task-001": "failed", "task-002": "pending"}
     assert "attempts: 1 of 1" in workshop.printed
+    assert "\nnext: harness run" in workshop.printed
     assert not go.exists()
 
 

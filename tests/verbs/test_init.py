@@ -44,7 +44,7 @@ def test_a_second_time_it_changes_nothing(project: Project, one: Agent) -> None:
     assert "stays exclusive" in reply["warnings"][0]
     one.ok("edit", "--final-check")
     one.ok("init", "--no-final-check")
-    assert not project.state["session_config"].get("final_check"), "but what is typed counts"
+    assert project.state["session_config"]["final_check"] is False, "but what is typed counts"
 
 
 def test_a_second_time_the_hooks_stay_as_they_are(project: Project, one: Agent) -> None:

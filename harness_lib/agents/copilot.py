@@ -39,6 +39,7 @@ HOOKS = adapter.Host(
     also={"agentStop": "Stop"},
     form="flat",
     shared=".claude/settings.json",
+    holds=" (eight times in each turn)",
     command_key="bash",
     timeout_key="timeoutSec",
     root={"version": 1},
@@ -47,7 +48,7 @@ HOOKS = adapter.Host(
         "deny": {"permissionDecision": "deny", "permissionDecisionReason": adapter.TEXT},
     },
     trust={
-        "user": "nothing.",
+        "user": "nothing. It lets itself be held eight times in a turn: ask it to go on if it stops early.",
         "project": "without trust in the folder its hooks are skipped silently: say yes when Copilot asks, "
         "or start it with --trust-folder.",
     },

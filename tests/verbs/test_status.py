@@ -78,8 +78,10 @@ def test_whether_the_hooks_hold_anybody_is_said(project: Project, one: Agent) ->
     assert "hooks: on, but no agent here loads them" in one("status").out
     one.ok("hooks", "install", "--agent", "claude")
     assert "hooks: on; Claude Code is held until the list is finished" in one("status").out
-    one.ok("hooks", "install", "--agent", "kimi")
-    assert "Claude Code and Kimi Code CLI (once in each turn) are held until" in one("status").out
+    for agent in ("copilot", "kimi"):
+        one.ok("hooks", "install", "--agent", agent)
+    limited = "GitHub Copilot CLI (eight times in each turn) and Kimi Code CLI (once in each turn)"
+    assert f"hooks: on; Claude Code and {limited} are held until" in one("status").out
     (project.top / ".harness-active").unlink()
     assert "hooks: off; paused" in one("status").out
     assert one.ok("status")["active"] is False

@@ -178,6 +178,10 @@ def return_command(task: Task) -> str:
     return typed.harness("return", task.id, rest='"what is to be changed"')
 
 
+# What the user may have to edit of a task, as its errors say.
+_EDITS = ("--cwd DIRECTORY", "--validate 'COMMAND'", "--hidden …")
+
+
 def answers(task: Task) -> tuple[str, ...]:
     """Return the commands with which the user answers the halt of `task`, the usual one first."""
     if attempts.takes_an_answer(task.halt_kind):
@@ -186,7 +190,9 @@ def answers(task: Task) -> tuple[str, ...]:
         return (asked_command(task),)
     if not check_of(task).is_given:
         return (typed.give_check(task.id),)
-    return task.halt_about or (typed.harness("retry", task.id),)
+    edits = [typed.harness("edit", task.id, rest=rest) for rest in _EDITS]
+    # The list may have come with a clone: no command of its own is shown.
+    return (next((each for each in edits if each in task.halt_about), typed.harness("retry", task.id)),)
 
 
 def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> Halt:

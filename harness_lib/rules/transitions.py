@@ -225,18 +225,20 @@ def uncommitted(task: Task) -> Task:
 def reset(task: Task) -> Task:
     """Return the task reset for a new try, as the user wants.
 
-    A task that waits for a person still does. The errors stay, because the next attempt learns from them;
-    those that say [DEPENDENCY] go, because with one of them a task is never retried.
+    A task that waits for a person still does, and the next attempt goes on with work that was only refused.
+    The errors stay, because it learns from them; those that say [DEPENDENCY] go, because with one of them a
+    task is never retried.
     """
     arrows.check("reset", task)
     asked = Halt("HUMAN", task.halt or "") if task.halt_kind == "HUMAN" else None
+    refused = task.status == "pending" and task.halt_kind == "REFUSED"
     errors = tuple(text for text in task.error_log if attempts.category_of(text) != "DEPENDENCY")
     return _halted(_undone(task), asked)._replace(
         status="pending",
         attempts=0,
         error_log=errors,
         checkpoints=(),
-        handback=None,
+        handback=task.handback if refused else None,
         accepted=(),
         sent_back=(),
         outcome=None,

@@ -13,7 +13,7 @@ from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context, Reply
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
-from harness_lib.text import first
+from harness_lib.text import counted, first
 
 SUMMARY = "delete old logs and rescued work (shows them first; deletes with --yes)"
 EXAMPLE = "harness tidy --rescues 90"
@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
         type=options.amount,
         help="rescued work older than this, too (default: none)",
     )
-    parser.add_argument("--yes", action="store_true", help="take it; without this it is only shown")
+    parser.add_argument("--yes", action="store_true", help="delete them; without it they are only shown")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
@@ -47,8 +47,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.yes:
         rescue_refs.remove(ctx, logs, works)
     size = sum(each.size for each in logs) / rescue_refs.MEGABYTE
-    how = "were taken" if args.yes else "would go"
-    lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
+    how = "were deleted" if args.yes else "would be deleted"
+    lines = [f"{counted(len(logs), 'log')} of {size:.1f} MB and {counted(len(works), 'rescue')} {how}"]
     rows = [f"{each.name} ({each.size / rescue_refs.MEGABYTE:.1f} MB)" for each in logs]
     rows += [f"{each.ref} {each.oid[:12]} {each.subject}" for each in works]
     lines += [f"  {quoting.one_line(row, 300)}" for row in first(rows, SHOWN)]

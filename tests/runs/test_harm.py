@@ -171,7 +171,8 @@ def test_the_user_who_switches_branches_in_their_checkout_meanwhile_stays_there(
 
 
 def test_a_large_file_is_not_committed_before_the_user_has_been_asked(workshop: Workshop) -> None:
-    workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
+    """What the answer allows is the work that there is: no agent makes it again."""
+    workshop.add("Large", "test -f big", do="once sh truncate -s 3M big")
     workshop.file_task("g")
 
     workshop.ends(9, "--max-file", "2")
@@ -181,6 +182,9 @@ def test_a_large_file_is_not_committed_before_the_user_has_been_asked(workshop: 
     assert "big (3.1 MB)" in halt
     assert "harness retry task-001" in halt
     assert "--max-file" in halt
+
+    assert "goes on with its work" in workshop.ok("retry", "task-001")["message"]
+    workshop.ends(0, "--max-file", "4")
     workshop.done_is_done()
 
 

@@ -86,8 +86,9 @@ class Payload:
 
         Codex (0.171), which names each turn, says so only in the line of its transcript that begins one.
         """
-        if "turn_id" not in self.fields:
-            return self.fields.get("permission_mode") == "plan"
+        is_said = self.fields.get("permission_mode") == "plan"
+        if is_said or "turn_id" not in self.fields:
+            return is_said
         try:
             said = own_files.tail(_text(self.fields, "transcript_path"), LONGEST_TURN)
         except (OSError, ValueError):

@@ -67,6 +67,7 @@ def test_the_transcript_of_codex_says_whether_its_agent_plans(tmp_path: Path) ->
             stream.writelines(json.dumps(each, separators=(",", ":")) + "\n" for each in (begun, said))
     planning.append(Payload("Stop", fields).plans)
     assert planning == [False, False, True, False]
+    assert Payload("Stop", {"turn_id": "t", "permission_mode": "plan"}).plans, "a host that says both"
 
 
 @pytest.mark.parametrize(

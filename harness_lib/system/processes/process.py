@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,8 @@ _PROC = Path("/proc")
 _STAT_BYTES = 4096
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4, 5 and 22.
 _STAT = (0, 1, 2, 19)
+# Node.js 24 calls its first thread so, and Linux calls a process by its first thread.
+_THREAD = "MainThread"
 _PS, _PS_STARTED = "stat=,ppid=,pgid=,lstart=,comm=", 5
 # State, parent, group, start and name, as the system tells them.
 _Fields = tuple[str, str, str, str, str]
@@ -47,6 +50,9 @@ def find(pid: int, fields: _Fields | None = None) -> Process | None:
     if fields is None or fields[0].startswith(("Z", "X")):
         return None
     _, parent, group, started, name = fields
+    if name == _THREAD:
+        with suppress(OSError):
+            name = str((_PROC / str(pid) / "exe").readlink())
     return Process(pid, int(parent), name.rpartition("/")[2], started, int(group))
 
 

@@ -45,6 +45,21 @@ def test_start_is_the_same_at_every_look(sleeper: subprocess.Popen[bytes]) -> No
     assert process.find(sleeper.pid) == process.find(sleeper.pid)
 
 
+@pytest.mark.skipif(not process.has_proc(), reason="only Linux tells the name of a thread")
+def test_a_program_of_node_has_the_name_of_its_file() -> None:
+    """Node.js 24 calls its first thread `MainThread`, and the system its process."""
+    code = "open('/proc/self/comm', 'w').write('MainThread'); print(flush=True); input()"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = process.find(child.pid)
+        child.kill()
+
+    assert found is not None
+    assert found.name == Path(sys.executable).resolve().name
+
+
 def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
     program = tmp_path / "a) (b c"
     shutil.copy(shutil.which("sleep") or "", program)

@@ -63,14 +63,16 @@ def reply(ctx: Context) -> Reply:
     # A database then uses its connection for what follows.
     del questions
     history = ctx.store.log_tail(LOG_LINES)
-    changed = ctx.git.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
-    stashes = [] if ctx.git.is_absent("refs/stash") else ctx.git.lines("stash", "list")
-    facts = GitFacts(ctx.git.recent(COMMITS), changed, stashes)
     if goes_on:
         merged = tuple(turn.look(ctx)) if has_proposed else ()
         opened = prove(ctx, go_on(ctx))
-        return _reply(ctx, opened._replace(recovered=(*merged, *opened.recovered)), history, facts)
-    return _reply(ctx, open_session(ctx), history, facts)
+        opened = opened._replace(recovered=(*merged, *opened.recovered))
+    else:
+        opened = open_session(ctx)
+    # Recovery may have committed what was there, or taken it back.
+    changed = ctx.git.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
+    stashes = [] if ctx.git.is_absent("refs/stash") else ctx.git.lines("stash", "list")
+    return _reply(ctx, opened, history, GitFacts(ctx.git.recent(COMMITS), changed, stashes))
 
 
 def go_on(ctx: Context) -> Opened:

@@ -24,8 +24,10 @@ STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
-    parser.add_argument("--category", choices=CATEGORIES, default="TASK_EXEC")
-    parser.add_argument("--message", required=True, help="what went wrong, for the next attempt to read")
+    parser.add_argument(
+        "--category", choices=CATEGORIES, default="TASK_EXEC", help="what went wrong (default: TASK_EXEC)"
+    )
+    parser.add_argument("--message", required=True, help="in your words, for the next attempt to read")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:

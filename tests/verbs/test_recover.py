@@ -30,6 +30,8 @@ def recover(project: Project, agent: Agent, mode: str = "exclusive") -> str:
     lines = reply.get("recovered", [])
     assert len(lines) == 1, reply
     assert len(project.grep("RECOVERY [task-001] action=", "reason=")) == 1
+    # What is not committed is told as recovery has left it.
+    assert reply["git"]["diff_stat"] == project.git("diff", "--stat").strip(), reply
     return str(lines[0])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from harness_lib import errors
+from harness_lib import errors, typed
 from harness_lib.cli import lazily, parser
 from harness_lib.core import rights, sessions
 from harness_lib.core.context import Context, Reply
@@ -81,8 +81,10 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         problem = _unsaid(verb, error) if reply else _machine_error(error)
     except KeyboardInterrupt as interrupt:
-        again = verb if verb in ("run", "trust") else "recover"
-        screen.talk(f"interrupted; nothing is lost. Go on with: harness {again}")
+        # Where the list was not looked at, nothing of it can be half done; `run` and `trust` ask for that.
+        has_begun = ctx is not None and "store" in ctx.__dict__ and verb not in ("run", "trust")
+        again = typed.harness("recover") if has_begun else typed.harness(*argv)
+        screen.talk(f"interrupted; nothing is lost. Go on with: {again}")
         return 128 + getattr(interrupt, "number", own_process.INTERRUPT)
     except ImportError as error:
         problem = _package_error(error) or _bug_error()

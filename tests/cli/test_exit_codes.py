@@ -179,15 +179,15 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
     assert harness("status", "--json", env=me).json["counts"]["in_progress"] == 1
 
 
-@pytest.mark.parametrize("verb", ["run", "trust"])
+@pytest.mark.parametrize("words", ["run -j 2", "trust", "demo", "hooks install --agent codex"])
 def test_what_is_interrupted_before_it_has_begun_is_typed_again(
-    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As where a run waits for room on a disk, and where the user is asked for their trust."""
+    """As where a run waits for room on a disk, and where the user is asked something."""
 
     def interrupted(_screen: object) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(main, "_context", interrupted)
-    assert main.main([verb]) == 128 + signal.SIGINT
-    assert f"Go on with: harness {verb}\n" in capsys.readouterr().err
+    assert main.main(words.split()) == 128 + signal.SIGINT
+    assert f"Go on with: harness {words}\n" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def find(pid: int, fields: _Fields | None = None) -> Process | None:
     _, parent, group, started, name = fields
     if name == _THREAD:
         with suppress(OSError):
-            name = str((_PROC / str(pid) / "exe").readlink())
+            name = str((_PROC / str(pid) / "exe").readlink()).removesuffix(" (deleted)")
     return Process(pid, int(parent), name.rpartition("/")[2], started, int(group))
 
 

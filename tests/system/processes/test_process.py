@@ -60,6 +60,22 @@ def test_a_program_of_node_has_the_name_of_its_file() -> None:
     assert found.name == Path(sys.executable).resolve().name
 
 
+@pytest.mark.skipif(not process.has_proc(), reason="only Linux tells the name of a thread")
+def test_it_has_that_name_also_where_an_update_has_replaced_the_file(tmp_path: Path) -> None:
+    program = tmp_path / "MainThread"
+    shutil.copy(shutil.which("sleep") or "", program)
+    child = subprocess.Popen([program, "60"])
+    program.unlink()
+    try:
+        named = process.find(child.pid)
+    finally:
+        child.kill()
+        child.wait()
+
+    assert named is not None
+    assert named.name == "MainThread"
+
+
 def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
     program = tmp_path / "a) (b c"
     shutil.copy(shutil.which("sleep") or "", program)

@@ -47,7 +47,7 @@ class TestPassingThrough:
     def test_ctrl_c_while_it_loads_ends_it_without_a_word(self, launcher: Path, tmp_path: Path) -> None:
         (tmp_path / "stopped.py").write_text(STOPPED_AT_ITS_SECOND_FILE)
         python = tmp_path / "python3"
-        python.write_text(f'#!/bin/sh\nexec {sys.executable} "{tmp_path}/stopped.py" "$3"\n')
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/stopped.py" "$3"\n')
         python.chmod(0o755)
         done = run(launcher, "status", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
         assert (done.code, done.text) == (130, "")

@@ -25,12 +25,15 @@ from harness_lib.system.processes import child, owner
 from harness_lib.system.processes.environment import find as find_program
 
 LOW_BYTES = 200 * 1024 * 1024
+# What a package is called that has another name than its module.
+_PACKAGES = {"markdown_it": "markdown-it-py"}
 
 
 def python(_ctx: Context) -> Diagnoses:
     """Report the running Python and its packages."""
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
-    versions = {name: _version(name) for name in launcher.DEPENDENCIES}
+    names = [_PACKAGES.get(module, module) for module in launcher.DEPENDENCIES]
+    versions = {name: _version(name) for name in names}
     lacking = [name for name, version in versions.items() if not version]
     least = _least_versions()
     old = [

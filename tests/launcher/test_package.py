@@ -50,9 +50,13 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(installed: Path, tmp_pa
     assert __version__ in said.out
 
 
-def test_a_child_finds_every_package_that_hs_names() -> None:
+@pytest.mark.parametrize(
+    ("field", "found"), [("dependencies", launcher.DEPENDENCIES), ("hs", launcher.DEPENDENCIES_OF_HS)]
+)
+def test_a_child_finds_every_package_that_is_needed(field: str, found: tuple[str, ...]) -> None:
+    """Also where pip has put them into several directories."""
     text = (CHECKOUT / "pyproject.toml").read_text()
-    packages = re.findall(r'^  "([\w-]+)', text.split("\nhs = [\n")[1].split("\n]")[0], re.MULTILINE)
-    modules = {"agent-client-protocol": "acp", "PyYAML": "yaml"}
+    packages = re.findall(r'^  "([\w-]+)', text.split(f"\n{field} = [\n")[1].split("\n]")[0], re.MULTILINE)
+    modules = {"agent-client-protocol": "acp", "markdown-it-py": "markdown_it", "PyYAML": "yaml"}
 
-    assert {modules.get(name, name) for name in packages} <= set(launcher.DEPENDENCIES_OF_HS)
+    assert {modules.get(name, name) for name in packages} <= set(found)

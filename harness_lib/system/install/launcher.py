@@ -21,7 +21,7 @@ _OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
 _OF_POSTGRES = private_env.REQUIREMENTS.with_name("requirements-postgres.txt")
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Their own dependencies are in the same places.
-DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
+DEPENDENCIES = ("filelock", "jinja2", "jsonschema", "markdown_it", "rich", "tomlkit")
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "rich", "yaml")
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,18 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     yield child
     child.kill()
     child.wait()
+
+
+@contextmanager
+def started(program: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a process of a copy of `sleep` that is called `program`."""
+    shutil.copy(shutil.which("sleep") or "", program)
+    child = subprocess.Popen([program, "60"])
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
 
 
 def zombie() -> subprocess.Popen[bytes]:
@@ -63,28 +76,17 @@ def test_a_program_of_node_has_the_name_of_its_file() -> None:
 @pytest.mark.skipif(not process.has_proc(), reason="only Linux tells the name of a thread")
 def test_it_has_that_name_also_where_an_update_has_replaced_the_file(tmp_path: Path) -> None:
     program = tmp_path / "MainThread"
-    shutil.copy(shutil.which("sleep") or "", program)
-    child = subprocess.Popen([program, "60"])
-    program.unlink()
-    try:
+    with started(program) as child:
+        program.unlink()
         named = process.find(child.pid)
-    finally:
-        child.kill()
-        child.wait()
 
     assert named is not None
     assert named.name == "MainThread"
 
 
 def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
-    program = tmp_path / "a) (b c"
-    shutil.copy(shutil.which("sleep") or "", program)
-    child = subprocess.Popen([program, "60"])
-    try:
+    with started(tmp_path / "a) (b c") as child:
         named = process.find(child.pid)
-    finally:
-        child.kill()
-        child.wait()
 
     assert named is not None
     assert Path(named.name).name == "a) (b c"

@@ -75,7 +75,7 @@ def checked(url: str, name: str = "list") -> str:
     """Return `url`. Raises UsageError unless it has no password, and `name` may name a list."""
     try:
         parts = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error as error:
+    except (psycopg.Error, UnicodeError) as error:
         # What is wrong with it may be its password.
         has_secret = "@" in url or "password" in url
         why = "." if has_secret else f": {_words(error)}"

@@ -203,6 +203,7 @@ def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shar
         ("postgresql://db.example.org/agents", "a\0b"),
         ("postgresql://db.example.org/agents", ""),
         ("postgresql://[", "shop"),
+        ("postgresql://m\udcff@db.example.org/agents", "shop"),
         ("postgresql://me:%secret@db.example.org/agents", "shop"),
         ("postgresql://me:[secret@db.example.org/agents", "shop"),
     ],

@@ -21,13 +21,15 @@ from harness_lib.system.place.roots import Root
 from harness_lib.system.postgres_server import Server
 from harness_lib.task import SessionConfig
 
+# A test finds nothing of the developer in its environment.
+GIVEN = os.environ.get("HARNESS_TEST_DATABASE")
+
 
 @cache
 def url() -> str | None:
     """Return the address of a server, started for this process if need be; None if there is none."""
-    given = os.environ.get("HARNESS_TEST_DATABASE")
-    if given:
-        return given
+    if GIVEN:
+        return GIVEN
     return None if postgres_server.found() is None else own().url
 
 

@@ -65,6 +65,17 @@ def test_nothing_of_the_developers_agent_or_harness_is_in_the_environment() -> N
     assert [name for name in os.environ if name.startswith(foreign)] == ["HARNESS_SANDBOX"]
 
 
+def test_the_server_that_the_developer_names_is_the_one_of_the_tests() -> None:
+    """The guard removes its name, too, before a test asks for it."""
+    named = "postgresql://db.example.org/"
+    look = "import os; from tests import postgres; os.environ.clear(); print(postgres.url())"
+    env = {**os.environ, "HARNESS_TEST_DATABASE": named}
+    said = subprocess.run(
+        [sys.executable, "-c", look], cwd=CHECKOUT, env=env, capture_output=True, check=True
+    )
+    assert said.stdout.decode().strip() == named
+
+
 def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
     """A whole pytest run under a hostile environment, in which a test looks around."""
     probe = tmp_path / "tests/test_probe.py"

@@ -7,7 +7,8 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+
+from psycopg.conninfo import conninfo_to_dict
 
 PORT = ".s.PGSQL.5432"
 # These have no answer: the end of a connection, and what the driver sends behind the last of a pipeline.
@@ -24,9 +25,12 @@ class Line:
     """
 
     def __init__(self, url: str) -> None:
-        self._server = parse_qs(urlsplit(url).query)["host"][0] + "/" + PORT
+        parts = conninfo_to_dict(url)
+        host, port = str(parts["host"]), int(parts.get("port") or 5432)
+        self._family = socket.AF_UNIX if host.startswith("/") else socket.AF_INET
+        self._server = f"{host}/.s.PGSQL.{port}" if self._family == socket.AF_UNIX else (host, port)
         self.directory = Path(tempfile.mkdtemp(prefix="line-"))
-        self.url = url.partition("?")[0] + f"?host={self.directory}"
+        self.url = url.partition("?")[0] + f"?host={self.directory}&port=5432"
         self.silent = False
         self.lose = ""
         self.then_cut = False
@@ -66,7 +70,7 @@ class Line:
         with suppress(OSError):
             while True:
                 client, _ = door.accept()
-                server = socket.socket(socket.AF_UNIX)
+                server = socket.socket(self._family)
                 self._open += [client, server]
                 if not self.silent:
                     server.connect(self._server)

@@ -24,6 +24,7 @@ from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root, own_files, roots
 from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox
+from harness_lib.system.processes.sandbox_places import SHOWN
 from harness_lib.task import Status, Task
 from harness_lib.text import some
 
@@ -187,7 +188,12 @@ def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
 
 
 def cannot_fail(top: Path, task: Task) -> Iterator[str]:
-    """Yield a sentence if the check of `task`, which runs below `top`, passes whatever is done, or never."""
+    """Yield a sentence if the check of `task`, which runs below `top`, passes whatever is done, or never.
+
+    Never, in a run, where it names `top`: there it runs in the work tree of a worker.
+    """
+    # An environment stays where it was made.
+    names = re.compile(rf"(?<![\w./-]){re.escape(str(top))}(?!/(?:{SHOWN})\b)(?![\w.-])")
     for text, directory in check_of(task).commands():
         # What a task in progress has in its files may be its work.
         holds = [] if task.status == "in_progress" else [partial(_holds, top / (directory or ""))]
@@ -196,6 +202,8 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
             yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
         elif mistake := _mistake(text or ""):
             yield f"{task.id}: the shell cannot read its check: {quoting.one_line(mistake, SHORT)}"
+        elif names.search(text or ""):
+            yield f"{task.id}: its check names {top}, where a run's agents do not work: use relative paths"
 
 
 def _mistake(command: str) -> str:

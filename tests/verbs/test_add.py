@@ -114,6 +114,16 @@ def test_a_check_that_the_shell_cannot_read_is_named(agent: Agent) -> None:
     assert not agent.ok("add", "Two", "--validate", "test -f it  # don't look inside")["warnings"]
 
 
+def test_a_check_that_would_look_at_the_users_files_in_a_run_is_named(project: Project, agent: Agent) -> None:
+    """Nothing that an agent does in its own work tree would let it pass."""
+    top = project.top
+    for check in (f"cd {top} && pytest", f"pytest '{top}/tests'", f'grep -q x "{top}/f"'):
+        (warning,) = agent.ok("add", check, "--validate", check)["warnings"]
+        assert f": its check names {top}, where a run's agents do not work" in warning
+    for check in (f"{top}/.venv/bin/python -c 'import it'", f"test -f {top}er/f", f"test -f /mnt{top}/f"):
+        assert not agent.ok("add", check, "--validate", check)["warnings"]
+
+
 def test_what_makes_no_sense_is_refused_and_nothing_written(project: Project, agent: Agent) -> None:
     before = project.file.read_bytes()
 

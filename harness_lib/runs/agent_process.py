@@ -282,7 +282,7 @@ def run(
             clock=ctx.clock,
         )
     ended = listener.ending
-    refused = denied.said("\n".join(runner.ends_of(log)), ctx.env, ctx.git.top)
+    refused = denied.said("\n".join(runner.ends_of(log)), ctx.env, ctx.git.top, by_agent=True)
     lines = 1 if refused else LAST_LINES
     over = run_state.task_over(rules.budget, listener.spent())
     how, why = ended or _how(finished, listener.report, lines, over)

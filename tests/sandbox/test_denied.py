@@ -75,6 +75,18 @@ def test_what_the_sandbox_is_not_the_cause_of_is_not_named(
     assert denied.accesses(secret, {}, tree) == []
 
 
+def test_no_agent_is_to_be_allowed_the_users_checkout(confined: dict[str, str], tmp_path: Path) -> None:
+    """Its work belongs into its own work tree; a check may need to write there."""
+    (tmp_path / "project").mkdir()
+    text = f"sed: couldn't open temporary file {tmp_path}/project/src: Permission denied"
+    cwd = tmp_path / "places/run/1"
+    assert denied.said(text, confined, cwd) == (
+        f"The sandbox denied: write {tmp_path}/project/src. "
+        f"Allow it: harness run --allow-write {tmp_path}/project/src"
+    )
+    assert denied.said(text, confined, cwd, by_agent=True) == ""
+
+
 @pytest.mark.parametrize(
     "fake", ["touch pwned #", "harness run --allow-write /etc", "harness run --allow-write "]
 )

@@ -47,12 +47,16 @@ class Denied(NamedTuple):
         return f"{self.how} {'~' + self.path[len(home) :] if inside else self.path}"
 
 
-def said(text: str, env: Mapping[str, str], cwd: Path) -> str:
+def said(text: str, env: Mapping[str, str], cwd: Path, *, by_agent: bool = False) -> str:
     """Return what the sandbox has denied, and the options that allow it; "" if `text` names nothing.
 
-    `text` is what a command with `env` in `cwd` has printed.
+    `text` is what a command with `env` in `cwd` has printed. If that was `by_agent`, the user's checkout is
+    left out: its work belongs into its own work tree.
     """
     found = accesses(text, env, cwd)
+    box = sandbox.of(env) if by_agent and found else None
+    if box and box.checkout:
+        found = [each for each in found if not is_within(os.path.realpath(each.path), box.checkout[0])]
     if not found:
         return ""
     return f"{_SAID}{', '.join(map(str, found))}{_CURE}{_allowing([each.path for each in found])}"

@@ -52,7 +52,8 @@ class Host(NamedTuple):
     entry in hooks.json that it takes beside the usual ones; `has_names`: an entry has a name.
     `is_named`: whether a hook is told that this host calls it; other hosts read the settings of one that is
     not. `shared` is a file of Claude Code in the project that it reads too.
-    `holds` limits how often a hook can hold its agent.
+    `holds` limits how often a hook can hold its agent. `wakes`: it wakes it at the end of a
+    command that it has put into the background, of which it tells a hook nothing.
     `answers` are those of `hookio.payload.ANSWERS` that it spells in its own way.
     """
 
@@ -76,6 +77,7 @@ class Host(NamedTuple):
     shared: str = ""
     is_measured: bool = True
     holds: str = ""
+    wakes: bool = False
     answers: Mapping[str, Mapping[str, Any] | None] = _NONE
 
 

@@ -40,6 +40,7 @@ HOOKS = adapter.Host(
     form="flat",
     shared=".claude/settings.json",
     holds=" (eight times in each turn)",
+    wakes=True,
     command_key="bash",
     timeout_key="timeoutSec",
     root={"version": 1},

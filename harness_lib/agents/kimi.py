@@ -17,6 +17,7 @@ HOOKS = Host(
     form="toml",
     trust={"user": "nothing. It lets itself be held once in each turn: ask it to go on if it stops early."},
     holds=" (once in each turn)",
+    wakes=True,
     # It reads only the exit code of a block, and no context.
     answers={"block": None, "context": {}, "deny": None},
 )

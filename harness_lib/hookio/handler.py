@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from harness_lib import typed
+from harness_lib import agents, typed
 from harness_lib.hookio import facts, payload, policy
 from harness_lib.hookio.facts import HookContext
 from harness_lib.hookio.payload import Answer, Payload
@@ -33,7 +33,7 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
     sent = Payload(event, payload.parse(data), named)
     if sent.event not in _ACTS:
         return 0
-    hook = Hook(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
+    hook = Hook(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]), named)
     answer = _ACTS[sent.event](hook)
     if answer.kind == "allow":
         return 0
@@ -49,8 +49,11 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
 class Hook:
     """The context of a hook before it has looked at the list."""
 
-    def __init__(self, root: str, env: Mapping[str, str], sent: Payload, script: str) -> None:
+    def __init__(
+        self, root: str, env: Mapping[str, str], sent: Payload, script: str, named: str = ""
+    ) -> None:
         self.root = root
+        self.named = named
         self.env = env
         self.payload = sent
         self.session_id = sent.session_id or facts.from_environment(env)
@@ -96,9 +99,25 @@ def _stop(hook: Hook) -> Answer:
     if context.cache is not None and policy.counted_tasks(context.cache):
         context.attempted = facts.attempted(hook.root, context.cache["session_count"])
     answer = policy.stop(context, hook.payload)
+    if answer.kind == "block" and _is_woken(hook, context):
+        return Answer("allow")
     if answer.kind == "block" and _is_away(hook):
         answer.text += f"\nNo verb finds the list from where you are. First: {typed.change_to(hook.root)}"
     return _follow_up(hook, hook.who, context, answer)
+
+
+def _is_woken(hook: Hook, context: HookContext) -> bool:
+    """Return whether a `finish` of the caller runs in the background, at whose end the host wakes it."""
+    host = None if hook.named in agents.USUAL else agents.hooks(hook.named)
+    if host is None or not host.wakes:
+        return False
+    from pathlib import Path  # noqa: PLC0415 (few hosts do)
+
+    from harness_lib.system import flock  # noqa: PLC0415
+    from harness_lib.text import safe_name  # noqa: PLC0415
+
+    logs = Path(hook.root, find_root.PRIVATE_DIR, "logs")
+    return not all(flock.is_free(logs / safe_name(own["id"]) / "finish.lock") for own in policy.held(context))
 
 
 def _is_away(hook: Hook) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib.system import flock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 from tests.hookio.conftest import CHECKOUT, EVENTS, Heard, Ring
@@ -50,6 +51,17 @@ def works(root: Root, name: str, *tasks: Task, **fields: Any) -> None:
 
 def held_by(worker: str) -> Task:
     return ONE._replace(status="in_progress", claimed_by=worker)
+
+
+def test_copilot_is_let_go_while_its_finish_runs_in_the_background(hook: Ring, root: Root) -> None:
+    """It puts a command there after 30 seconds, wakes its agent at the end, and tells its hook neither."""
+    works(root, "copilot-stop", held_by(SESSION.worker))
+    finishing = root.logs / ONE.id / "finish.lock"
+
+    with flock.alone(finishing, make=True):
+        assert replay(hook, root, "copilot-stop", "stop", "copilot").silent
+        assert replay(hook, root, "copilot-stop", "stop", "gemini").reason
+    assert "You hold task-001" in replay(hook, root, "copilot-stop", "stop", "copilot").reason
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -47,7 +47,7 @@ def _do(runtime: Runtime, asked: Options, shown: _Answer) -> Turn | None:
         return None
     typed = " ".join(words)
     piped = read_input(typed, wait="stdin" in asked.flags)
-    if session is None and not (typed + piped).strip():
+    if not (typed + piped).strip() and (session is None or session.is_answered):
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
     setup.enter(runtime, session, asked)
     # Only now it is known whose model is asked.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop.sessions.session import Session
 from harness_lib.system.processes import process
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of
@@ -54,6 +55,21 @@ def test_what_stands_on_standard_input_follows_the_task(go: Go, words: tuple[str
 def test_an_empty_answer_is_an_answer(go: Go, wire: Wire) -> None:
     _, answer = go(Step(), words=("say nothing",), wire=wire)
     assert (answer.code, answer.out) == (0, "")
+
+
+def test_an_answered_session_goes_on_with_words_only_and_an_interrupted_one_without(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    """Hosts refuse a request that ends with an answer."""
+    server = serve(CHAT, say("First."), say("Second."))
+    hs("begin")
+
+    refused = hs("--continue")
+    Session(session_of(home)).append("user", {}, "said before it was killed")
+
+    assert (refused.code, len(server.requests)) == (2, 1)
+    assert "hs was given nothing to do" in refused.err
+    assert hs("--continue").out == "Second.\n"
 
 
 def test_without_a_task_it_is_a_mistake_in_the_command(hs: Hs) -> None:

@@ -252,6 +252,15 @@ class Session:
         first = next((path for path in self.files() if path.name.endswith("-user.md")), None)
         return in_one_line(parse(0, "user", disk.read_text(first)).said)[:_TITLE] if first else ""
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether nothing that was said waits for the model; hosts refuse to be asked then."""
+        said = (each for each in reversed(self.messages()) if each.role not in {"error", "summary"})
+        last = next(said, None)
+        return last is None or (
+            last.role == "assistant" and not any(isinstance(each, Call) for each in last.blocks)
+        )
+
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
         directory = self.directory / "messages"

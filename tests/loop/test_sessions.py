@@ -60,7 +60,7 @@ def test_an_empty_answer_is_an_answer(go: Go, wire: Wire) -> None:
 def test_an_answered_session_goes_on_with_words_only_and_an_interrupted_one_without(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
-    """Hosts refuse a request that ends with an answer."""
+    """A host may refuse a request that ends with an answer."""
     server = serve(CHAT, say("First."), say("Second."))
     hs("begin")
 

@@ -254,7 +254,7 @@ class Session:
 
     @property
     def is_answered(self) -> bool:
-        """Whether nothing that was said waits for the model; hosts refuse to be asked then."""
+        """Whether nothing that was said waits for the model; a host may refuse to be asked then."""
         said = (each for each in reversed(self.messages()) if each.role not in {"error", "summary"})
         last = next(said, None)
         return last is None or (

@@ -108,9 +108,9 @@ def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, projec
     server = serve(CHAT, BOTH, say("never"))
     env = environment(CHAT.environment(server))
     run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pids: list[int] = []
-    while len(pids) < 2:
-        pids += map(int, (project / "pids").read_text().split())
+    # Our own end keeps it open, so that no line is missed between two writers.
+    with os.fdopen(os.open(project / "pids", os.O_RDWR)) as said:
+        pids = [int(said.readline()) for _ in range(2)]
 
     run.send_signal(signal.SIGINT)
 

@@ -318,7 +318,7 @@ def why_lost(git: Git, branch: str | None) -> Lost:
         )
     return Lost(
         f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
-        "Make a first commit (an empty one will do)",
+        "Commit your files first; if there are none yet, an empty commit will do",
         _first_commit(git),
     )
 

@@ -219,11 +219,8 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         message += (
             f"\ngit ignores the harness files ({ignored_in}); a {root.init_script.name} is yours to commit."
         )
-    if ctx.git.head() is None:
-        warnings.append(
-            "This repository has no commit yet, and a task begins at one: commit what there is, or let "
-            "harness make a first commit: harness init --git"
-        )
+    if missing := _uncommitted(ctx.git):
+        warnings.append(missing)
     if offer := project.offer_ignored(ctx.git):
         warnings.append(f"{offer} {project.CURE_IGNORED}")
     return Reply(
@@ -232,6 +229,22 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},
     )
+
+
+def _uncommitted(git: Git) -> str | None:
+    """Return what the user should do before the first task where git has none of the files, else None."""
+    head = git.head()
+    if head is None:
+        return (
+            "This repository has no commit yet, and a task begins at one: commit your files or, if there are "
+            "none, let harness make an empty commit: harness init --git"
+        )
+    if git.tree_of(head) == git.empty_tree() and git.lines("ls-files", "--others", "--exclude-standard"):
+        return (
+            "None of your files is committed, so no change that a task makes to them will be: "
+            "git add them and commit them first."
+        )
+    return None
 
 
 def restore(ctx: Context) -> bool:

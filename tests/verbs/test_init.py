@@ -16,6 +16,12 @@ def test_a_repository_without_a_commit_is_told_what_it_lacks(bare: Project) -> N
     bare.git("checkout", "-q", "--orphan", "empty")
     said = bare.agent().ok("init")
     assert any("no commit yet" in each and "harness init --git" in each for each in said["warnings"])
+    assert bare.agent().ok("init", "--git")["warnings"] == [], "its files are in the index"
+    bare.git("rm", "-q", "--cached", "tracked.txt")
+    (warning,) = bare.agent().ok("init")["warnings"]
+    assert "git add" in warning, "the commit is empty: no task can hand in a change of what is there"
+    (bare.top / "tracked.txt").unlink()
+    assert bare.agent().ok("init")["warnings"] == []
 
 
 def test_it_makes_the_files_and_git_does_not_see_them(bare: Project) -> None:

@@ -138,6 +138,7 @@ def _end(
     was_green = green if task.validation == began.validation else None
     evaluation = _evaluate(ctx, ctx.store.ask(), task, worker.known, green=was_green)
     if not evaluation.checked.passed:
+        waiting.require_room(ctx, ctx.git.top)
         # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
         blame = BLAME.get(agent_exit.how)
         verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
@@ -320,6 +321,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
         return True
     if agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
         return False
+    waiting.require_room(ctx, ctx.git.top)
     tries.crashes += 1
     if tries.crashes <= CRASHES:
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)

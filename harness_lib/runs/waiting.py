@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,10 +50,10 @@ def why(error: HarnessError | OSError) -> str:
 
 
 class Waiting:
-    """One wait; `tell` is called with what is waited for, when it begins, and `places` need room."""
+    """One wait; `tell` is called with what is waited for, when it begins."""
 
-    def __init__(self, ctx: Context, tell: Callable[[str], None], places: Sequence[Path] = ()) -> None:
-        self._clock, self._tell, self._places = ctx.clock, tell, places
+    def __init__(self, ctx: Context, tell: Callable[[str], None]) -> None:
+        self._clock, self._tell = ctx.clock, tell
         self._since: float | None = None
 
     def after(self, error: HarnessError | OSError) -> None:
@@ -64,13 +65,16 @@ class Waiting:
         if now - self._since > SECONDS:
             raise error
 
-    def is_for_room(self) -> bool:
+    def is_for_room(self, ctx: Context, place: Path) -> bool:
         """Return whether a disk is still full. Raises OSError if that has taken too long."""
-        if self._since is None or not any(map(_is_full, self._places)):
+        if self._since is None:
             return False
-        if self._clock.monotonic() - self._since > SECONDS:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return True
+        try:
+            require_room(ctx, place)
+        except OSError as error:
+            self.after(error)
+            return True
+        return False
 
     def over(self) -> None:
         """End the wait: what was away is back."""
@@ -92,6 +96,12 @@ class Waits:
         if not isinstance(event.news, Idle):
             self._numbers.discard(event.worker)
         return event
+
+
+def require_room(ctx: Context, place: Path) -> None:
+    """Raise OSError if a disk is full on which a worker at `place`, its agent or its check writes."""
+    if any(map(_is_full, (ctx.root.private, place, Path(tempfile.gettempdir())))):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _is_full(place: Path) -> bool:

@@ -5,7 +5,6 @@ It claims, lets an agent work, runs the check, merges or rolls back; the agent o
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -121,13 +120,12 @@ class Worker:
 
     def work(self) -> None:
         """Take tasks until the run ends the worker."""
-        places = (self.ctx.root.private, Path(self.config.place), Path(tempfile.gettempdir()))
-        wait = Waiting(self.ctx, lambda line: self.tell(Away(line)), places)
+        wait = Waiting(self.ctx, lambda line: self.tell(Away(line)))
         while not self.draining.is_set():
             seen = self.ctx.store.stamp()
             try:
                 # While a disk is full, no agent is started for nothing.
-                is_held = wait.is_for_room()
+                is_held = wait.is_for_room(self.ctx, Path(self.config.place))
                 goes_on = not is_held and self._one()
             except (AwayError, HeldError, OSError) as error:
                 if waiting.passes(error):

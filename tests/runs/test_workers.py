@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from harness_lib.system.git import worktrees
 from harness_lib.system.processes import process
 from tests.conftest import CHECKOUT
+from tests.full_disk import small_disk
 from tests.runs import forking
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, KILL_WORKER, Workshop
@@ -128,6 +130,29 @@ def test_trouble_of_the_machine_is_waited_for_and_halts_no_task(
     assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
     assert said.stdout.count(". The run waits up to half an hour.") == 1
     workshop.nothing_is_left_over()
+
+
+FULL = {
+    "the agent crashes": "exit 1",
+    "it crashes and leaves an empty file": "echo done > f; exit 1",
+    "its check fails": "exit 0",
+}
+
+
+@pytest.mark.parametrize("ends", [pytest.param(command, id=name) for name, command in FULL.items()])
+def test_what_fails_while_the_disk_is_full_counts_as_no_attempt(workshop: Workshop, ends: str) -> None:
+    disk = workshop.home / "worktrees"
+    with small_disk(disk):
+        workshop.add("Make f", "grep -q done f")
+        once = shlex.quote(f"{workshop.home}/once")
+        fills = f"touch {once}; cat /dev/zero > {shlex.quote(str(disk))}/filler; {ends}"
+        workshop.start(agent=f"[ -e {once} ] || {{ {fills}; }}; echo done > f")
+        workshop.wait_for("it waits", lambda: "The run waits up to half an hour." in workshop.printed)
+        (disk / "filler").unlink()
+
+        workshop.has_ended(0)
+
+    assert workshop.task("task-001")["attempts"] == 0
 
 
 # -- two machines share a list and their clocks are hours apart: a task is done once, and nothing is lost

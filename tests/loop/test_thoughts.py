@@ -9,7 +9,8 @@ import pytest
 
 from harness_lib.loop import discovery, runtime, turn
 from harness_lib.loop.providers import hosted
-from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Hs, Serve
+from harness_lib.loop.turn import Ending
+from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
 
@@ -124,13 +125,21 @@ def test_what_a_host_has_signed_goes_back_as_it_came(follow: Follow, identity: s
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"a": NaN}', "null"])
-def test_arguments_that_no_host_reads_do_not_go_back_with_thoughts(follow: Follow, arguments: str) -> None:
+def test_arguments_that_no_host_reads_do_not_go_back_with_thoughts(
+    follow: Follow, wire: Wire, arguments: str
+) -> None:
     """llama.cpp answers 500 to each request that repeats them."""
     spoiled = Step(thinking="so", uses=(Use("bash", raw=arguments),))
-    _, server, ending = follow(CHAT, spoiled, say("Done."))
-    assert ending == DONE
-    (sent,) = server.requests[1]["messages"][2]["tool_calls"]
-    assert sent["function"]["arguments"] == "{}"
+    assert follow(wire, spoiled, say("Done."))[2] == DONE
+
+
+@pytest.mark.parametrize("stop", ["", "length"])
+def test_thoughts_that_nothing_followed_do_not_go_back(follow: Follow, wire: Wire, stop: str) -> None:
+    """Hosts refuse them without the text or the call that belongs to them, for the rest of the session."""
+    run, _, ending = follow(wire, Step(thinking="hm", stop=stop), say("Done."))
+    assert ending == Ending("", failed=False)
+    run.session.append("user", {}, "and now?")
+    assert turn.follow(run) == DONE
 
 
 # What a host refuses, the line that helps, and the host's words.

@@ -16,7 +16,7 @@ from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Cut
-from harness_lib.loop.sessions.session import SIZE_LIMIT, Call, Message, render_blocks
+from harness_lib.loop.sessions.session import SIZE_LIMIT, Call, Message, Text, Thinking, render_blocks
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires.answer import Answer, adapter, new_id
 
@@ -195,7 +195,10 @@ def _repeatable(answer: Answer) -> Answer:
             name = disk.for_hosts(repeatable.name)
             repeatable = repeatable if name == repeatable.name else replace(repeatable, name=name)
         blocks.append(repeatable)
-    return answer if blocks == answer.blocks else answer._replace(blocks=blocks, native=None)
+    told = [block for block in blocks if not isinstance(block, Text) or block.text.strip()]
+    # Hosts refuse thoughts that nothing follows, and arguments that they cannot read.
+    spoils = not told or isinstance(told[-1], Thinking) or any(call.input is None for call in answer.calls)
+    return answer._replace(blocks=blocks, native=None if spoils or blocks != answer.blocks else answer.native)
 
 
 def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message:

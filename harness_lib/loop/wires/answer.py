@@ -107,11 +107,12 @@ def may_pass(status: int) -> bool:
     return status >= _FIRST_OF_SERVERS or status in _PASSING_STATUS
 
 
-def broken_off(error: Json, *, usually_passes: bool = False) -> ProviderError:
-    """Return the exception for the error with which a host ends a stream.
+def broken_off(told: object, *, usually_passes: bool = False) -> ProviderError:
+    """Return the exception for the error that a host has `told` in place of an answer, or of its end.
 
     `usually_passes`: where its code and type say nothing else.
     """
+    error = told if isinstance(told, dict) else {"message": told}
     said = error.get("message") or error.get("code") or error.get("type") or "(nothing)"
     message = f"The provider broke off: {sentence(str(said))}"
     if is_overflow(dumps(error)):

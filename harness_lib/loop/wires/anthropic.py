@@ -85,7 +85,6 @@ def answer(native: Json) -> Answer:
         count(usage.get("cache_creation_input_tokens")),
     )
     stop = str(native.get("stop_reason") or "end_turn")
-    whole = not any("partial_json" in entry for entry in content if isinstance(entry, dict))
     return Answer(
         blocks=blocks,
         stop=_STOPS.get(stop, stop),
@@ -93,7 +92,7 @@ def answer(native: Json) -> Answer:
         tokens_out=count(usage.get("output_tokens")),
         tokens_cached=cached,
         tokens_cache_write=written,
-        native=[entry for entry in content if not _is_empty(entry)] if whole else None,
+        native=[entry for entry in content if not _is_empty(entry)],
     )
 
 
@@ -127,7 +126,7 @@ class Reader:
         elif kind == "message_stop":
             self._ended = True
         elif kind == "error":
-            raise broken_off(as_table(event.get("error")))
+            raise broken_off(event.get("error"))
 
     def native(self) -> Json | None:
         if not self._ended:

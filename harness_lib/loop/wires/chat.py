@@ -136,16 +136,9 @@ def _calls(message: Json) -> Iterator[Call]:
 
 
 def _is_told_again(message: Json) -> bool:
-    """Return whether the host wants `message` back as it came: it has thoughts or signatures.
-
-    Not with arguments that no host can read: it would refuse the rest of the session.
-    """
-    calls = as_tables(message.get("tool_calls"))
-    arguments = [as_table(call.get("function")).get("arguments") for call in calls]
-    if not all(isinstance(each, str) and as_object(each) is not None for each in arguments):
-        return False
-    signed = any(call.get(key) for call in calls for key in _SIGNED)
-    return signed or any(message.get(key) for key in (*_REASONING, _DETAILS))
+    """Return whether the host wants `message` back as it came: it has thoughts or signatures."""
+    signed = (call.get(key) for call in as_tables(message.get("tool_calls")) for key in _SIGNED)
+    return any(signed) or any(message.get(key) for key in (*_REASONING, _DETAILS))
 
 
 class Reader:
@@ -166,7 +159,7 @@ class Reader:
     def feed(self, event: Json) -> Iterator[Shown]:
         error = event.get("error") or (event if event.get("object") == "error" else None)
         if error:
-            raise broken_off(as_table(error) or {"message": error}, usually_passes=True)
+            raise broken_off(error, usually_passes=True)
         if event == END and self._finish is None and (self._calls or any(map(self._texts.get, _SAID))):
             # It ends an answer also where a host gives no reason.
             self._finish = "stop"
@@ -176,6 +169,8 @@ class Reader:
         for choice in as_tables(event.get("choices")):
             # Some hosts that cannot stream send the whole message as one event.
             yield from self._delta(as_table(choice.get("delta") or choice.get("message")))
+            if choice.get("finish_reason") == "error":
+                raise broken_off(choice.get("error"), usually_passes=True)
             if choice.get("finish_reason"):
                 self._finish = str(choice["finish_reason"])
                 yield from map(started, _calls({"tool_calls": self._called()}))

@@ -30,7 +30,7 @@ from harness_lib.loop.piped import (
     parse_object,
     writable,
 )
-from harness_lib.loop.wires.answer import END, TOO_LARGE, adapter, is_overflow, may_pass, shown
+from harness_lib.loop.wires.answer import END, TOO_LARGE, adapter, broken_off, is_overflow, may_pass, shown
 from harness_lib.text import sentence
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _whole(response: httpx2.Response) -> Json:
     if answer is None:
         raise ProviderError("The provider's answer is not a JSON object.")
     if answer.get("error"):
-        raise ProviderError(f"The provider says: {_message(answer)}")
+        raise broken_off(answer["error"])
     return answer
 
 

@@ -115,9 +115,9 @@ class Reader:
         elif kind in {"response.completed", "response.incomplete"}:
             self._response = as_table(event.get("response"))
         elif kind == "response.failed":
-            raise broken_off(as_table(as_table(event.get("response")).get("error")))
+            raise broken_off(as_table(event.get("response")).get("error"))
         elif kind == "error":
-            raise broken_off(as_table(event.get("error")) or event)
+            raise broken_off(event.get("error") or event)
 
     def native(self) -> Json | None:
         if self._response is None:

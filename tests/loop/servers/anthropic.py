@@ -101,6 +101,8 @@ def _check_messages(messages: list[Json]) -> None:
             if block["type"] == "tool_use":
                 check_name(block["name"])
                 refuse_unless(re.fullmatch("[a-zA-Z0-9_-]+", block["id"]), f"{where}: id: {block['id']!r}")
+        is_last = "thinking" in blocks[-1]["type"]
+        refuse_unless(not is_last, f"{where}: The final block in an assistant message cannot be `thinking`")
         uses = [block["id"] for block in blocks if block["type"] == "tool_use"]
         refuse_unless(len(set(uses)) == len(uses), f"{where}: tool_use ids must be unique")
         waiting = set(uses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from harness_lib.loop.piped import as_object
 from tests.loop.servers.cache import Count
 from tests.loop.servers.script import Handler, Json, Step, Use, check_name, check_tool, refuse_unless
 
@@ -55,9 +56,16 @@ def _check_chat(body: Json) -> None:
         refuse_unless(calls or message.get("content"), f"messages.{number}: content is missing")
         waiting = [call["id"] for call in calls or []]
         for call in calls or []:
-            refuse_unless(isinstance(call["function"]["arguments"], str), "arguments must be a string")
+            _check_arguments(call["function"]["arguments"])
             check_name(call["function"]["name"])
     refuse_unless(not waiting, f"tool_call_ids {waiting} did not have response messages")
+
+
+def _check_arguments(arguments: object) -> None:
+    """Refuse, as llama.cpp does with 500, what is no text of an object."""
+    refuse_unless(
+        isinstance(arguments, str) and as_object(arguments) is not None, "arguments: no object of JSON"
+    )
 
 
 def _check_responses(body: Json) -> None:
@@ -77,14 +85,15 @@ def _check_responses(body: Json) -> None:
         if item["type"] == "function_call":
             calls[item["call_id"]] = False
             check_name(item["name"])
+            _check_arguments(item["arguments"])
         elif item["type"] == "function_call_output":
             refuse_unless(item["call_id"] in calls, f"no tool call found for output {item['call_id']}")
             calls[item["call_id"]] = True
         elif item["type"] == "reasoning":
             refuse_unless(item.get("encrypted_content"), f"input.{number}: reasoning without its content")
-            refuse_unless(
-                number + 1 < len(body["input"]), "reasoning was provided without its following item"
-            )
+            follows = body["input"][number + 1 : number + 2]
+            is_whole = follows and follows[0].get("role") != "user"
+            refuse_unless(is_whole, "reasoning was provided without its required following item")
     open_calls = [call for call, answered in calls.items() if not answered]
     refuse_unless(not open_calls, f"no tool output found for function call {open_calls}")
 

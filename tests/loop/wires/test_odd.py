@@ -457,11 +457,27 @@ def test_done_behind_nothing_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [{"object": "error", "message": "Too much.", "code": 500}, {"error": {"code": [], "type": {}}}]
+    "error",
+    [
+        {"object": "error", "message": "Too much.", "code": 500},
+        {"error": {"code": [], "type": {}}},
+        {"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "Lost."}}]},
+    ],
 )
 def test_an_error_of_any_shape_is_one(error: Json) -> None:
     with pytest.raises(TransientError):
         list(chat.Reader().feed(error))
+
+
+@pytest.mark.parametrize(("code", "kind"), [(502, TransientError), (402, ProviderError)])
+def test_an_error_with_the_status_of_an_answer_is_asked_about_again_if_it_may_pass(
+    code: int, kind: type[ProviderError]
+) -> None:
+    """As OpenRouter sends one that comes after its own 200."""
+    error = {"error": {"code": code, "message": "Provider returned error"}}
+    with pytest.raises(ProviderError, match="Provider returned error") as caught:
+        heard(_Once, kind="application/json", data=json.dumps(error).encode())
+    assert caught.type is kind
 
 
 @pytest.mark.parametrize(

@@ -45,26 +45,18 @@ def clean(root: Root) -> None:
 
 
 def test_each_change_is_copied_for_us_alone(root: Root, lists: Path) -> None:
-    store = make(root)
-
-    assert change(store) == []
-
-    copy = lists / "%.json"
-    assert copy.read_bytes() == root.state.read_bytes()
-    assert copy.stat().st_mode & 0o777 == 0o600
-    copy.chmod(0o644)
-    change(store, "Again")
-    assert copy.stat().st_mode & 0o777 == 0o600
-    assert copy.read_bytes() == root.state.read_bytes()
-
-
-def test_a_list_below_the_top_has_a_copy_of_its_own(root: Root, lists: Path) -> None:
     below = Root(root.path / "a/b")
     below.path.mkdir(parents=True)
-    make(root)
-
     make(below)
+    store = make(root)
 
+    for title in ("New", "Again"):
+        assert change(store, title) == []
+        copy = lists / "%.json"
+        assert copy.read_bytes() == root.state.read_bytes()
+        assert copy.stat().st_mode & 0o777 == 0o600
+        copy.chmod(0o644)
+    # A list below the top has one of its own.
     assert sorted(path.name for path in lists.glob("*.json")) == ["%.json", "a%2Fb.json"]
 
 

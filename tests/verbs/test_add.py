@@ -20,16 +20,6 @@ def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Ma
     assert "Its check" not in agent.ok("add", "Two", "--validate", "true", "--cwd", "sub dir")["message"]
 
 
-def test_a_number_names_the_task_of_that_number(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First")
-    agent.ok("add", "Second", "--depends-on", "1")
-    agent.ok("add", "Third")
-    agent.ok("edit", "3", "--depends-on", "2")
-
-    assert [task["depends_on"] for task in project.state["tasks"]] == [[], ["task-001"], ["task-002"]]
-    assert "depends on 9," in agent.fails(2, "add", "Fourth", "--depends-on", "9")["error"]["message"]
-
-
 def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None:
     agent.ok("add", "First")
 
@@ -39,15 +29,16 @@ def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None
     assert {name: task[name] for name in FIELDS} == FIELDS
 
 
-def test_dependencies_may_be_given_in_one_word_or_several(project: Project, agent: Agent) -> None:
+def test_dependencies_are_numbers_or_ids_in_one_word_or_several(project: Project, agent: Agent) -> None:
     for title in ("First", "Second", "Third"):
         agent.ok("add", title)
 
-    for verb in (("add", "Fourth"), ("edit", "task-003")):
-        agent.ok(*verb, "--depends-on", " task-001 ,", "--depends-on", "task-002, ")
+    for verb in (("add", "Fourth"), ("edit", "3")):
+        agent.ok(*verb, "--depends-on", " task-001 ,", "--depends-on", "2, ")
 
     for task in ("task-003", "task-004"):
         assert project.task(task)["depends_on"] == ["task-001", "task-002"]
+    assert "depends on 9," in agent.fails(2, "add", "Fifth", "--depends-on", "9")["error"]["message"]
 
 
 def test_try_runs_the_check_once_and_adds_nothing_that_cannot_run(project: Project, agent: Agent) -> None:
@@ -150,14 +141,6 @@ def test_any_title_goes_the_whole_way_on_one_line_of_the_log(project: Project, a
     assert len(project.grep("task-001", " Starting ")) == len(project.grep("task-001", " CHECKPOINT ")) == 1
     assert all(line.startswith("[20") for line in project.log)
     assert len(project.git("log", "-1", "--format=%B").strip().splitlines()) == 1
-
-
-def test_it_switches_the_hooks_on_again(project: Project, agent: Agent) -> None:
-    (project.top / ".harness-active").unlink()
-
-    agent.ok("add", "Something")
-
-    assert project.enable_flag
 
 
 def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_project: Make) -> None:

@@ -172,15 +172,6 @@ def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(project: Proj
     assert project.state["sessions"][0]["halt"] is None
 
 
-def test_the_marker_comes_back(project: Project, one: Agent) -> None:
-    one.ok("start")
-    (project.top / ".harness-active").unlink()
-
-    one.ok("claim")
-
-    assert project.enable_flag
-
-
 # -- red first
 
 

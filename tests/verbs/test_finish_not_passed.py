@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -126,42 +127,37 @@ def test_a_copy_that_an_older_harness_kept_is_no_reproach(project: Project, agen
     agent.ok("finish")
 
 
-def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:
-    begin(agent, "false")
-    task = Task("task-001", "t", validation=Validation("true"))
-    gate = project.task()["gate"] | {"command": fingerprint(task)}
-    project.edit_task(validation={"command": "true"}, gate=gate)
-    agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
-
-    assert "gate" in agent.fails(1, "finish")["message"]
-    assert "the user must say" in project.task()["halt"]
-
-
-def test_a_forged_note_of_what_a_run_protects_hides_no_changed_check(project: Project, agent: Agent) -> None:
-    begin(agent, "false")
-    project.edit_task(validation={"command": "true"}, gate=project.task()["gate"] | {"kept": "1" * 40})
-
-    assert "validation.command" in agent.fails(1, "finish")["message"]
-    assert project.task()["status"] == "failed"
+TRUE = {"command": "true"}
 
 
 @pytest.mark.parametrize(
     ("edited", "named"),
     [
-        ({"gate": {}}, ""),
-        ({"validation": {"command": "true", "cwd": "sub"}}, "validation.cwd"),
-        *for_release(({"gate": None}, ""), ({"gate": {"command": "sha256:0"}}, "")),
+        (lambda _: {"gate": {}}, ""),
+        (lambda _: {"validation": {"command": "test -f tracked.txt", "cwd": "sub"}}, "validation.cwd"),
+        (
+            lambda gate: {
+                "validation": TRUE,
+                "gate": gate | {"command": fingerprint(Task("t", "t", validation=Validation("true")))},
+            },
+            "gate",
+        ),
+        # Where a run keeps what it protects.
+        (lambda gate: {"validation": TRUE, "gate": gate | {"kept": "1" * 40}}, "validation.command"),
+        *for_release((lambda _: {"gate": None}, ""), (lambda _: {"gate": {"command": "sha256:0"}}, "")),
     ],
 )
-def test_a_gate_that_was_removed_or_replaced_and_another_directory_are_failures(
-    project: Project, agent: Agent, edited: dict[str, Any], named: str
+def test_a_gate_that_was_changed_with_its_check_or_without_it_is_a_failure(
+    project: Project, agent: Agent, edited: Callable[[dict[str, Any]], dict[str, Any]], named: str
 ) -> None:
-    project.commit(files={"sub/file": "x\n"})
-    begin(agent, "true")
-    project.edit_task(**edited)
+    project.commit(files={"sub/tracked.txt": "x\n"})
+    begin(agent, "test -f tracked.txt")
+    project.edit_task(**edited(project.task()["gate"]))
+    agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
 
     assert named in agent.fails(1, "finish")["message"]
     assert project.task()["status"] == "failed"
+    assert "the user must say" in project.task()["halt"]
 
 
 def test_without_the_copy_of_the_gate_the_list_is_believed(project: Project, agent: Agent) -> None:

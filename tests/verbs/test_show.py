@@ -34,24 +34,6 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     assert (project.file.read_bytes(), project.log) == before
 
 
-def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    before = project.file.read_bytes(), project.log
-    agent.ok("pause")
-    assert not project.enable_flag
-    assert "off already" in agent.ok("pause")["message"]
-    assert (project.file.read_bytes(), project.log) == before
-    agent.ok("start")
-    assert project.enable_flag
-
-
-def test_who_claims_what_it_holds_already_is_held_again(project: Project, agent: Agent) -> None:
-    begin(agent)
-    agent.ok("pause")
-    assert agent.ok("claim")["resumed"]
-    assert project.enable_flag
-
-
 def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, agent: Agent) -> None:
     begin(agent)
     agent.finishes({"done": "x\n"})

@@ -60,11 +60,19 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
     assert other.ok("start")["session"] == 2
 
 
-def test_the_worker_id_wins_over_the_agents_own(project: Project, one: Agent) -> None:
-    one.ok("claim", CLAUDE_CODE_SESSION_ID="abc-1")
-
-    assert project.task()["claimed_by"] == "agent"
-    assert project.state["sessions"][0]["agent_session_id"] == "abc-1"
+def test_hooks_that_are_paused_are_on_again_where_work_begins_or_is_added(
+    project: Project, one: Agent
+) -> None:
+    before = project.file.read_bytes(), project.log
+    one.ok("pause")
+    assert not project.enable_flag
+    assert "off already" in one.ok("pause")["message"]
+    assert (project.file.read_bytes(), project.log) == before
+    # The second claim goes on with what the first one has taken.
+    for verb in (("start",), ("claim",), ("claim",), ("add", "Two")):
+        one.ok("pause")
+        one.ok(*verb)
+        assert project.enable_flag, verb
 
 
 def test_without_any_name_the_owner_process_is_the_worker(project: Project, one: Agent) -> None:

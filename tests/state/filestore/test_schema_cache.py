@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec, load, reading, schema
+from harness_lib.state import load, reading, schema
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
@@ -60,7 +60,3 @@ def test_what_we_wrote_last_is_read_from_its_generation(store: Store, root: Root
         path.write_text("{", "ascii")
 
     assert load.newest(root) is None
-
-
-def test_a_valid_example_has_no_problems(valid: Any) -> None:
-    assert schema.problems_of_new(valid, codec.decode(valid).tasks, ()) == []

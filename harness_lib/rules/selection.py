@@ -232,7 +232,7 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     if task.status == "completed":
         return Why(eligible=False, reasons=(f"{UNPROVEN}: harness start has its check run",))
     if task.status == "in_progress":
-        return Why(eligible=False, reasons=tuple(_held(task, now)))
+        return Why(eligible=False, reasons=tuple(_held(state, task, now)))
     against = tuple(_against(state, task))
     if against:
         return Why(eligible=False, reasons=against)
@@ -245,7 +245,7 @@ def _rank(task: Task) -> Rank:
     return int(retry), task.priority, since, graph.id_key(task.id)
 
 
-def _held(task: Task, now: datetime) -> Iterator[str]:
+def _held(state: State, task: Task, now: datetime) -> Iterator[str]:
     who = f"in progress by {task.claimed_by}" if task.claimed_by else "in progress, claimed by nobody"
     if task.lease_expires_at is None:
         yield who + (f" since {task.claimed_at}" if task.claimed_at else "")
@@ -257,8 +257,14 @@ def _held(task: Task, now: datetime) -> Iterator[str]:
         yield f"checked, waits to be merged since {task.intent.at}"
     elif task.intent is not None:
         yield f"a {task.intent.action} is under way since {task.intent.at}"
-    if task.halt is not None:
-        yield f"halted until the user has acted: {task.halt}"
+    if halt := task.halt or _halt_of_worker(state, task):
+        yield f"halted until the user has acted: {halt}"
+
+
+def _halt_of_worker(state: State, task: Task) -> str | None:
+    """Return why the session of the worker of `task` stands still for it."""
+    about = (each for each in state.sessions or () if each.halt_task == task.id)
+    return next((each.halt for each in about if recovery.works_for(task.claimed_by, each.worker)), None)
 
 
 def _against(state: State, task: Task) -> Iterator[str]:

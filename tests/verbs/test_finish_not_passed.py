@@ -220,7 +220,9 @@ def test_a_check_that_cannot_run_halts_and_costs_no_attempt(
     assert error["kind"] == kind
     assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
     assert project.read("work.txt") == "work\n"
-    assert project.state["sessions"][0]["halt"].startswith(f"{kind}: ")
+    halt = project.state["sessions"][0]["halt"]
+    assert halt.startswith(f"{kind}: ")
+    assert agent.ok("show", "1")["reasons"][1:] == [f"halted until the user has acted: {halt}"]
     assert project.grep(f"ERROR [task-001] [{kind}] {'' if check else 'Missing validation.command'}")
     if check:
         assert "harness finish task-001" in error["hint"]

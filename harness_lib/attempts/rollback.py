@@ -179,8 +179,7 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
         return tree, intent.rescue if first else None
     ref = intent.rescue if first is None else rescue_refs.free(git, intent.rescue)
     parents = dict.fromkeys(oid for oid in (head, rescue_refs.branch_tip(git, task)) if oid)
-    message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
-    git.set_ref(ref, git.commit(tree, list(parents), message))
+    git.set_ref(ref, git.commit(tree, list(parents), f"harness: rescued work of {task.id}\n"))
     return tree, intent.rescue
 
 

@@ -54,7 +54,7 @@ def run(
     }
     if trust.is_whole(ctx, questions):
         return Reply(
-            f"{listing}\nThese are trusted already.",
+            f"{listing}\nIt is trusted already.",
             next=sessions.unless_held(questions, ctx, "harness start"),
             extra=extra,
         )

@@ -13,13 +13,12 @@ from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup, terminal
 from harness_lib.hs.setup import Options
 from harness_lib.hs.terminal import complain, harmless_lines, tell
-from harness_lib.loop import discovery, turn
+from harness_lib.loop import discovery, keys, turn
+from harness_lib.loop.context import Account
 from harness_lib.loop.piped import Json
 from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, start
-from harness_lib.loop.sessions.context import Account
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from harness_lib.loop.turn import Turn
 
 _DRAW_NOTHING = frozenset({"dumb", "unknown"})

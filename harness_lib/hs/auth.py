@@ -8,11 +8,10 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.terminal import complain, show
-from harness_lib.loop import discovery, disk, plugins
+from harness_lib.loop import discovery, disk, hosted, keys, plugins
 from harness_lib.loop.discovery import candidates
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import HookError, Json
-from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system import fs
 from harness_lib.system.place import own_files

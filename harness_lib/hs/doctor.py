@@ -14,14 +14,11 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.setup import resolve
 from harness_lib.hs.terminal import show
-from harness_lib.loop import discovery, disk, permissions, processes, trust
+from harness_lib.loop import discovery, disk, keys, mcp_servers, permissions, processes, request, trust
 from harness_lib.loop.discovery import CACHE
-from harness_lib.loop.mcp import servers
+from harness_lib.loop.hosted import Model
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
-from harness_lib.loop.providers import keys
-from harness_lib.loop.providers.hosted import Model
 from harness_lib.loop.runtime import Plugin, Runtime
-from harness_lib.loop.stages import assemble
 from harness_lib.loop.tools import asking, skills
 
 _OTHERS = 0o077
@@ -99,7 +96,7 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
     for plugin in runtime.table.of("tools"):
         if plugin.is_ours or not os.path.isabs(plugin.origin):  # noqa: PTH117 (others are no programs)
             continue
-        schema = assemble.schema_of(runtime, plugin)
+        schema = request.schema_of(runtime, plugin)
         if schema is None:
             why = getattr(plugin.target, "fault", "") or "it prints no valid schema"
             what = f"the tool {plugin.origin} is left out: {why}"
@@ -154,15 +151,15 @@ def _answer(runtime: Runtime, plugin: Plugin, call: Json) -> str:
 
 
 def _servers(runtime: Runtime) -> Iterator[Finding]:
-    for path in _files(runtime, servers.FILE):
-        entries, problems = servers.read(path)
+    for path in _files(runtime, mcp_servers.FILE):
+        entries, problems = mcp_servers.read(path)
         if problems and (broken := _json_error(path)):
             yield Finding("mcp", f"{path} is not JSON: {broken}", f"repair {path}")
             continue
         for problem in problems:
             yield Finding("mcp", problem.rstrip("."), f"repair {path}")
         for name, entry in entries.items():
-            started = servers.Server(runtime, name, entry).filled
+            started = mcp_servers.Server(runtime, name, entry).filled
             command, env = started.get("command", ""), {**runtime.env, **started.get("env", {})}
             if command and shutil.which(command, path=env.get("PATH", "")) is None:
                 what = f"the MCP server {name} cannot be started: there is no command {command}"

@@ -22,12 +22,11 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
 from harness_lib.hs import agent, auth, session_store, terminal
 from harness_lib.hs.setup import resolve
 from harness_lib.hs.terminal import complain, one_line, show
-from harness_lib.loop import discovery, disk, plugins, processes, runtime, trust
+from harness_lib.loop import discovery, disk, hosted, keys, plugins, processes, runtime, trust
 from harness_lib.loop.piped import HookError, ProviderError, as_object, as_text, dumps
 from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from harness_lib.system.processes import own_process
 
 _USAGE = """\

@@ -17,12 +17,11 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.terminal import show
-from harness_lib.loop import disk, trust
+from harness_lib.loop import context, disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from harness_lib.system.place import own_files
 
 USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"

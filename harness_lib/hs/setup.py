@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
-from harness_lib.loop import confined, discovery, permissions, plugins, trust
+from harness_lib.loop import confined, discovery, hosted, keys, permissions, plugins, trust
 from harness_lib.loop.discovery import candidates
-from harness_lib.loop.mcp.servers import PREFIX
+from harness_lib.loop.mcp_servers import PREFIX
 from harness_lib.loop.piped import GarbageError, HookError, HookFailedError, ProviderError, as_object
-from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime, Table
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from harness_lib.system.processes import sandbox
 
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}

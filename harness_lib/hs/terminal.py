@@ -15,13 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.errors import HarnessError
-from harness_lib.loop import disk, permissions, processes, trust
+from harness_lib.loop import context, disk, permissions, processes, tool_calls, trust
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
-from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.loop.tools.asking import Asker, Question, Said, always_about, rule_for
 from harness_lib.text import harmless, sentence

@@ -14,14 +14,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import disk, processes, trust
+from harness_lib.loop import context, disk, keys, processes, request, tasks, tool_calls, trust
+from harness_lib.loop.context import Answered, Entry, User
 from harness_lib.loop.piped import Json, ProviderError, as_object, dumps
 from harness_lib.loop.plugins import Hook, Result
-from harness_lib.loop.providers import keys
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.context import Answered, Entry, User
-from harness_lib.loop.sessions.session import CONVERSATION, Call, Message, Text
-from harness_lib.loop.stages import send, tasks, tool_calls
+from harness_lib.loop.session import CONVERSATION, Call, Message, Text
 from harness_lib.loop.tools import asking
 from harness_lib.loop.wires import anthropic
 from harness_lib.loop.wires.answer import Answer
@@ -149,7 +146,7 @@ def _understood(runtime: Runtime, scribe: _Scribe, result: Json) -> Json:
 
 
 def _command(runtime: Runtime, payload: Json, conversation: _Conversation) -> list[str]:
-    most_turns = disk.number(runtime.env["HARNESS_MAX_TURNS"], send.DEFAULT_TURNS)
+    most_turns = disk.number(runtime.env["HARNESS_MAX_TURNS"], request.DEFAULT_TURNS)
     command = [_program(runtime), *_PROTOCOL, f"--max-turns={most_turns}"]
     command.append(f"--resume={conversation.id}" if conversation.known else f"--session-id={conversation.id}")
     if runtime.model not in {"", _DEFAULT}:
@@ -341,7 +338,7 @@ class _Scribe:
         """Save the last answer, if there is one that is not saved yet; `spent` is what the turn has cost."""
         answer, self.last = self.last, None
         if answer is not None:
-            send.write(self._runtime, answer, self.model or self._runtime.model, spent)
+            request.write(self._runtime, answer, self.model or self._runtime.model, spent)
             self._keep()
 
     def _streamed(self, event: Json) -> None:

@@ -12,13 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import disk, plugins, trust
+from harness_lib.loop import disk, hosted, keys, mcp_servers, plugins, request, tasks, tool_calls, trust
 from harness_lib.loop.disk import is_name
-from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import GarbageError, HookError, HookFailedError, Json
-from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
-from harness_lib.loop.stages import assemble, send, tasks, tool_calls
 from harness_lib.loop.tools import agent, asking, builtin, files, search
 from harness_lib.loop.tools import skills as skill
 
@@ -56,9 +53,9 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     text = runtime.env.get("HARNESS_TOOLS")
     allowed = None if text is None else [name.strip() for name in text.split(",") if name.strip()]
     runtime.table = Table(allowed)
-    runtime.servers = servers.configured(runtime)
+    runtime.servers = mcp_servers.configured(runtime)
     claudes = _of_claude(runtime) if runtime.provider == "claude" else []
-    for plugin in [*PLUGINS, *claudes, *(servers.known(runtime) if runtime.servers else [])]:
+    for plugin in [*PLUGINS, *claudes, *(mcp_servers.known(runtime) if runtime.servers else [])]:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
             runtime.table.add(plugin)
     for source in trust.usable(runtime):
@@ -188,7 +185,7 @@ def log_in(runtime: Runtime, credential: Json) -> Json:
     if credential.get("type") or config is None or not config.values.get("auth"):
         return credential
     # Imported here: only a login needs a server and a browser.
-    from harness_lib.loop.providers import login  # noqa: PLC0415
+    from harness_lib.loop import login  # noqa: PLC0415
 
     return login.log_in(config)
 
@@ -243,21 +240,21 @@ HOOKS: dict[str, dict[str, plugins.Hook]] = {
         "20-detect": detect,
         "30-defaults": defaults,
     },
-    "start": {"10-init": assemble.start, "90-harness": tasks.begin},
+    "start": {"10-init": request.start, "90-harness": tasks.begin},
     "assemble": {
-        "05-typed": assemble.tell_typed,
-        "10-messages": assemble.messages,
-        "20-tools": assemble.tools,
-        "30-prompts": assemble.prompts,
-        "35-skills": assemble.catalogue,
+        "05-typed": request.tell_typed,
+        "10-messages": request.messages,
+        "20-tools": request.tools,
+        "30-prompts": request.prompts,
+        "35-skills": request.catalogue,
     },
-    "send": {"10-send": send.send},
-    "receive": {"10-save": send.save},
+    "send": {"10-send": request.send},
+    "receive": {"10-save": request.save},
     "tool_exec": {"10-exec": tool_calls.execute},
     "tool_gate": {"50-approve": asking.approve, "90-harness": tasks.guard},
     "tool_done": {"10-save": tool_calls.save, "90-harness": tasks.beat},
     "done": {"90-harness": tasks.hold},
-    "error": {"10-display": assemble.display},
+    "error": {"10-display": request.display},
     "auth-set": {"10-oauth": log_in, "50-default": ask_key},
 }
 _TOOLS = (

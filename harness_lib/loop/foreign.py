@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import disk, processes
+from harness_lib.loop import disk, keys, processes
 from harness_lib.loop.piped import HookError, Json, Piped, ProviderError, as_object, as_text, dumps
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
 
 if TYPE_CHECKING:

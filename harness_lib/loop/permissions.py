@@ -160,7 +160,7 @@ def decide(runtime: Runtime, call: Json) -> Ruling:
 
 def allow(runtime: Runtime, text: str) -> None:
     """Add the allow rule `text` to the user's settings. Raises RulesError, OSError."""
-    from harness_lib.loop.providers import keys  # noqa: PLC0415 (for its lock, once the user wants a rule)
+    from harness_lib.loop import keys  # noqa: PLC0415 (for its lock, once the user wants a rule)
 
     path = Path(os.path.realpath(runtime.home / FILE))
     with keys.held(runtime):

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
 import harness_lib
-from harness_lib.loop import disk
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.context import Account
-from harness_lib.loop.sessions.session import NoSession, Session, Stream
+from harness_lib.loop import context, disk
+from harness_lib.loop.context import Account
+from harness_lib.loop.session import NoSession, Session, Stream
 from harness_lib.system.place import data_home
 from harness_lib.text import harmless
 

@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.loop import discovery, plugins
+from harness_lib.loop import context, discovery, plugins
+from harness_lib.loop.context import Account
 from harness_lib.loop.piped import HookError, Json, dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.tools import skills
 
 # Far more than one answer has calls. Requests have a limit of their own; this is for hooks without any.

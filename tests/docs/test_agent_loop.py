@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import disk
-from harness_lib.loop.providers import hosted, keys
+from harness_lib.loop import disk, hosted, keys
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 from tests.run_to_end import run_to_end

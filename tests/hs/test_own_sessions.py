@@ -12,7 +12,7 @@ import pytest
 from harness_lib.hs import session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.environment import environment
 from tests.loop.servers.script import say

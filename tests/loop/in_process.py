@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness_lib.hs import session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions.session import Call
+from harness_lib.loop.session import Call
 from tests.loop.environment import environment
 from tests.loop.servers.script import ModelServer
 

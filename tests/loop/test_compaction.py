@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import runtime, trust, turn
-from harness_lib.loop.providers import hosted
+from harness_lib.loop import context, hosted, runtime, trust, turn
+from harness_lib.loop.context import User, entries
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.context import User, entries
-from harness_lib.loop.sessions.session import Call, Message, render_blocks
+from harness_lib.loop.session import Call, Message, render_blocks
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Go, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache

@@ -6,17 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, Entry, User, entries
-from harness_lib.loop.sessions.session import (
-    Block,
-    Call,
-    Message,
-    Text,
-    Thinking,
-    parse,
-    render,
-    render_blocks,
-)
+from harness_lib.loop.context import INTERRUPTED, Answered, Assistant, Entry, User, entries
+from harness_lib.loop.session import Block, Call, Message, Text, Thinking, parse, render, render_blocks
 from harness_lib.loop.wires import chat
 
 OF_THE_ORIGINAL = """\

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import turn
-from harness_lib.loop.mcp import servers
+from harness_lib.loop import mcp_servers, turn
 from harness_lib.loop.tools import builtin
 from tests.loop.conftest import CHAT, DONE, Done, Go, Hs, Serve, results_in, session_of
 from tests.loop.in_process import started
@@ -88,10 +87,10 @@ def test_all_servers_that_are_not_known_are_started_together(go: Go, home: Path,
 def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness_lib.loop.mcp import client  # noqa: PLC0415 (it loads the package)
+    from harness_lib.loop import mcp_client  # noqa: PLC0415 (it loads the package)
 
-    assert client.START_SECONDS == 10
-    monkeypatch.setattr(client, "START_SECONDS", 1.0)
+    assert mcp_client.START_SECONDS == 10
+    monkeypatch.setattr(mcp_client, "START_SECONDS", 1.0)
     hangs = {"command": "sh", "args": ["-c", "echo $$ >> started; exec sleep 600"]}
     write_servers(home / ".harness", one=hangs, two=hangs)
     server = serve(CHAT, say("Done."))
@@ -186,11 +185,11 @@ def test_what_a_server_has_is_known_without_starting_it_again(
 
 
 def test_names_are_what_hosts_take() -> None:
-    long = servers.name_of("server", "x" * 100)
-    assert servers.name_of("a.b c", "d/e") == "mcp__a_b_c__d_e"
+    long = mcp_servers.name_of("server", "x" * 100)
+    assert mcp_servers.name_of("a.b c", "d/e") == "mcp__a_b_c__d_e"
     assert len(long) == 64
-    assert long != servers.name_of("server", "x" * 101)
-    assert os.sep not in servers.name_of("../..", "..")
+    assert long != mcp_servers.name_of("server", "x" * 101)
+    assert os.sep not in mcp_servers.name_of("../..", "..")
 
 
 @pytest.mark.release

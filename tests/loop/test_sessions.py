@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from harness_lib.system.processes import process
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, runtime, turn
-from harness_lib.loop.providers import hosted
+from harness_lib.loop import discovery, hosted, runtime, turn
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment

@@ -19,7 +19,7 @@ from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess, commands
 from harness_lib.loop import runtime
 from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from harness_lib.system.processes import own_process
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from acp import RequestError, helpers, schema
 
 from harness_lib.hs.acp import REJECT_ONCE
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.sessions.session import Message, Text, Thinking
+from harness_lib.loop.session import Message, Text, Thinking
 from harness_lib.system.install import launcher
 
 _KINDS = {"bash": "execute", "glob": "search", "grep": "search", "read_file": "read", "skill": "read"}

@@ -17,13 +17,11 @@ from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
 from harness_lib.hs.setup import Options
 from harness_lib.hs.terminal import one_line, skill_names, tell, unknown
-from harness_lib.loop import processes, trust, turn
-from harness_lib.loop.mcp.servers import OF_THE_CLIENT
+from harness_lib.loop import context, hosted, processes, trust, turn
+from harness_lib.loop.mcp_servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, skills
 from harness_lib.loop.tools.asking import Question, Said, always_about
 from harness_lib.loop.turn import Turn

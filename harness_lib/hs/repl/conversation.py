@@ -14,13 +14,11 @@ from harness_lib.hs.repl import drawing
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import LEAVE, Editor, Words
 from harness_lib.hs.terminal import one_line
-from harness_lib.loop import disk, plugins, processes, turn
+from harness_lib.loop import context, disk, plugins, processes, request, turn
 from harness_lib.loop.piped import HookError
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.session import Message, Session, Text
-from harness_lib.loop.stages import send
+from harness_lib.loop.session import Message, Session, Text
 from harness_lib.loop.tools import skills
 from harness_lib.loop.tools.asking import Question, Said
 from harness_lib.loop.wires import http
@@ -363,7 +361,7 @@ def _compact(runtime: Runtime, _: str, drawing: Drawing) -> None:
     except HookError as failure:
         drawing.note(str(failure), "red")
         return
-    send.compact(runtime, payload)
+    request.compact(runtime, payload)
 
 
 def _help(_runtime: Runtime, _: str, drawing: Drawing) -> None:

@@ -12,10 +12,9 @@ from rich.text import Text
 
 from harness_lib.hs import terminal
 from harness_lib.hs.terminal import harmless_lines
+from harness_lib.loop import context, hosted
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, files
 from harness_lib.loop.tools.asking import Question
 from harness_lib.loop.tools.builtin import Change

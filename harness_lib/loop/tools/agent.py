@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import disk, permissions, processes, trust
+from harness_lib.loop import context, disk, permissions, processes, trust
+from harness_lib.loop.context import Account
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
-from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.tools import asking, builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.install import launcher

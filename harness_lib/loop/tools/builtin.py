@@ -19,11 +19,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import confined, processes
+from harness_lib.loop import confined, hosted, keys, processes
 from harness_lib.loop.disk import number
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.trust import REFUSED, is_secret
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import disk, permissions, trust
+from harness_lib.loop import disk, keys, permissions, trust
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.system.git import calls

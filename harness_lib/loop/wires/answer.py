@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit, urlunsplit
 
+from harness_lib.loop.context import Entry
 from harness_lib.loop.piped import ContextError, Json, ProviderError, TransientError, dumps
-from harness_lib.loop.sessions.context import Entry
-from harness_lib.loop.sessions.session import Block, Call, Text
+from harness_lib.loop.session import Block, Call, Text
 from harness_lib.text import sentence
 
 WireName = Literal["anthropic", "responses", "chat"]

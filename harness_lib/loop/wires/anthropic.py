@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterator
 
 from harness_lib.loop import disk
+from harness_lib.loop.context import Answered, Assistant, Entry, User
 from harness_lib.loop.piped import Json, ProviderError, as_object
-from harness_lib.loop.sessions.context import Answered, Assistant, Entry, User
-from harness_lib.loop.sessions.session import Block, Call, Text, Thinking
+from harness_lib.loop.session import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
     Answer,
     Endpoint,

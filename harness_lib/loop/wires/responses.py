@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness_lib.loop.context import Assistant, Entry, User
 from harness_lib.loop.piped import Json, ProviderError
-from harness_lib.loop.sessions.context import Assistant, Entry, User
-from harness_lib.loop.sessions.session import Block, Call, Text, Thinking
+from harness_lib.loop.session import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
     NO_FIELD,
     Answer,

@@ -9,9 +9,8 @@ import pytest
 
 from harness_lib.hs import session_store
 from harness_lib.hs.repl import conversation as conversation_of
-from harness_lib.loop import discovery, processes, runtime
+from harness_lib.loop import discovery, processes, request, runtime
 from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.stages import assemble
 from tests.hs.person import person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
@@ -143,7 +142,7 @@ def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project:
 
     run.typed_meanwhile = takes
     with pytest.raises(Interrupted):
-        assemble.tell_typed(run, {})
+        request.tell_typed(run, {})
 
     assert [message.body.strip() for message in session.messages()] == ["heard"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.session import Session
 from tests.conftest import for_release
 from tests.hs.person import person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Go, Hs, Serve, bodies, session_of

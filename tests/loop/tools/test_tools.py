@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_lib.loop import discovery, processes
+from harness_lib.loop import discovery, processes, tool_calls
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import files
 from harness_lib.loop.tools.builtin import Change
 from harness_lib.system.processes import child, process

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, runtime, turn
+from harness_lib.loop import discovery, hosted, runtime, turn
 from harness_lib.loop.piped import Json, TransientError
-from harness_lib.loop.providers import hosted
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http
 from harness_lib.loop.wires.answer import Endpoint

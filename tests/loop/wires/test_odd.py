@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from harness_lib.loop import turn
+from harness_lib.loop.context import Answered
 from harness_lib.loop.piped import ProviderError, TransientError
-from harness_lib.loop.sessions.context import Answered
-from harness_lib.loop.sessions.session import Call
+from harness_lib.loop.session import Call
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import anthropic, chat, http
 from harness_lib.loop.wires.answer import END, broken_off, complete

@@ -12,13 +12,11 @@ from contextlib import suppress
 from itertools import takewhile
 
 from harness_lib.errors import HarnessError
-from harness_lib.loop import confined, plugins, processes
-from harness_lib.loop.mcp import servers
+from harness_lib.loop import confined, context, mcp_servers, plugins, processes
 from harness_lib.loop.piped import HookError, Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import asking, builtin
 from harness_lib.sha256 import digest
 
@@ -132,7 +130,7 @@ def _run_at_once(runtime: Runtime, calls: list[Decided], most: int) -> list[Outc
             return [future.result() for future in futures]
         except BaseException:
             stopped.set()
-            servers.cancel(runtime)
+            mcp_servers.cancel(runtime)
             try:
                 pool.shutdown(cancel_futures=True)
             except Interrupted:

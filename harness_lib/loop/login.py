@@ -23,10 +23,9 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from harness_lib.loop import disk
+from harness_lib.loop import disk, keys
+from harness_lib.loop.keys import Client
 from harness_lib.loop.piped import Json, ProviderError
-from harness_lib.loop.providers import keys
-from harness_lib.loop.providers.keys import Client
 from harness_lib.text import harmless
 
 _SHOWN = 300

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from harness_lib.loop import disk
 from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json, dumps
-from harness_lib.loop.sessions.session import Block, Call, Message, Session, Text
+from harness_lib.loop.session import Block, Call, Message, Session, Text
 from harness_lib.sha256 import digest
 
 _CHARACTERS_PER_TOKEN = 4

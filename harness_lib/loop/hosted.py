@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
-from harness_lib.loop import disk, trust
+from harness_lib.loop import context, disk, keys, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import ProviderError
-from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, once
-from harness_lib.loop.sessions import context
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:

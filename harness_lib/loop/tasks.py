@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib.loop import disk, plugins, processes
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.runtime import Runtime, once
-from harness_lib.loop.sessions.session import CONVERSATION
+from harness_lib.loop.session import CONVERSATION
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
 

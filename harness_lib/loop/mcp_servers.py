@@ -18,7 +18,7 @@ from harness_lib.loop.runtime import Plugin
 from harness_lib.sha256 import digest
 
 if TYPE_CHECKING:
-    from harness_lib.loop.mcp.client import Connections
+    from harness_lib.loop.mcp_client import Connections
     from harness_lib.loop.runtime import Runtime
 
 FILE = "mcp.json"
@@ -190,7 +190,7 @@ def prepare(runtime: Runtime) -> bool:
 def _connections(runtime: Runtime) -> Connections:
     """Return the servers that this process has started."""
     # Imported here: the package `mcp` takes a second, and most calls of hs need no server.
-    from harness_lib.loop.mcp.client import Connections  # noqa: PLC0415
+    from harness_lib.loop.mcp_client import Connections  # noqa: PLC0415
 
     # Calls that only read run side by side.
     with _opening:

@@ -1,1 +1,0 @@
-"""Hosts of models: what they need, and which API they speak."""

@@ -1,1 +1,0 @@
-../../../../../harness_lib/loop/mcp/__init__.py

@@ -1,1 +1,0 @@
-../../../../../harness_lib/loop/providers/hosted.py

@@ -1,1 +1,0 @@
-../../../../../harness_lib/loop/stages/tool_calls.py

@@ -98,32 +98,19 @@ def test_a_durable_write_syncs_the_content_before_the_rename_and_the_name_after_
     assert steps.seen[4:] == ["content synced", "renamed"]
 
 
-def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_new_file_is_for_its_owner_alone_permissions_stay_and_a_given_mode_wins(tmp_path: Path) -> None:
+    file = tmp_path / "state"
     before = os.umask(0)
     try:
-        fs.write(tmp_path / "state", b"")
+        fs.write(file, b"")
     finally:
         os.umask(before)
+    assert mode_of(file) == 0o600
 
-    assert mode_of(tmp_path / "state") == 0o600
-
-
-def test_permissions_of_an_existing_file_stay(tmp_path: Path) -> None:
-    file = tmp_path / "state"
-    file.write_bytes(b"old")
     file.chmod(0o666)
-
     fs.write(file, b"new")
-
     assert mode_of(file) == 0o666
-
-
-def test_a_given_mode_wins_over_umask_and_file(tmp_path: Path) -> None:
-    file = tmp_path / "state"
-    file.write_bytes(b"old")
-
     fs.write(file, b"new", mode=0o606)
-
     assert mode_of(file) == 0o606
 
 

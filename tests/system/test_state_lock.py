@@ -116,18 +116,12 @@ def test_the_lock_of_a_killed_process_is_free(lock: Path) -> None:
         assert holder(lock).startswith(f"pid {os.getpid()} on ")
 
 
-def test_nobody_is_named_after_the_release(lock: Path) -> None:
-    with StateLock(lock):
-        pass
-
-    assert lock.read_bytes() == b""
-    assert holder(lock) == "another process"
-
-
-def test_an_error_inside_releases_it(lock: Path) -> None:
+def test_it_is_free_and_nobody_is_named_once_it_is_released_by_an_error_too(lock: Path) -> None:
     with pytest.raises(KeyError), StateLock(lock):
         raise KeyError
 
+    assert lock.read_bytes() == b""
+    assert holder(lock) == "another process"
     with StateLock(lock, timeout=0):
         pass
 
@@ -253,26 +247,10 @@ def test_the_next_one_comes_when_the_first_goes(line: Path) -> None:
     assert served == ["we"]
 
 
-def test_the_dead_leave_the_line(line: Path) -> None:
-    end(in_front(line))
-
-    with turn(line, LONG):
-        pass
-
-
-def test_whoever_has_waited_long_enough_goes_on_without_a_turn(line: Path) -> None:
-    child = in_front(line)
-
-    with turn(line, 0.01):
-        assert child.poll() is None
-
-    end(child)
-
-
-def test_a_place_that_was_given_up_holds_nobody_back(line: Path) -> None:
+def test_whoever_has_waited_long_enough_goes_on_without_a_turn_and_leaves_the_line(line: Path) -> None:
     first = in_front(line)
     with turn(line, 0.01):
-        pass
+        assert first.poll() is None
     end(first)
 
     # The place we gave up came to the front when the first one died; somebody else can stand there now.

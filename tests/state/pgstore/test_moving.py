@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -196,23 +197,26 @@ def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shar
 
 
 @pytest.mark.parametrize(
-    ("url", "name"),
+    ("url", "name", "why"),
     [
-        ("postgresql://me:secret@db.example.org/agents", "shop"),
-        ("host=db.example.org password=secret", "shop"),
-        ("postgresql://db.example.org/agents", "a\0b"),
-        ("postgresql://db.example.org/agents", ""),
-        ("postgresql://[", "shop"),
-        ("postgresql://m\udcff@db.example.org/agents", "shop"),
-        ("postgresql://me:%secret@db.example.org/agents", "shop"),
-        ("postgresql://me:[secret@db.example.org/agents", "shop"),
+        ("postgresql://me:secret@db.example.org/agents", "shop", ""),
+        ("host=db.example.org password=secret", "shop", ""),
+        ("postgresql://db.example.org/agents", "a\0b", ""),
+        ("postgresql://db.example.org/agents", "", ""),
+        ("postgresql://[", "shop", ""),
+        ("postgresql://m\udcff@db.example.org/agents", "shop", ""),
+        ("postgresql://me:%secret@db", "shop", r"database\.$"),
+        ("postgresql://me:[secret@db.example.org/agents", "shop", ""),
+        ("host=db password=my secret", "shop", r"database\.$"),
+        ("host=db dbname", "shop", r'missing "=" after "dbname"'),
     ],
 )
 def test_no_password_and_no_odd_name_gets_into_a_link_and_the_answer_says_what_to_type(
-    url: str, name: str
+    url: str, name: str, why: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         connecting.checked(url, name)
+    assert re.search(why, caught.value.message)
     assert caught.value.hint
     assert "secret" not in f"{caught.value} {caught.value.hint}"
 

@@ -207,20 +207,13 @@ def _content(git: Git, tree: str) -> str:
     return sh(git.top, "cat-file", "blob", f"{tree}:tracked.txt")
 
 
-def test_marks_that_a_merge_of_ours_has_left_are_known(world: World) -> None:
-    tip, tree = _conflict(world)
-
-    assert "<<<<<<<" in _content(world.git, tree)
-    assert merge.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
-
-
-def test_each_of_the_two_lines_is_enough(world: World) -> None:
+def test_marks_that_a_merge_of_ours_has_left_are_known_by_each_of_their_lines(world: World) -> None:
     tip, tree = _conflict(world)
     lines = _content(world.git, tree).splitlines(keepends=True)
 
-    for gone in ("<<<<<<<", ">>>>>>>"):
-        half = _tree(world, **{"tracked.txt": "".join(line for line in lines if not line.startswith(gone))})
-        assert merge.left(world.git, world.git.tree_of(tip), half) == ["tracked.txt"]
+    for gone in ("nothing", "<<<<<<<", ">>>>>>>"):
+        left = _tree(world, **{"tracked.txt": "".join(line for line in lines if not line.startswith(gone))})
+        assert merge.left(world.git, world.git.tree_of(tip), left) == ["tracked.txt"]
 
 
 @pytest.mark.parametrize(

@@ -7,27 +7,19 @@ from tests.system.git.gitrepo import World, commit_all, disk, put, stands_at_bas
 
 
 def test_a_file_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:
-    world.begin()
-    world.put("tracked.txt", "the attempt\n")
-    world.put("made", "the attempt\n")
-    saved = snapshot.capture(world.git)
-    world.put("tracked.txt", "the user\n")
-    world.put("made", "the user\n")
-    world.put("later", "the user\n")
-    problems = world.go_back_from(saved)
-    assert sorted(problem.split(" ")[0] for problem in problems) == ["made", "tracked.txt"]
-    assert {world.read(name) for name in ("tracked.txt", "made", "later")} == {"the user\n"}
-    assert world.git.head() == world.base
-
-
-def test_a_file_from_before_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:
+    """Also one that was there before, and is not of the base."""
     world.put("notes", "before\n")
     world.begin()
-    world.put("notes", "the attempt\n")
+    changed = ("made", "notes", "tracked.txt")
+    for name in changed:
+        world.put(name, "the attempt\n")
     saved = snapshot.capture(world.git)
-    world.put("notes", "the user\n")
-    assert "notes" in world.go_back_from(saved)[0]
-    assert world.read("notes") == "the user\n"
+    for name in (*changed, "later"):
+        world.put(name, "the user\n")
+    problems = world.go_back_from(saved)
+    assert sorted(problem.split(" ")[0] for problem in problems) == [*changed]
+    assert {world.read(name) for name in (*changed, "later")} == {"the user\n"}
+    assert world.git.head() == world.base
 
 
 def test_ignored_files_are_not_touched_not_even_when_the_attempt_made_them_visible(world: World) -> None:

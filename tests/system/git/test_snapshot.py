@@ -250,13 +250,10 @@ def test_what_is_too_large_is_named_and_small_files_come_first(world: World) -> 
     assert before.kept.keys() == {"small", "tiny"}
     assert before.unprotected == ("gone", "huge", "large")
     assert before.paths == {"gone", "huge", "large", "small", "tiny"}
-    assert snapshot.read_untracked(world.git, before.tree) == before
-
-
-def test_nothing_untracked_is_an_empty_before(world: World) -> None:
-    before = snapshot.capture_untracked(world.git, [], LIMIT, LIMIT)
-    assert before.paths == frozenset()
-    assert snapshot.read_untracked(world.git, before.tree) == before
+    nothing = snapshot.capture_untracked(world.git, [], LIMIT, LIMIT)
+    assert nothing.paths == frozenset()
+    for each in (before, nothing):
+        assert snapshot.read_untracked(world.git, each.tree) == each
 
 
 def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:

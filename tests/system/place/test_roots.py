@@ -28,24 +28,16 @@ def root_of(cwd: Path, **env: str) -> Path | None:
     return None if root is None else root.path
 
 
-def test_nowhere(tmp_path: Path) -> None:
-    assert root_of(tmp_path) is None
+def test_it_is_the_nearest_upwards_from_where_one_works(tmp_path: Path) -> None:
+    assert root_of(tmp_path) is root_of(tmp_path / "gone/deeper") is None
+    root = make_root(tmp_path / "real")
+    inner = make_root(root / "inner")
+    (inner / "b/c").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root)
 
-
-def test_upwards_from_where_one_works(tmp_path: Path) -> None:
-    root = make_root(tmp_path / "a")
-    deep = root / "b/c"
-    deep.mkdir(parents=True)
-
-    assert root_of(deep) == root
-    assert root_of(root) == root
-
-
-def test_the_nearest_root_wins(tmp_path: Path) -> None:
-    make_root(tmp_path)
-    inner = make_root(tmp_path / "inner")
-
-    assert root_of(inner) == inner
+    assert root_of(root) == root_of(tmp_path / "link") == root
+    assert root_of(inner) == root_of(inner / "b/c") == inner
+    assert root_of(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "link")) == root
 
 
 def test_the_project_of_the_agent_comes_before_its_working_directory(tmp_path: Path) -> None:
@@ -65,14 +57,6 @@ def test_a_pinned_root_wins_even_without_a_list(tmp_path: Path, monkeypatch: pyt
     assert root_of(here, HARNESS_STATE_ROOT=str(pinned), CLAUDE_PROJECT_DIR=str(here)) == pinned
     assert root_of(here, HARNESS_STATE_ROOT="~/pinned") == pinned
     assert root_of(here, HARNESS_STATE_ROOT="") == here
-
-
-def test_paths_are_resolved(tmp_path: Path) -> None:
-    root = make_root(tmp_path / "real")
-    (tmp_path / "link").symlink_to(root)
-
-    assert root_of(tmp_path / "link") == root
-    assert root_of(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "link")) == root
 
 
 def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
@@ -134,10 +118,6 @@ def test_a_directory_that_we_may_not_look_into_is_not_ours(tmp_path: Path) -> No
     root.chmod(0)
 
     assert as_nobody(root) is None
-
-
-def test_a_vanished_working_directory_is_nowhere(tmp_path: Path) -> None:
-    assert root_of(tmp_path / "gone/deeper") is None
 
 
 class TestLinkedWorktree:

@@ -105,30 +105,28 @@ def test_a_worker_without_a_name_is_the_same_at_every_command() -> None:
     assert ask()["agent_session_id"] is None
 
 
-def test_life_of_a_living_process() -> None:
-    us = ourselves()
-
-    assert owner.life(os.uname().nodename, process.boot_id(), us.pid, us.started) == "alive"
-
-
-def test_proof_of_death() -> None:
-    host, boot, us = os.uname().nodename, process.boot_id(), ourselves()
-
-    assert owner.life(host, boot, NO_PROCESS, us.started) == "dead"
-    assert owner.life(host, boot, us.pid, "1") == "dead"
-    assert owner.life(host, "another-boot" + boot[12:], us.pid, us.started) == "dead"
-
-
 def test_no_proof_no_death() -> None:
     host, boot, us = os.uname().nodename, process.boot_id(), ourselves()
     other_namespace = boot.partition("/")[0] + "/pid:[1]"
-
-    assert owner.life("elsewhere", boot, NO_PROCESS, "1") == "unknown"
-    assert owner.life("", boot, NO_PROCESS, "1") == "unknown"
-    assert owner.life(host, "", NO_PROCESS, "1") == "unknown"
-    assert owner.life(host, other_namespace, NO_PROCESS, "1") == "unknown"
-    assert owner.life(host, boot, 0, "1") == "unknown"
-    assert owner.life(host, boot, us.pid, "") == "unknown"
+    said: dict[str, list[tuple[str, str, int, str]]] = {
+        "alive": [(host, boot, us.pid, us.started)],
+        "dead": [
+            (host, boot, NO_PROCESS, us.started),
+            (host, boot, us.pid, "1"),
+            (host, "another-boot" + boot[12:], us.pid, us.started),
+        ],
+        "unknown": [
+            ("elsewhere", boot, NO_PROCESS, "1"),
+            ("", boot, NO_PROCESS, "1"),
+            (host, "", NO_PROCESS, "1"),
+            (host, other_namespace, NO_PROCESS, "1"),
+            (host, boot, 0, "1"),
+            (host, boot, us.pid, ""),
+        ],
+    }
+    for life, records in said.items():
+        for record in records:
+            assert owner.life(*record) == life, record
 
 
 def test_it_needs_the_standard_library_alone() -> None:

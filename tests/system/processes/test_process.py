@@ -47,15 +47,16 @@ def zombie() -> subprocess.Popen[bytes]:
     return child
 
 
-def test_look_tells_who_started_it(sleeper: subprocess.Popen[bytes]) -> None:
+def test_it_is_told_who_started_it_the_same_at_every_look_also_stopped(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
     started = process.find(sleeper.pid)
 
     assert started is not None
     assert (started.pid, started.parent, Path(started.name).name) == (sleeper.pid, os.getpid(), "sleep")
-
-
-def test_start_is_the_same_at_every_look(sleeper: subprocess.Popen[bytes]) -> None:
-    assert process.find(sleeper.pid) == process.find(sleeper.pid)
+    sleeper.send_signal(signal.SIGSTOP)
+    assert process.find(sleeper.pid) == started
+    assert process.alive(sleeper.pid)
 
 
 @pytest.mark.skipif(not process.has_proc(), reason="only Linux tells the name of a thread")
@@ -101,12 +102,6 @@ def test_a_zombie_is_gone() -> None:
         assert child.pid in process.children(os.getpid())
     finally:
         child.wait()
-
-
-def test_a_stopped_process_lives(sleeper: subprocess.Popen[bytes]) -> None:
-    sleeper.send_signal(signal.SIGSTOP)
-
-    assert process.alive(sleeper.pid)
 
 
 @pytest.mark.parametrize("pid", [NO_PROCESS, 10**30, 0, -1])

@@ -62,15 +62,12 @@ def test_a_command_that_fails(log: Path, command: str, code: int) -> None:
     assert finished.returncode == code
 
 
-def test_it_runs_where_and_with_what_it_is_told(log: Path) -> None:
-    finished = run("pwd; echo $ONLY $HOME", log, env={"ONLY": "this", "PATH": os.environ["PATH"]})
-
-    assert finished.tail == f"{log.parents[2]}\nthis"
-
-
-def test_it_has_no_input(log: Path) -> None:
+def test_it_runs_where_and_with_what_it_is_told_and_has_no_input(log: Path) -> None:
     """A prompt must end the check, not wait for the user who is not there."""
-    assert run("cat; read answer || echo nobody", log).tail == "nobody"
+    command = "pwd; echo $ONLY $HOME; cat; read answer || echo nobody"
+    finished = run(command, log, env={"ONLY": "this", "PATH": os.environ["PATH"]})
+
+    assert finished.tail == f"{log.parents[2]}\nthis\nnobody"
 
 
 def test_a_folder_that_is_gone_is_named(log: Path, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from harness_lib.task import Task
 from harness_lib.text import counted
 
 RUN = "harness run"
+# What a run does where every task is completed.
+TAKES_OVER = "takes over what waits, once nothing is in its way"
+PUSHES = "--merge push pushes the finished work"
 # What a run does, as the end of a sentence, and what to type for more than that.
 Run = tuple[str, tuple[str, ...]]
 LOG_READ = 50
@@ -83,11 +86,11 @@ def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | N
     return sessions.watching(ctx) if questions.work_remains() else "harness log"
 
 
-def of_run(ctx: Context, questions: Questions, red: Sequence[Task], *, goes_on: bool, waits: bool) -> Run:
+def of_run(ctx: Context, questions: Questions, red: Sequence[Task], *, goes_on: bool, beside: str) -> Run:
     """Return what another run would do, as the end of a sentence, and what to type for more than that.
 
-    `red` are the tasks whose checks fail now. `goes_on`: a run is in progress. `waits`: finished work waits
-    for the branch.
+    `red` are the tasks whose checks fail now. `goes_on`: a run is in progress. `beside`: what a
+    run does for finished work.
     """
     if goes_on and questions.work_remains():
         return "this run goes on", (sessions.watching(ctx),)
@@ -100,11 +103,11 @@ def of_run(ctx: Context, questions: Questions, red: Sequence[Task], *, goes_on: 
         return f"{RUN} is refused while session {session.number} is open", (how,)
     if gone := _gone(ctx, questions):
         return f"{RUN} is refused: {gone.message.rstrip('.')}", (gone.command,)
-    does, then = _begins(ctx, questions, red, waits=waits)
+    does, then = _begins(ctx, questions, red, beside)
     return f"{RUN} {does}", then
 
 
-def _begins(ctx: Context, questions: Questions, red: Sequence[Task], *, waits: bool) -> Run:
+def _begins(ctx: Context, questions: Questions, red: Sequence[Task], beside: str) -> Run:
     then = retry = _retry(questions, red)
     match questions.no_work():
         case None:
@@ -120,9 +123,7 @@ def _begins(ctx: Context, questions: Questions, red: Sequence[Task], *, waits: b
         case "blocked":
             does = "starts nothing (the failed ones are used up)"
         case _:
-            does, then = "starts nothing: every task is completed", ()
-            if waits:
-                does = "takes over what waits, once nothing is in its way"
+            does, then = beside or "starts nothing: every task is completed", ()
     return does, then
 
 

@@ -30,6 +30,8 @@ PEOPLE = 5
 LOOK_AT = 3
 HALTED = 3
 NEXT = 3
+# Bytes of a run's record; its first line is shorter.
+BEGINNING = 4096
 NEXT_LENGTH = 40
 SKIPS = "skips them until you trust them: codex, /hooks"
 BAR_WIDTH = 20
@@ -86,7 +88,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     told = trust.told(ctx, untrusted)
     # A session that cannot go on may say so already.
     acts += [told] if told and not any(told in act for act in acts) else []
-    acts += [*_waiting(ctx), *add_tasks.proposal_lines(questions)]
+    acts += [*_waiting(ctx), *(_unpushed(ctx) if not runs else ()), *add_tasks.proposal_lines(questions)]
     following = trust.known(ctx, questions.claimable())[:NEXT] if runs else ()
     at_work = [task for task in shown if task.status == "in_progress"]
     failed = [task for task in shown if task.status == "failed" and task.error_log]
@@ -164,6 +166,15 @@ def _waiting(ctx: Context) -> list[str]:
     from harness_lib.attempts import pending_merges  # noqa: PLC0415 (loads all of merging)
 
     return [str(waits) for each in targets if (waits := pending_merges.describe(ctx, each))]
+
+
+def _unpushed(ctx: Context) -> Iterator[str]:
+    """Yield a sentence if the remote lacks finished work that the last run was to push."""
+    last = max(run_files.records(ctx, BEGINNING), key=lambda ran: ran.opened.at, default=None)
+    if last is not None and last.opened.merge == "push":
+        from harness_lib.runs import report_facts  # noqa: PLC0415 (loads all of merging)
+
+        yield from map(str, filter(None, [report_facts.unpushed(ctx, [last])]))
 
 
 class Line(NamedTuple):

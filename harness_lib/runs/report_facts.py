@@ -114,7 +114,8 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     known = _known(ctx, questions, merged, {each.task for each in work}, runs)
     decisions = tuple(report_decisions.decisions(known))
     goes_on = any(ran.alive for ran in runs)
-    again, commands = next_step.of_run(ctx, questions, known.red, goes_on=goes_on, waits=bool(known.merge))
+    beside = next_step.TAKES_OVER if known.merge else next_step.PUSHES if known.unpushed else ""
+    again, commands = next_step.of_run(ctx, questions, known.red, goes_on=goes_on, beside=beside)
     return Facts(
         began=began,
         ended=ended,
@@ -263,7 +264,7 @@ def _known(
         commits=history.with_files(ctx.main, after) if red and after else (),
         branch=merged[0].branch if merged else "",
         merge=next(filter(None, (_waits(ctx, each) for each in merged)), None),
-        unpushed=_unpushed(ctx, runs),
+        unpushed=unpushed(ctx, runs),
         lacking=next_step.lacked(questions, next_step.log_lines(ctx)),
         missing=[(task, _branch_with(ctx.main, task)) for task in _not_there(ctx, own, merged)],
         unchecked=rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
@@ -290,7 +291,7 @@ def _waits(ctx: Context, merged: Merged) -> Waits | None:
     return None
 
 
-def _unpushed(ctx: Context, runs: Sequence[Ran]) -> Waits | None:
+def unpushed(ctx: Context, runs: Sequence[Ran]) -> Waits | None:
     """Return what the remote lacks of the work which one of `runs` was to push."""
     target = next((ran.opened.target for ran in reversed(runs) if ran.opened.merge == "push"), None)
     if target is None:

@@ -174,11 +174,11 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
     )
 
 
-def records(ctx: Context) -> Iterator[Ran]:
-    """Yield every run of this list that has a record."""
+def records(ctx: Context, most: int = 2 * MOST_BYTES) -> Iterator[Ran]:
+    """Yield every run of this list that has a record, of which the first `most` bytes are read."""
     for path in sorted(fs.below(ctx.root.runs, NAME)):
         try:
-            data = own_files.read(path, 2 * MOST_BYTES)
+            data = own_files.read(path, most)
         except OSError:
             # Deleted at this moment, or a link.
             continue

@@ -131,7 +131,8 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     assert said.stdout.endswith(" --merge push\n")
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
     assert remote.at() == before
-    assert "origin has not taken main" in workshop("status").text
+    lacks = "origin/main lacks finished work of main. Push it when you can: git push origin main"
+    assert f"the user must act:\n  {lacks}\n" in workshop("status").text
     report = workshop.ok("report")["message"]
     assert "lacks finished work of main" in report
     assert "      git push origin main\n" in report
@@ -139,9 +140,11 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     workshop.sh("config", "branch.main.merge", "refs/heads/develop")
     assert "      git push origin main:develop\n" in workshop.ok("report")["message"]
     workshop.sh("config", "branch.main.merge", "refs/heads/main")
+    said = workshop.ends(9, "--merge", "push")
+    assert "AGAIN: harness run --merge push pushes the finished work\n" in said.stdout
     hook.unlink()
     workshop.ends(0, "--merge", "push")
-    assert "lacks" not in workshop.ok("report")["message"]
+    assert "lacks" not in workshop.ok("report")["message"] + workshop("status").text
     assert remote.at() == workshop.sh("rev-parse", "main")
 
 

@@ -107,7 +107,7 @@ def _stop(hook: Hook) -> Answer:
 
 
 def _is_woken(hook: Hook, context: HookContext) -> bool:
-    """Return whether a `finish` of the caller runs in the background, at whose end the host wakes it."""
+    """Return whether a `finish` or final check of the caller runs, at whose end the host wakes it."""
     host = None if hook.named in agents.USUAL else agents.hooks(hook.named)
     if host is None or not host.wakes:
         return False
@@ -117,7 +117,9 @@ def _is_woken(hook: Hook, context: HookContext) -> bool:
     from harness_lib.text import safe_name  # noqa: PLC0415
 
     logs = Path(hook.root, find_root.PRIVATE_DIR, "logs")
-    return not all(flock.is_free(logs / safe_name(own["id"]) / "finish.lock") for own in policy.held(context))
+    # The final check has its lock beside the logs of the tasks.
+    names = [safe_name(own["id"]) for own in policy.held(context)] or [""]
+    return not all(flock.is_free(logs / name / "finish.lock") for name in names)
 
 
 def _is_away(hook: Hook) -> bool:

@@ -18,6 +18,7 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError
 from harness_lib.rules import attempts, rechecks
 from harness_lib.runs import next_step
+from harness_lib.system import flock
 from harness_lib.system.git import trees
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
@@ -113,7 +114,9 @@ def final_check(ctx: Context) -> Reply:
     ownership.refuse_supervised(ctx, "validate --committed")
     # An unknown agent has a session, too.
     for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and sessions.mine(ctx.store.ask(), ctx))
-    done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)
+    # Hooks look at the lock; that another check of this list has it is no matter here.
+    with flock.attempt(ctx.root.logs / "finish.lock", make=True):
+        done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)
     tasks = [*filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))]
     passed = [task for task in tasks if task.recheck and task.recheck.passed]
     where = f"on a clean checkout of {done.commit[:SHORT]}"

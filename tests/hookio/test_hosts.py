@@ -17,7 +17,7 @@ from harness_lib.system import flock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 from tests.hookio.conftest import CHECKOUT, EVENTS, Heard, Ring
-from tests.hookio.lists import ME, SESSION, make, note
+from tests.hookio.lists import CHECKS, ME, SESSION, make, note
 
 RECORDINGS = Path(__file__).parents[1] / "hosts/payloads"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
@@ -53,15 +53,21 @@ def held_by(worker: str) -> Task:
     return ONE._replace(status="in_progress", claimed_by=worker)
 
 
-def test_copilot_is_let_go_while_its_finish_runs_in_the_background(hook: Ring, root: Root) -> None:
+@pytest.mark.parametrize(
+    ("name", "held", "text"),
+    [("task-001", True, "You hold task-001"), ("", False, "validate --all --commit")],
+)
+def test_copilot_is_let_go_while_its_checks_run_in_the_background(
+    hook: Ring, root: Root, name: str, held: bool, text: str
+) -> None:
     """It puts a command there after 30 seconds, wakes its agent at the end, and tells its hook neither."""
-    works(root, "copilot-stop", held_by(SESSION.worker))
-    finishing = root.logs / ONE.id / "finish.lock"
+    session = CHECKS._replace(agent_session_id=session_of("copilot-stop"))
+    make(root, held_by(session.worker) if held else ONE._replace(status="completed"), sessions=(session,))
 
-    with flock.alone(finishing, make=True):
+    with flock.alone(root.logs / name / "finish.lock", make=True):
         assert replay(hook, root, "copilot-stop", "stop", "copilot").silent
         assert replay(hook, root, "copilot-stop", "stop", "gemini").reason
-    assert "You hold task-001" in replay(hook, root, "copilot-stop", "stop", "copilot").reason
+    assert text in replay(hook, root, "copilot-stop", "stop", "copilot").reason
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -144,6 +144,17 @@ def test_what_a_later_task_broke_is_red_and_is_done_again(begun: Project, agent:
     assert agent.final_check()["stop"] == {"reason": "done"}
 
 
+def test_hooks_can_see_that_it_runs(project: Project, agent: Agent) -> None:
+    """GitHub Copilot CLI and Kimi Code wake an agent at its end, and do not tell their hooks that it runs."""
+    lock = project.top / ".harness/logs/finish.lock"
+    code = f"import fcntl; fcntl.flock(open({str(lock)!r}, 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    taken = f"! {shlex.join([sys.executable, '-c', code])}"
+    agent.ok("add", "One", "--validate", f'test "$PWD" = {shlex.quote(str(project.top))} || {taken}')
+    agent.works()
+
+    assert "1 of 1 checks" in agent.ok("validate", "--all", "--committed")["message"]
+
+
 @pytest.mark.release
 def test_a_list_without_it_is_done_with_its_last_task(begun: Project, agent: Agent) -> None:
     agent.ok("init", "--no-final-check")

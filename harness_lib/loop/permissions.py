@@ -246,7 +246,8 @@ def _files_in(command: str) -> Iterator[tuple[str, bool]]:
         named = [(word, True) for word in simple.targets]
         named += [(word, False) for word in simple.sources] + [(word, writes) for word in simple.words]
         for word, is_written in named:
-            for part in shell_words.values(word):
+            # Also behind these: `@FILE` of curl, `HEAD:FILE` of git.
+            for part in {*shell_words.values(word), re.split("[:@]", word)[-1]}:
                 # Seen from each directory that the command goes to.
                 yield from ((os.path.join(place, part), is_written) for place in places)  # noqa: PTH118
         if simple.program in {"cd", "pushd"} and len(simple.words) > 1:

@@ -25,6 +25,9 @@ _SHELLS = words_of("ash bash busybox csh dash fish ksh rbash sh tcsh zsh")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*|[\w@*#?$!-]")
 _OPERATOR = re.compile(r"[<>|&-]*")
 _VERSION = re.compile(r"[\d.-]+$")
+# The innermost; and about as many words as these may become.
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_BRACES = 100
 
 
 _KEYWORDS = words_of("""
@@ -45,6 +48,10 @@ RUN_OTHERS = words_of("""
     runuser screen script setarch setpriv setsid sg ssh stdbuf strace su sudo systemd-run tar taskset time
     timeout tmux torsocks unbuffer unshare valgrind watch winpty xargs xvfb-run
 """)
+
+
+# What of git runs the words behind it.
+_OF_GIT = words_of("--exec --extcmd --index-filter --msg-filter --tree-filter -x foreach run")
 
 
 @dataclass
@@ -118,7 +125,7 @@ def _given(words: list[str], depth: int) -> Iterator[Simple]:
     name = program_name(words[0])
     if any(c.isspace() for c in words[0]):
         yield from every(words[0], depth + 1)
-    if name not in RUN_OTHERS:
+    if name not in RUN_OTHERS and not (name == "git" and _OF_GIT & {w.partition("=")[0] for w in words}):
         return
     if name in _SHELLS and all(word.startswith("-") for word in words[1:]):
         yield Simple([HIDDEN], plain=False)
@@ -134,6 +141,15 @@ def values(word: str) -> set[str]:
     """Return `word`, and what may be the value of an option in it: `--a=b`, `--a=b=c`, `-ab`."""
     attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
     return {word, word.partition("=")[2], word.rpartition("=")[2], attached} - {""}
+
+
+def _expanded(word: str) -> list[str]:
+    """Return the words that the shell makes of the braces in `word`; HIDDEN for what is not `{a,b}`."""
+    match = _BRACES.search(word)
+    if word.count("{") * word.count(",") > _MOST_BRACES or not match:
+        return [HIDDEN if match or ("{" in word and ".." in word) else word]
+    texts = (f"{word[: match.start()]}{part}{word[match.end() :]}" for part in match[1].split(","))
+    return [each for text in texts for each in _expanded(text)]
 
 
 class _Reader:
@@ -297,17 +313,21 @@ class _Reader:
         operator, self._operator = self._operator, ""
         patterns, self._patterns = self._patterns, frozenset()
         first, quoted, self._quoted = not (self._command.words or operator), self._quoted, False
-        # A pattern in the place of a program, or braces anywhere, may become other words.
-        braces = "{" in patterns and ("," in word or ".." in word)
-        if braces or (patterns and first and word not in _LITERAL):
-            word = HIDDEN
+        words = [word]
+        if "{" in patterns and ("," in word or ".." in word):
+            words = [HIDDEN] if quoted or operator else [each for each in _expanded(word) if each]
+            patterns -= {*"{}"}
+            self._command.plain = False
+        if patterns and first and word not in _LITERAL:
+            # A pattern in the place of a program may become any.
+            words = [HIDDEN]
         if not operator:
             special = first and not quoted and (word in _KEYWORDS or _ASSIGNS.match(word))
-            self._command.plain &= HIDDEN not in word and not special
-            self._command.words.append(word)
+            self._command.plain &= HIDDEN not in "".join(words) and not special
+            self._command.words += words
         elif not (word == "/dev/null" or (operator.endswith("&") and word.isdigit())):
             self._command.plain = False
-            (self._command.targets if ">" in operator else self._command.sources).append(word)
+            (self._command.targets if ">" in operator else self._command.sources).extend(words)
 
     def _end_command(self) -> None:
         self._end_word()

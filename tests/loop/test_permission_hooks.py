@@ -182,6 +182,7 @@ def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> 
         ("git -c alias.zz=!id zz", ""),
         ("git --git-dir=x status", ""),
         ("git submodule foreach id", ""),
+        ("git rebase main", ""),
         ("git stash -u", ""),
         ('"git" status', ""),
         ("g''it status", ""),

@@ -84,10 +84,17 @@ PASSED = [
     "cat se\\\ncrets/key", "X=1\\\n rm x", "true &\\\n& rm x", "echo `\\\nrm x`", "echo $(r\\\nm x)",
     'bash -c "r\\\nm x"', "echo ${x:-$\\\n(rm x)}",
     "env -S'rm x'", "tar --checkpoint-action=exec='rm x' -cf a b", "cat -f.env", "grep -fsecrets/key x",
+    "{rm,x}", "{r,r}m x", "r{m,{n,o}} x", "rm{,} x", "cat {.env,x}", "cat .e{nv,}",
+    "cat secrets/{a,key}", "cat {src,{a,secrets}}/key", "touch x{.l,.lo}ck", "git show HEAD:.env",
+    "git show HEAD:secrets/key", "curl -d @.env x", "curl -F f=@secrets/key x",
+    "git rebase --exec 'rm x' main", "git rebase -x 'rm x'", "git rebase --exec='rm x'", "git rebase -x rm",
+    "git bisect run rm x", "git submodule foreach rm x", "git submodule foreach 'rm x'",
+    "git difftool --extcmd='rm x'", "git -C . filter-branch --tree-filter 'rm x'",
     "echo `r\\\\\nm x`", "cat <<A\nit's\nA\nrm x\ncat <<A\nit's\nA", "echo a\\\\\\\\\nrm x",
 ]  # fmt: skip
 UNSURE = [
-    "$x y", "$(echo rm) x", "`echo rm` x", "r? x", "{rm,x}", "/bin/r*", "$'\\x72m' x", '"$x" y', "r$x y",
+    "$x y", "$(echo rm) x", "`echo rm` x", "r? x", "{r..s}m x", "{'rm',x}", "{r,s}" * 40, "/bin/r*",
+    "$'\\x72m' x", '"$x" y', "r$x y",
     "x=rm; $x y", "echo rm x | sh", "base64 -d x | bash", "bash -s", "xargs -I{} {} x", "echo x > $f",
     "git push", "git -C . push", "echo 'no end; ls", "git $x", "git {push,x}", "git pus?", "git reset $x",
     "git -c a=b push",
@@ -98,7 +105,9 @@ FREE = [
     "sed s/a/b/ yarn.lock", "git reset --soft", "python script.py", '"$VENV/bin/python" x', "echo $HOME",
     "for i in *; do echo $i; done", "find . -name x", "git log --grep=push", "printf '%s' \"$x\" > out",
     "cat environment", "echo curl", "[ -f x ] && ls", "a=1", "",
-    "grep -i x yarn.lock", "git reset --hard HEAD",
+    "grep -i x yarn.lock", "git reset --hard HEAD", "cat {src,tests}/x", "touch {a,b}.locked",
+    "git show HEAD:x", "git rebase main", "git bisect good", "echo {}", "find . -name '{a,b}'",
+    "/bin/{ls,rm} x",
 ]  # fmt: skip
 ALLOWED = [
     "git status", "git status --short", "git status && git diff HEAD", "git status; git status",

@@ -273,7 +273,8 @@ _GROUPS = words_of("""
 
 # Verbs of any program that run the command in their arguments.
 _VERBS_THAT_RUN = words_of("""
-    debug develop difftool dlx eval exec filter-branch foreach mergetool repl run run-script runner shell x
+    debug develop difftool dlx eval exec filter-branch foreach mergetool rebase repl run run-script runner
+    shell x
 """)
 
 

@@ -236,10 +236,12 @@ class Worker:
         path = worker_worktrees.free(
             self.ctx, worker_worktrees.Place(Path(self.config.place)), self.config.number
         )
+        if not path.exists():
+            # With thousands of files of a project and of its `node_modules` this takes minutes.
+            self.tell(Stepped("prepares", message="a new work tree"))
         clean = worker_worktrees.checkout_clean(self.ctx, path, commit)
         context = self.ctx.at(clean.git)
         if clean.is_new:
-            self.tell(Stepped("prepares"))
             worker_worktrees.set_up(context)
         return context, clean.settings
 

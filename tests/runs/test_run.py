@@ -28,6 +28,7 @@ def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
     said = workshop.interpreted("run", "--agent-command", COMMAND, "-j", "2")
 
     assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.index("prepares: a new work tree") < said.stdout.index("task-001 attempt 1: ")
     assert set(workshop.statuses().values()) == {"completed"}
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0, 1]
     workshop.failures_are_kept()

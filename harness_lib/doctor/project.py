@@ -14,8 +14,8 @@ from harness_lib.core import project, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.hookinstall import routes
-from harness_lib.hookinstall.routes import Route
+from harness_lib.hookinstall import host_files
+from harness_lib.hookinstall.host_files import Route
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
@@ -29,9 +29,9 @@ SHOWN = 5
 def loaded(ctx: Context) -> Diagnoses:
     """Report how each agent on this machine loads the hooks, and what prevents it."""
     agent = owner.in_agent(ctx.env)
-    used = [host for host in HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
+    used = [host for host in HOSTS.values() if host.name == agent or host_files.is_here(ctx, host)]
     for host in used:
-        readable = routes.readable(ctx, host)
+        readable = host_files.readable(ctx, host)
         if isinstance(readable, HarnessError):
             yield failed(readable)
         elif readable:
@@ -59,7 +59,7 @@ def _ways(ctx: Context, host: Host, readable: list[Route]) -> Diagnoses:
             f"{host.title} loads the hooks twice: {ways}",
             typed.harness("hooks", "uninstall", "--agent", host.name, "--scope", scope),
         )
-    untrusted = [route for route in working if routes.lacks_trust(ctx, host, route)]
+    untrusted = [route for route in working if host_files.lacks_trust(ctx, host, route)]
     for route in untrusted:
         yield warn(
             f"{host.title} has not been told to trust the hooks of the {route.title}, "

@@ -390,9 +390,9 @@ def _hooks(ctx: Context, questions: Questions) -> str:
     if find_root.switched_off(ctx.env):
         return "hooks: off (HARNESS_DISABLED is set)"
     if ctx.store.hooks_are_on():
-        from harness_lib.hookinstall import routes  # noqa: PLC0415 (reads the settings of every agent)
+        from harness_lib.hookinstall import host_files  # noqa: PLC0415 (reads the settings of every agent)
 
-        held, skipping = routes.loaders(ctx)
+        held, skipping = host_files.loaders(ctx)
         skips = "; ".join(f"{title} {SKIPS}" for title in skipping)
         if skips and not held:
             return f"hooks: on, but {skips}"

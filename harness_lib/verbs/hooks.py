@@ -15,9 +15,8 @@ from harness_lib.agents.adapter import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
-from harness_lib.hookinstall import entries, files, routes
-from harness_lib.hookinstall.files import HostFile
-from harness_lib.hookinstall.routes import Route
+from harness_lib.hookinstall import entries, host_files
+from harness_lib.hookinstall.host_files import HostFile, Route
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "install, show or remove the hooks that keep an agent at work"
@@ -64,15 +63,15 @@ def install(ctx: Context, agent: str, scope: Scope, *, dry_run: bool, ask: Ask |
     if agent in WITHOUT_HOOKS:
         return _limit(agent)
     host = HOSTS[agent]
-    reached = [route for route in routes.of(ctx, host) if not route.missing]
-    file = files.read(host, _target(ctx, host, scope))
+    reached = [route for route in host_files.routes(ctx, host) if not route.missing]
+    file = host_files.read(host, _target(ctx, host, scope))
     elsewhere = [route for route in reached if route.is_plugin or route.path != file.path]
     if elsewhere:
         return _already_loaded(host, elsewhere[0])
     changed = file.installed()
     warnings = [
         f"{path} runs another harness too at {event}, not written by this command; both will answer"
-        for path, event in dict.fromkeys(routes.others(ctx, host))
+        for path, event in dict.fromkeys(host_files.others(ctx, host))
     ]
     if not host.is_measured:
         warnings.append(NOT_MEASURED.format(host.title))
@@ -91,12 +90,14 @@ def uninstall(ctx: Context, agent: str, scope: Scope | None, *, dry_run: bool, a
     if agent in WITHOUT_HOOKS:
         return _limit(agent)
     host = HOSTS[agent]
-    installed = [file for where, file in routes.by_scope(ctx, host) if scope in (None, where) and file.ours()]
+    installed = [
+        file for where, file in host_files.by_scope(ctx, host) if scope in (None, where) and file.ours()
+    ]
     replies = []
     for file in installed:
         done = f"{file.path} has no hooks of harness."
         replies.append(_carry_out(file, file.uninstalled(), done, [], dry_run=dry_run, ask=ask))
-    left = [route for route in routes.of(ctx, host) if route.is_plugin]
+    left = [route for route in host_files.routes(ctx, host) if route.is_plugin]
     warnings = [f"{route.title} still brings hooks; {host.title} itself switches it off" for route in left]
     if not replies:
         return _reply(f"{host.title} has no hooks of harness in its files.", warnings=warnings)
@@ -116,7 +117,7 @@ def status(ctx: Context, agent: str | None) -> Reply:
     lines: list[str] = []
     facts: list[dict[str, object]] = []
     for host in chosen:
-        readable = routes.readable(ctx, host)
+        readable = host_files.readable(ctx, host)
         if isinstance(readable, HarnessError):
             lines.append(f"{host.title}: {readable.message}")
             facts.append({"agent": host.name, "error": readable.message})
@@ -131,14 +132,14 @@ def status(ctx: Context, agent: str | None) -> Reply:
 
 
 def _target(ctx: Context, host: Host, scope: Scope) -> Path:
-    paths = routes.places(host, scope, ctx.env, routes.project(ctx))
+    paths = host_files.places(host, scope, ctx.env, host_files.project(ctx))
     if not paths:
         raise UsageError(
             f"{host.title} has one file for all projects of the user.",
             typed.harness("hooks", "install", "--agent", host.name, "--scope", "user"),
         )
     path = paths[0]
-    top = routes.project(ctx).resolve()
+    top = host_files.project(ctx).resolve()
     if scope == "project" and top not in path.resolve().parents:
         # A clone may contain such a link, to make us write outside of it.
         raise RefusedError(
@@ -161,7 +162,7 @@ def _carry_out(
     if changed == file.data:
         lines = [f"Nothing had to be changed. {done}", *filter(None, [then])]
         return _reply("\n".join(lines), warnings=warnings, extra=extra)
-    shown = files.difference(file, HostFile(file.host, file.path, changed))
+    shown = host_files.difference(file, HostFile(file.host, file.path, changed))
     extra["diff"] = shown
     if dry_run:
         lines = [*shown, "Nothing was written: --dry-run."]
@@ -169,7 +170,7 @@ def _carry_out(
     text = "\n".join(_summary(file, changed))
     if ask and not ask(f"{text}\nWrite this? (--dry-run shows it line by line) [y/N] "):
         return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
-    files.write(file, changed)
+    host_files.write(file, changed)
     if file.backup.exists():
         done += f"\nThe file as it was before: {file.backup}"
     done = "\n".join(filter(None, [done, then]))
@@ -198,7 +199,7 @@ def _already_loaded(host: Host, route: Route) -> Reply:
 def _describe(ctx: Context, host: Host, route: Route) -> str:
     if route.missing:
         return f"{route.title}, but {route.missing[0]} is gone"
-    if routes.lacks_trust(ctx, host, route):
+    if host_files.lacks_trust(ctx, host, route):
         return f"{route.title}, not trusted yet: start codex, type /hooks"
     return f"{route.title}{f', but {route.doubt}' if route.doubt else ''}"
 

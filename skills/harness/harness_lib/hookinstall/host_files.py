@@ -1,0 +1,1 @@
+../../../../harness_lib/hookinstall/host_files.py

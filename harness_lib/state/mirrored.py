@@ -127,8 +127,8 @@ class Mirrored(Upkeep):
 
     def examine(self) -> api.Examined:
         try:
-            answers = self.ask()
             document = reading.encode(self.whole())
+            answers = self.ask()
         except codec.ContractError as error:
             return api.Examined(error.problems)
         rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())

@@ -53,6 +53,7 @@ def machines(ctx: Context) -> Reply:
     shared = ctx.store.shared
     if shared is None:
         raise UsageError("One machine works on this list: it is in a file.", "harness status")
+    turns = [(branch, holder.partition(" ")[0]) for branch, holder in shared.turns()]
     questions = ctx.store.ask()
     tasks = [task for task in questions.search() if task.machine]
     names = sorted({task.machine or "" for task in tasks})
@@ -63,7 +64,6 @@ def machines(ctx: Context) -> Reply:
         done = sum(task.status == "completed" for task in mine)
         lines.append(f"{quoting.one_line(name, NAME_LENGTH)}: {done} completed, {len(at_work)} in progress")
         lines += [f"  {task.id} {overview.holder(task, questions.now)}" for task in at_work]
-    turns = [(branch, holder.partition(" ")[0]) for branch, holder in shared.turns()]
     for what, name in turns:
         verb = "merges" if what.startswith("refs/") else "is at it"
         lines.append(f"{what}: {quoting.one_line(name, NAME_LENGTH)} {verb} now")

@@ -230,10 +230,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
         if is_pushed:
             if args.repair:
                 _keep(as_it_is, store)
-            questions = as_it_is.store.ask()
-            crowded = remote_check.too_many_refs(as_it_is)
-            problems += [*remote_check.lost(as_it_is, questions), *([crowded] if crowded else [])]
-            merged = remote_check.forgotten(as_it_is, questions)
+            problems, merged = _compared(as_it_is)
     problems += checking.check(store, repair=args.repair)
     problems += remote_check.complete(ctx, merged) if args.repair else map(str, merged)
     with _asking_remote(ctx, away) as is_pushed:
@@ -246,6 +243,14 @@ def _check(ctx: Context, args: Namespace) -> Reply:
         # What is left after a repair needs the user.
         next="harness store check --repair" if problems and not args.repair else "harness status",
     )
+
+
+def _compared(ctx: Context) -> tuple[list[str], list[Forgotten]]:
+    """Return what is wrong in the remote, and what the list has forgotten; the look at it ends with that."""
+    crowded = remote_check.too_many_refs(ctx)
+    questions = ctx.store.ask()
+    problems = [*remote_check.lost(ctx, questions), *([crowded] if crowded else [])]
+    return problems, remote_check.forgotten(ctx, questions)
 
 
 def _as_it_is(ctx: Context, store: PgStore) -> Context:

@@ -11,7 +11,7 @@ import pytest
 
 from harness_lib.core import trust
 from harness_lib.core.context import Context
-from harness_lib.state.pgstore import connecting, mirror
+from harness_lib.state.pgstore import checking, connecting, mirror
 from harness_lib.system.git import snapshot
 from harness_lib.task import Task, Validation
 from harness_lib.terminal.render import Screen
@@ -111,6 +111,28 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
         # Its check fails.
         cost(finish, id=None, already_done=False, merge=None, merge_command=None),
     ] == [(65, 1), (12, 1), (35, 1), (23, 1), (43, 1)]
+
+
+@pytest.mark.parametrize(
+    ("act", "connections"),
+    [
+        (status.machines, 1),
+        (lambda ctx: dict(checking.facts(ctx.store)), 1),
+        # It also asks as a machine that has seen nothing of the list.
+        (lambda ctx: checking.check(ctx.store, repair=False), 2),
+    ],
+    ids=["machines", "store status", "store check"],
+)
+def test_what_looks_after_the_database_holds_one_look_at_a_time(
+    world: World, counted: Counted, act: Callable[[Context], object], connections: int
+) -> None:
+    """A pooler that has no other connection left would never give it a second one."""
+    ctx = world.machine("one").context("looks")
+    add(ctx, 1, 3)
+    ctx = world.machines[0].context("looks")
+    counted["connections"] = 0
+    act(ctx)
+    assert counted["connections"] == connections
 
 
 def test_a_turn_takes_no_connection_of_its_own(world: World, counted: Counted) -> None:

@@ -69,8 +69,7 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
     for name, at, harness in looking.connection.execute(_MACHINES, (version.key,)).fetchall():
         made = f" with harness {harness}" if harness else ""
         yield f"machine {escape(name)}", f"last change {_time(at)}{made}"
-    turns = store.turns()
-    for branch, holder in turns:
+    for branch, holder in looking.connection.execute(lists.TURNS, {"name": store.name}).fetchall():
         yield f"turn {escape(branch)}", f"{escape(holder)} has it"
     waiting = [
         f"{task.id} ({task.machine})" if task.machine else task.id
@@ -83,7 +82,7 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
         "in doubt",
         "nothing" if op is None else f"one change ({op}): the next command that changes finds out",
     )
-    yield from store.apart(lambda conn: list(_slowest(conn)))
+    yield from _slowest(looking.connection)
 
 
 def _server(conn: Connection, version: Version) -> Iterator[tuple[str, str]]:

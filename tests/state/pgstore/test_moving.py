@@ -164,11 +164,13 @@ def test_a_clone_that_cannot_join_is_as_it_was(shared: Shared, tmp_path: Path) -
             self.passed += 20.0
             return self.passed
 
-    standby = f"{shared.with_tasks().link.url}&options=-c%20default_transaction_read_only%3Don"
     root = Root(tmp_path.resolve() / "clone")
     root.path.mkdir()
-    with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
-        setup.join(root, Link(standby, shared.name), Hasty())
+    with shared.apart():
+        shared.with_tasks()
+        postgres.set_read_only(shared.server, on=True)
+        with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
+            setup.join(root, Link(shared.server, shared.name), Hasty())
     assert not root.link.exists()
     assert not root.state.exists()
 

@@ -33,7 +33,7 @@ OTHER = {
 def by_hand(shared: Shared) -> Iterator[psycopg.Connection[Any]]:
     """Yield a connection on which no trigger puts anything right."""
     with psycopg.connect(shared.server) as conn:
-        conn.execute("set session_replication_role = replica")
+        conn.execute("set local session_replication_role = replica")
         yield conn
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,23 +17,11 @@ from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system import postgres_server
 from harness_lib.system.postgres_server import Server
 from harness_lib.task import Task
+from tests import pooler
 from tests.state.pgstore.beside import claim, finish
 from tests.state.pgstore.machines import Shared
 
 pytestmark = pytest.mark.release
-SECONDS = 30.0
-POOLER = """\
-[databases]
-* = host={server} user=harness
-[pgbouncer]
-listen_addr =
-unix_socket_dir = {place}
-listen_port = 5432
-pool_mode = transaction
-auth_type = any
-pidfile =
-default_pool_size = 1
-"""
 
 
 @pytest.fixture
@@ -119,31 +106,15 @@ def test_a_standby_that_lacks_nothing_is_gone_on_with(server: Server, tmp_path: 
 
 def test_a_pooler_that_gives_each_transaction_another_connection(server: Server, tmp_path: Path) -> None:
     """Two machines share one connection of the pooler, and each claims, beats and finishes."""
-    program = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
-    if program is None:
-        pytest.skip("there is no pgbouncer here (apt install pgbouncer)")
-    place = place_of(server) / "pooler"
-    place.mkdir()
-    shutil.chown(place, place_of(server).owner(), place_of(server).group())
-    settings = place / "pooler.ini"
-    settings.write_text(POOLER.format(server=place_of(server), place=place))
-    user = ["-u", place_of(server).owner()] if place_of(server).owner() != Path.home().owner() else []
-    with list_on(server, tmp_path) as shared:
+    with list_on(server, tmp_path) as shared, pooler.before(server.url, size=1) as address:
         shared.with_tasks(8)
-        with subprocess.Popen([program, "-q", *user, str(settings)], stderr=subprocess.DEVNULL) as pooler:
-            try:
-                end = time.monotonic() + SECONDS
-                while not (place / ".s.PGSQL.5432").exists():
-                    assert time.monotonic() < end, "pgbouncer does not start"
-                shared.server = f"postgresql://harness@/postgres?host={place}"
-                one, two = shared.machine("one"), shared.machine("two")
-                for store in (one, two, one, two):
-                    store.link = store.link._replace(url=shared.server)
-                    with store.transaction("tasks") as tx:
-                        mine = claim(tx, store.root.path.name)
-                    with store.transaction("tasks") as tx:
-                        finish(tx, mine.id)
-                counts = two.ask().counts()
-                assert (counts.completed, counts.pending) == (4, 4)
-            finally:
-                pooler.terminate()
+        shared.server = address
+        one, two = shared.machine("one"), shared.machine("two")
+        for store in (one, two, one, two):
+            store.link = store.link._replace(url=shared.server)
+            with store.transaction("tasks") as tx:
+                mine = claim(tx, store.root.path.name)
+            with store.transaction("tasks") as tx:
+                finish(tx, mine.id)
+        counts = two.ask().counts()
+        assert (counts.completed, counts.pending) == (4, 4)

@@ -445,14 +445,14 @@ def test_a_role_that_may_not_is_told_so(shared: Shared) -> None:
 
 
 def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:
-    store = shared.with_tasks(timeout=0.2)
-    url = f"{shared.server}&options=-c%20default_transaction_read_only%3Don"
-    standby = PgStore(store.root, store.link._replace(url=url), timeout=0.2)
-    assert len(ids(standby)) == 2
-    with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
-        add(standby, "task-003")
-    with pytest.raises(AwayError, match=r"is read-only now\."):
-        standby.take_turn("main", "first", 1)
+    with shared.apart():
+        store = shared.with_tasks(timeout=0.2)
+        postgres.set_read_only(shared.server, on=True)
+        assert len(ids(store)) == 2
+        with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
+            add(store, "task-003")
+        with pytest.raises(AwayError, match=r"is read-only now\."):
+            store.take_turn("main", "first", 1)
 
 
 def test_a_failover_is_waited_for(shared: Shared) -> None:

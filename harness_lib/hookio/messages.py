@@ -159,9 +159,13 @@ def _next(context: HookContext, own: Sequence[WorkingTask]) -> list[str]:
     cache = _digest(context)
     if own and cache["sessions"] is not None:
         worker = own[0]["claimed_by"]
-        is_caller = cache["mode"] != "concurrent" or worker in context.workers
-        name = "" if is_caller else f"HARNESS_WORKER_ID={typed.word(worker)} "
-        return [f"You hold {_named(own[0])}. Do the work, then type: {name}{_type(context, 'finish')}"]
+        is_known = cache["mode"] != "concurrent" or worker in context.workers
+        is_subagent = is_known and _is_subagent(context, worker)
+        name = "" if is_known and not is_subagent else f"HARNESS_WORKER_ID={typed.word(worker)} "
+        who = f"You hold {_named(own[0])}. Do"
+        if is_subagent:
+            who = f"Your subagent holds {_named(own[0])}: wait for it. If it has ended, do"
+        return [f"{who} the work, then type: {name}{_type(context, 'finish')}"]
     if cache["sessions"] is None:
         lines = [f"In progress: {_names(own)}."] if own else []
         lines += [f"Next is {_upcoming(context)}."] if cache["next"] else []
@@ -171,6 +175,12 @@ def _next(context: HookContext, own: Sequence[WorkingTask]) -> list[str]:
     if cache["next"]:
         return [f"Next is {_upcoming(context)}. Type: {_type(context, 'claim')}"]
     return _nothing_to_take(context)
+
+
+def _is_subagent(context: HookContext, worker: str) -> bool:
+    """Return whether `worker` has its session from an agent with one of its own, and so is not that agent."""
+    names = [each["worker"] for each in context.mine if each["worker"] != worker]
+    return any(each["worker"] == worker and each.get("agent_session_id") in names for each in context.mine)
 
 
 def _upcoming(context: HookContext) -> str:

@@ -203,6 +203,18 @@ def test_a_subagent_is_held_for_its_task_and_forgotten_when_it_goes(root: Root, 
     assert visit("SubagentStop", env={"HARNESS_WORKER_ID": "me"}, agent_id="x") == SILENT
 
 
+def test_the_parent_of_a_subagent_waits_for_its_task_or_ends_it_in_its_name(root: Root, visit: Visit) -> None:
+    """It is not the parent that holds the task: its own `finish` is refused."""
+    parent, sub = (SESSION._replace(number=number, worker=name) for number, name in ((3, ME), (4, "sub-1")))
+    make(root, SUB, mode="concurrent", sessions=(parent, sub))
+
+    held = visit("Stop").reason
+
+    assert "Your subagent holds a: wait for it. If it has ended, do the work" in held
+    assert "HARNESS_WORKER_ID=sub-1 " in held
+    assert "You hold a. Do the work" in visit("SubagentStop", agent_id="sub-1").reason
+
+
 def test_an_idle_teammate_is_kept_and_counted_by_its_name(root: Root, visit: Visit) -> None:
     make(root, Task("a"), mode="concurrent")
 

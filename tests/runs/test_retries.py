@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -15,13 +16,15 @@ from harness_lib.agents.adapter import Adapter, Report, Trouble
 from harness_lib.agents.command import adapter
 from harness_lib.attempts.check import Known
 from harness_lib.core.context import Context
-from harness_lib.rules.events import News, Stepped
+from harness_lib.errors import AwayError
+from harness_lib.rules.events import Away, Claimed, Event, Idle, News, Notice, Stepped
 from harness_lib.rules.run_state import Spent
-from harness_lib.runs import agent_attempt, agent_process
+from harness_lib.runs import agent_attempt, agent_process, waiting
 from harness_lib.runs.agent_attempt import Tries
 from harness_lib.runs.agent_process import AgentExit, How
 from harness_lib.runs.options import AgentOptions, Rules
 from harness_lib.runs.waiting import HeldBackError, StuckError
+from harness_lib.system.processes.runner import Finished
 from harness_lib.task import Task
 from tests.state.clock import Sleeper
 from tests.verbs.conftest import Make
@@ -170,3 +173,86 @@ def test_the_last_words_of_an_agent_are_lines_with_words() -> None:
     assert agent_process._last_words(traceback, 2) == "    open(x) / OSError: no"
     assert agent_process._last_words(traceback, 1) == "OSError: no"
     assert agent_process._last_words('a\n{"b": 1}', 2) == ""
+
+
+OVER = Trouble("limit", "usage limit reached")
+
+
+@pytest.mark.parametrize(
+    ("code", "trouble", "over", "how"),
+    [
+        (0, None, "cost: $2 of $1", "ended"),
+        (1, None, "cost: $2 of $1", "over"),
+        (0, Trouble("transient", "529 overloaded"), None, "ended"),
+        (1, Trouble("transient", "529 overloaded"), None, "transient"),
+        (0, OVER, None, "limit"),
+    ],
+)
+def test_an_agent_that_ends_well_has_got_over_what_passes(
+    code: int, trouble: Trouble | None, over: str | None, how: How
+) -> None:
+    """Or over the limit of its task; a usage limit is one whatever it ends with."""
+    finished = Finished(code, timed_out=False, too_loud=False, seconds=1.0, tail="")
+
+    assert agent_process._how(finished, Report(trouble=trouble), 2, over)[0] == how
+
+
+@pytest.mark.parametrize(
+    ("actions", "changes", "is_stuck"),
+    [
+        pytest.param(agent_process.LONGEST_CIRCLE, False, True, id="in turn"),
+        pytest.param(agent_process.LONGEST_CIRCLE + 1, False, False, id="too many to be a circle"),
+        pytest.param(1, True, False, id="something has changed in the work tree"),
+    ],
+)
+def test_an_agent_that_repeats_itself_and_changes_nothing_is_stuck(
+    project: Project, attempt: Attempt, actions: int, *, changes: bool, is_stuck: bool
+) -> None:
+    listener = agent_process.Listener(attempt.ctx, attempt.port.adapter, Rules(), Spent())
+    for turn in range(2):
+        assert listener.poll()
+        (project.top / "made").write_text(f"{turn if changes else 0}\n")
+        for number in range(agent_process.CIRCLES):
+            listener._take(json.dumps({"action": f"look {number % actions}"}))
+        assert (listener.poll(), turn) == (not (is_stuck and turn), turn)
+
+
+# -- what a run waits for: half an hour, and one worker tells it for all
+
+
+def test_what_is_away_is_waited_for_half_an_hour_and_a_disk_as_long(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    wait = waiting.Waiting(attempt.ctx, told.append)
+    monkeypatch.setattr(waiting, "LEAST_BYTES", 2**80)
+    assert not wait.is_for_room(attempt.ctx, attempt.ctx.root.path), "it has not begun to wait"
+
+    for seconds in (1800.0, 1.0):
+        wait.after(AwayError("It is gone"))
+        assert wait.is_for_room(attempt.ctx, attempt.ctx.root.path)
+        attempt.clock.sleep(seconds)
+
+    with pytest.raises(AwayError, match="gone"):
+        wait.after(AwayError("It is gone"))
+    with pytest.raises(OSError, match="No space left on device"):
+        wait.is_for_room(attempt.ctx, attempt.ctx.root.path)
+    assert told == ["It is gone. The run waits up to half an hour."]
+    wait.over()
+    wait.after(AwayError("It is gone again"))
+    assert len(told) == 2
+
+
+def test_what_workers_wait_for_is_said_again_once_none_has_waited() -> None:
+    waits = waiting.Waits()
+
+    def is_shown(number: int, news: News) -> bool:
+        shown = waits.shown(Event(number, 0.0, news))
+        assert shown is None or shown.news in (news, Notice("warning", "gone"))
+        return shown is not None
+
+    away, works = Away("gone"), Claimed("task-001", "Do it", 1)
+    said = [is_shown(1, away), is_shown(2, away), is_shown(1, Idle("waiting")), is_shown(2, works)]
+    assert said == [True, False, True, True]
+    assert [is_shown(2, away), is_shown(1, works), is_shown(2, works)] == [False, True, True]
+    assert is_shown(2, away), "nobody waits any more"

@@ -185,7 +185,7 @@ def _repair(ctx: Context) -> bool:
         gist = quoting.one_line(why, quoting.FAILURE_LENGTH)
         repair = Task(
             "",
-            task.title if task.repairs else f"{TITLE}{task.title}",
+            f"{TITLE}{task.title}",
             description=(
                 f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and "
                 f"fails on a clean checkout of what is committed now: {gist}. "

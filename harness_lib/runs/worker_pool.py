@@ -35,14 +35,12 @@ COUNT_SECONDS = 5.0
 class WorkerHandle:
     """One worker process, and its output that is not a whole line yet.
 
-    `errors` is where it complains, after the `skip` bytes of those that had its number before. `started`: it
-    has sent an event, so its process can run our code.
+    `errors` is where it complains. `started`: it has sent an event, so its process can run our code.
     """
 
     config: WorkerConfig
     process: Child
     errors: Path
-    skip: int
     rest: bytes = b""
     started: bool = False
 
@@ -77,8 +75,8 @@ class WorkerPool:
     def start(self, config: WorkerConfig) -> None:
         """Start a worker, in a session of its own so that Ctrl-C on a terminal reaches only the run."""
         errors = Path(config.place) / f"worker-{config.number}.err"
-        with errors.open("ab") as stream:
-            skip = stream.tell()
+        # Another worker may have had this number, and have ended.
+        with errors.open("wb") as stream:
             process = child.start(
                 _command(),
                 env={**self._ctx.own_env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
@@ -90,7 +88,7 @@ class WorkerPool:
             )
         assert process.stdin is not None
         assert process.stdout is not None
-        handle = WorkerHandle(config, process, errors, skip)
+        handle = WorkerHandle(config, process, errors)
         self._handles[config.number] = handle
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, handle)
@@ -121,8 +119,7 @@ class WorkerPool:
         words = ""
         # Somebody may have removed the file.
         with suppress(FileNotFoundError):
-            said = handle.errors.read_bytes()[handle.skip :]
-            words = said[-2000:].decode("utf-8", "replace").strip()
+            words = handle.errors.read_bytes()[-2000:].decode("utf-8", "replace").strip()
         # A worker that was killed could have started.
         unstarted = code > 0 and not handle.started
         news = Unstarted(code, _cause(words)) if unstarted else Gone(code, run_state.describe(code, words))

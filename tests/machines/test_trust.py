@@ -79,6 +79,7 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     assert [one("trust", *more, "--json").json["count"] for more in ((), ("--all",))] == [3, 5]
     script = one.put("harness-init.sh", "true\n")
     assert one("trust", "--json").json["count"] == 6
+    assert f"The script {script} has not been trusted on this machine" in refused(one, "validate", first)
     script.unlink()
     assert "have commands that are not trusted here" in " ".join(started["warnings"])
     # A hook knows of no trust.

@@ -132,7 +132,9 @@ def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, 
     assert "Then: harness run --agent-command 'no-such-agent --yes' " in said.stderr
     assert "2 tasks: 0 completed, 2 pending" in said.stderr
     assert [(task["attempts"], task.get("halt")) for task in workshop.state["tasks"]] == [(0, None)] * 2
-    assert "ERROR [ENV_SETUP] the run ended: the agent cannot start" in workshop("status").out
+    status = workshop("status").out
+    assert "ERROR [ENV_SETUP] the run ended: the agent cannot start" in status
+    assert "See its output" not in status, "it ends with the command that follows anyway"
     workshop.nothing_is_left_over()
     workshop.wait_for("the news", news.exists)
     workshop.ok("retry", "task-001")

@@ -29,7 +29,7 @@ def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one
             do = "write other x"
         if number == 4:
             do += "\nsh git rm -q f1"
-        workshop.add(f"Task {number}", check, "--max-attempts", "1", do=do)
+        workshop.add(f"Task {number}", check, "--max-attempts", "1", "--red-first", do=do)
 
     said = workshop.run("--final-check", "all")
 
@@ -41,6 +41,7 @@ def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one
     (repair,) = workshop.state["tasks"][6:]
     assert repair["title"] == "Repair what a later task broke: Task 1"
     assert (repair["status"], repair["priority"], repair["depends_on"]) == ("failed", "P0", ["task-001"])
+    assert "red_first" not in repair["validation"], "the user may have put it right by then"
     next_day = workshop.harness("status")
     assert red in next_day.stdout
     assert "100 %" not in next_day.stdout
@@ -160,14 +161,15 @@ def test_a_check_that_has_failed_on_this_content_runs_again(
 ) -> None:
     ctx = context(project, tmp_path / "home")
     ctx.target = "refs/heads/main"
-    there = tmp_path / "there"
-    done(project, agent, f"test -f a || test -f '{there}'", "a")
+    there, once = tmp_path / "there", tmp_path / "once"
+    done(project, agent, f"test -f a || test -f '{there}' && ! rm '{once}'", "a")
     project.git("rm", "-q", "a")
     project.commit("by hand")
     place = worker_worktrees.directory_of(ctx, "run-1")
+    told: list[str] = []
 
     def checked() -> str | None:
-        return final_check.run(ctx, place, "all", lambda _line: None, lambda: True, repairs=False).tip
+        return final_check.run(ctx, place, "all", told.append, lambda: True, repairs=False).tip
 
     assert checked() is None
     # A red task counts more than any reason but what the user knows, or must settle first.
@@ -175,6 +177,13 @@ def test_a_check_that_has_failed_on_this_content_runs_again(
     assert outcomes == ["recheck_failed", "interrupted", "stuck"]
     there.touch()
     assert checked() == project.head
+    once.touch()
+    project.commit(files={"b": "other content\n"})
+    assert checked() == project.head
+    assert told[-1].startswith("task-001 is flaky: "), told
+    assert ending._outcome(ctx, "recheck_failed") == "done"
+    agent.ok("add", "More", "--validate", "false")
+    assert ending._outcome(ctx, "recheck_failed") == "blocked"
 
 
 def test_of_more_than_200_tasks_those_are_checked_whose_files_have_changed(

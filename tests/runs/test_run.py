@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from contextlib import suppress
@@ -34,6 +35,17 @@ def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
     workshop.failures_are_kept()
     assert workshop.sh("show", "refs/harness/rescue/task-004/1:f") == "wrong"
     workshop.all_is_well()
+
+
+def test_workers_begin_no_more_tasks_than_their_run_may(workshop: Workshop) -> None:
+    """And no check runs once more where the user wants none."""
+    for name in ("a", "b", "c"):
+        workshop.file_task(name)
+
+    said = workshop.ends(9, "-j", "2", "--max-tasks", "1", "--final-check", "none")
+
+    assert sorted(workshop.statuses().values()) == ["completed", "pending", "pending"]
+    assert re.findall("final tree|left out", said.stdout) == []
 
 
 def test_a_task_that_never_passes_blocks_what_waits_for_it_and_nothing_else(workshop: Workshop) -> None:
@@ -233,6 +245,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     ctx = Context(env=workshop.env, cwd=workshop.top)
     place = worker_worktrees.directory_of(ctx, "run-1-dead").worktree(1)
     workshop.sh("worktree", "add", "-q", "--detach", str(place))
+    workshop.sh("update-ref", "refs/harness/seen/main", "HEAD")
     old = sorted((workshop.top / ".harness/logs/task-001").iterdir())
     for log in old:
         os.utime(log, (0, 0))
@@ -243,5 +256,6 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     assert f"{len(old)} logs of 0.0 MB were removed: older than 30 days" in said.stdout, said.stdout
     assert not [log for log in old if log.exists()]
     assert list((workshop.top / ".harness/logs/task-002").iterdir())
+    assert workshop.sh("for-each-ref", "refs/harness/seen") == "", "as 0.1.0 has left it"
     workshop.failures_are_kept()
     workshop.nothing_is_left_over()

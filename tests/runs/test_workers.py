@@ -14,6 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness_lib.rules.events import Ended, Event, Gone
+from harness_lib.rules.run_state import Deaths
+from harness_lib.runs.options import Options
+from harness_lib.runs.scheduler import Scheduler
+from harness_lib.runs.worker_pool import COUNT_SECONDS, Orphans
 from harness_lib.system.git import worktrees
 from harness_lib.system.processes import process
 from tests.conftest import CHECKOUT
@@ -21,6 +26,7 @@ from tests.full_disk import small_disk
 from tests.runs import forking
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, KILL_WORKER, Workshop
+from tests.state.clock import Sleeper
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
 
@@ -77,6 +83,36 @@ def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop:
         said.stderr.split()
     )
     assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout
+
+
+def test_only_a_finished_task_forgives_deaths_and_who_dies_at_the_end_has_no_successor(
+    workshop: Workshop,
+) -> None:
+    run = Scheduler(workshop.context(), Options(), lambda _event, _state: None)
+    run._deaths = Deaths().another(1.0)
+    run._handle(Event(1, 2.0, Ended("task-001", "pending", "handed back")))
+    assert len(run._deaths.times) == 1
+    run._handle(Event(1, 2.0, Ended("task-001", "failed", "it is wrong")))
+    assert not run._deaths.times
+    run._draining = True
+
+    run._handle(Event(1, 3.0, Gone(-9, "killed")))
+
+    assert not run._deaths.times
+
+
+def test_only_what_was_missing_a_while_ago_too_is_another_machines(workshop: Workshop) -> None:
+    """The worker that merges may be about to tell how it has ended."""
+    ctx = workshop.context()
+    ctx.clock = clock = Sleeper()
+    orphans = Orphans(ctx, lambda _news: None)
+
+    seen = []
+    for seconds in (0.0, COUNT_SECONDS / 2, COUNT_SECONDS / 2):
+        clock.sleep(seconds)
+        seen.append(orphans.taken_over(("task-001",)))
+
+    assert seen == [set(), set(), {"task-001"}]
 
 
 # What git says when the machine fails it, and how it ends.

@@ -151,6 +151,13 @@ def test_a_list_in_another_place_is_asked_about_again(project: Project, agent: A
         assert said.startswith(f"This project has moved from {project.top} to {moved.top}: ")
     person.ok(*YES, HARNESS_TRUST="1")
     person.ok("finish")
+
+    # Here it was trusted since: that is not why nothing runs after a pull.
+    person.ok("add", "Second", "--validate", "echo mine")
+    moved.git("add", "--force", "harness-tasks.json")
+    moved.put("harness-tasks.json", moved.read("harness-tasks.json").replace("echo mine", "touch ran"))
+    said = person.fails(8, "validate", "task-002")["error"]["message"]
+    assert said.startswith(f"What {moved.top}/harness-tasks.json and harness-init.sh run has changed"), said
     moved.close()
 
 

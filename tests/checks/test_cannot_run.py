@@ -80,7 +80,11 @@ def test_what_the_attempt_may_still_write_is_a_failed_check(top: Path, command: 
 
 
 @pytest.mark.parametrize(
-    "command", ["python3 -m pytest -q", *for_release("make test", "python3 -c 'import pytest'")]
+    "command",
+    [
+        *("python3 -m pytest -q", "python3 -c 'import pytest_timeout'"),
+        *for_release("make test", "python3 -c 'import pytest'"),
+    ],
 )
 def test_a_runner_that_another_python_has_names_both(top: Path, bare_python: Path, command: str) -> None:
     put(top / "Makefile", "test:\n\t@python3 -m pytest -q\n")
@@ -89,7 +93,7 @@ def test_a_runner_that_another_python_has_names_both(top: Path, bare_python: Pat
     checked = _run(top, command, f"{bare_python}:{own}:{os.environ['PATH']}")
 
     assert checked.verdict == "ENV_SETUP"
-    assert "No module named pytest: " in checked.message
+    assert "No module named pytest" in checked.message
     assert " has no module pytest" in checked.message
     assert f"{own}/python" in checked.message
 

@@ -167,7 +167,7 @@ def around(path: Path, data: str) -> Git | None:
 def _linked(path: Path) -> Git | None:
     git_dir = find_root.pointed(str(link(path)), "gitdir: ", str(path))
     common = git_dir and find_root.pointed(f"{git_dir}/commondir", "", git_dir)
-    if git_dir is None or not common or not path.is_dir() or path.is_symlink():
+    if git_dir is None or not common or not path.is_dir():
         return None
     # Not resolved: the work tree may be a link by now.
     back = os.path.normpath(Path(git_dir, os.fsdecode((Path(git_dir) / "gitdir").read_bytes()).rstrip("\n")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -305,6 +306,9 @@ def test_a_half_identity_is_kept_and_completed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
     git = Git.init(tmp_path)
     assert git.text("log", "-1", "--format=%an %ae") == "Ada harness@localhost"
+    monkeypatch.setenv("EMAIL", "ada@example.invalid")
+    oid = git.commit(git.tree_of("HEAD"), [], "m")
+    assert git.text("log", "-1", "--format=%an %ae", oid) == "Ada ada@example.invalid", "as git reads it"
 
 
 def test_what_gemini_hides_of_the_users_settings_counts(
@@ -490,11 +494,31 @@ def test_a_link_or_a_file_in_the_place_of_a_work_tree_goes_and_what_it_leads_to_
 ) -> None:
     place, kept = tmp_path / "place", put(tmp_path / "elsewhere/kept", "mine")
     place.symlink_to(kept.parent)
+    put(worktrees.link(place), f"gitdir: {kept.parent}\n")
     worktrees.remove(world.git, place)
+    assert not worktrees.link(place).exists()
     put(place, "a file\n")
     worktrees.remove(world.git, place)
     assert not place.exists()
     assert kept.read_text() == "mine"
+
+
+def test_the_work_tree_of_a_worker_is_found_in_its_own_place_only(world: World, tmp_path: Path) -> None:
+    place, other = tmp_path / "1", tmp_path / "2"
+    made = worktrees.add(world.git, place, world.base)
+    assert worktrees.at(world.git, place) == made
+    shutil.copytree(place, other)
+    shutil.copy(worktrees.link(place), worktrees.link(other))
+    assert worktrees.at(world.git, other) is None, "it is a copy"
+    shutil.rmtree(place)
+    assert worktrees.at(world.git, place) is None
+    place.symlink_to(other)
+    assert worktrees.at(world.git, place) is None, "somebody has put a link in its place"
+    place.unlink()
+    other.rename(place)
+    assert worktrees.at(world.git, place) == made
+    shutil.rmtree(made.git_dir)
+    assert worktrees.at(world.git, place) is None, "git knows no such work tree any more"
 
 
 def test_a_half_made_work_tree_goes_where_it_is_ours_only(world: World, tmp_path: Path) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from harness_lib.agents.adapter import Host, Signs
 
 # It sets no variable. Its process calls itself `kimi-code`, some versions `kimi-co` or `Kimi Code`.
-CREDENTIALS = (".kimi/credentials", ".kimi/config.json", ".kimi-code/credentials")
+# Its settings hold the keys of providers.
+CREDENTIALS = (
+    *(".kimi/credentials", ".kimi/config.json", ".kimi/config.toml"),
+    *(".kimi-code/credentials", ".kimi-code/config.toml"),
+)
 SIGNS = Signs("kimi", programs=("kimi", "kimi-cli", "kimi-co", "kimi-code", "Kimi Code"))
 
 HOOKS = Host(

@@ -98,7 +98,8 @@ def test_a_run_is_in_a_sandbox_by_itself_where_an_engine_starts(
 def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop, home: Path) -> None:
     """The login of an agent, too, and what git ignores in the user's checkout but for what checks need."""
     top = workshop.top
-    secret = [home / ".codex/auth.json", home / ".claude.json", top / ".env.production", top / "conf/key"]
+    logins = [home / name for name in (".codex/auth.json", ".claude.json", ".kimi-code/config.toml")]
+    secret = [*logins, top / ".env.production", top / "conf/key"]
     for path in secret:
         put(path, "secret")
     # An agent may have committed it.

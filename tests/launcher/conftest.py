@@ -114,6 +114,10 @@ def _install(place: Path) -> Path:
         shutil.copy(CHECKOUT / name, source)
     for name in ("harness_lib", "schemas"):
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    # What an older harness has left there, whose builds took such files along.
+    stale = source / "build/lib/harness_lib/verbs/gone.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
     venv = place / "venv"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     for command in (

@@ -12,28 +12,6 @@ from tests.verbs.project import Agent, Project, begin
 # -- the work stays where it is
 
 
-def test_work_that_nobody_handed_in_stays_and_the_new_session_goes_on_with_it(project: Project) -> None:
-    """And so do commits of the attempt."""
-    agent = project.agent()
-    begin(agent, NEVER)
-    project.put("committed.txt")
-    head = project.commit("[task-001] some of it")
-    project.put("half.txt", "half\n")
-    project.put("tracked.txt", "two\n")
-    agent.die()
-
-    reply = project.agent("next").ok("start")
-
-    task = project.task()
-    assert project.head == head
-    assert (task["status"], task["claimed_by"]) == ("in_progress", "next")
-    assert (task["attempts"], task["error_log"], task["interruptions"]) == (0, [], 1)
-    assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
-    assert project.grep("RECOVERY [task-001]", 'action="resume"', "The check failed")
-    assert reply["next"] == "harness finish"
-    assert "interrupted" in reply["message"]
-
-
 def test_what_the_check_of_the_recovery_has_changed_is_undone_and_kept(project: Project) -> None:
     """Whoever goes on finds the work as it was left, not as a check has left it."""
     agent = project.agent()

@@ -132,15 +132,6 @@ def test_the_evidence_survives_a_rewrite_of_the_file_and_is_of_its_task_alone(
     assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[1].status"]
 
 
-def test_what_waits_for_a_forged_task_waits_for_its_check(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "test -f one")
-    agent.ok("add", "Two", "--validate", "true", "--depends-on", "task-001")
-    agent.ok("start")
-    forge(project, "task-001")
-
-    assert agent.ok("claim")["task"]["id"] == "task-001"
-
-
 def test_nothing_untrusted_is_run_to_prove_a_task(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "touch ran")
     (project.top / ".git/harness/trust.json").unlink()
@@ -226,17 +217,6 @@ def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
     assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[1].status"]
 
     project.file.write_text('{"tasks": [{"id": "a", "status": "completed"}]}')
-    agent.ok("check")
-    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
-
-
-def test_what_the_user_does_with_our_verbs_is_proven(agent: Agent) -> None:
-    begin(agent, "true")
-    agent.ok("finish")
-    agent.ok("retry", "task-001")
-    agent.ok("edit", "task-001", "--validate", "test -f tracked.txt")
-    agent.works()
-
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
 

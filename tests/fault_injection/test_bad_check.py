@@ -98,18 +98,6 @@ def test_one_that_deletes_that_copy_too_is_exit_4_and_the_work_stands(project: P
     assert project.head == base
 
 
-def test_one_that_writes_into_the_list_has_completed_nothing(project: Project, agent: Agent) -> None:
-    done = project.top / "harness-tasks.json"
-    begin(agent, f"sed -i.orig 's/in_progress/completed/' {done}; false")
-    project.put("work.txt", "work\n")
-
-    agent.fails(2, "finish", "task-777")
-    said = agent.fails(1, "finish")
-
-    assert project.task()["status"] == "failed"
-    assert project.git("show", f"{said['rescue']}:work.txt") == "work"
-
-
 @pytest.mark.parametrize(("check", "words"), [("kill -SEGV $$", "signal 11"), ("./tool", "126")])
 def test_one_that_ends_by_a_signal_or_may_not_run_has_failed(
     project: Project, agent: Agent, check: str, words: str

@@ -56,25 +56,3 @@ def test_a_full_disk_is_made_up_for(project: Project, agent: Agent, after: int, 
         assert project.head == base
         assert project.git("show", "refs/harness/rescue/task-001/1:done") == "work"
     assert project.git("status", "--porcelain") == ""
-
-
-FOR_CONVENIENCE = {
-    "log": (r"progress\.txt", "checkpoint task-001 1/2 x"),
-    "generations": ("generations/|harness/lists/", "checkpoint task-001 1/2 x"),
-    "copy": ("harness/lists/", "checkpoint task-001 1/2 x"),
-    "summary": (r"summary\.json", "checkpoint task-001 1/2 x"),
-    "enable flag": ("harness-active", "add Two --validate true"),
-}
-
-
-@pytest.mark.parametrize(("path", "verb"), FOR_CONVENIENCE.values(), ids=FOR_CONVENIENCE.keys())
-def test_what_is_for_convenience_only_warns(project: Project, agent: Agent, path: str, verb: str) -> None:
-    begin(agent)
-    (project.top / ".harness-active").unlink()
-    before = project.state
-
-    said = with_fault(agent, "ENOSPC", path, *verb.split(), "--json")
-
-    assert said.code == 0, said.text
-    assert project.state != before
-    assert any("could not be written" in warning for warning in said.json["warnings"])

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.system.git.gitrepo import put
-from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Agent, Project
 
 
@@ -203,18 +202,6 @@ def test_red_first_what_the_check_made_is_not_the_attempts_work(project: Project
 
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.git("show", "HEAD:tracked.txt") == "one"
-
-
-def test_red_first_a_long_check_keeps_its_claim_alive(make_project: Make, tmp_path: Path) -> None:
-    """It fails when it sees that somebody has renewed the lease in the list."""
-    agent, seen = make_project(mode="concurrent").agent(), tmp_path / "seen"
-    agent.clock.hurry_after = seen
-    until = f"while cmp -s harness-tasks.json {seen}; do sleep 0.02; done"
-    red(agent, f"cp harness-tasks.json {seen}; {until}; touch {seen}.renewed; false", "--timeout", "3000")
-
-    agent.ok("claim", HARNESS_LEASE_SECONDS="3")
-
-    assert (tmp_path / "seen.renewed").exists()
 
 
 def test_red_first_runs_nothing_that_nobody_trusted(project: Project, agent: Agent) -> None:

@@ -32,6 +32,9 @@ def recover(project: Project, agent: Agent, mode: str = "exclusive") -> str:
     assert len(project.grep("RECOVERY [task-001] action=", "reason=")) == 1
     # What is not committed is told as recovery has left it.
     assert reply["git"]["diff_stat"] == project.git("diff", "--stat").strip(), reply
+    if project.task()["status"] == "in_progress":
+        assert reply["next"].startswith("harness finish")
+        assert "interrupted" in reply["message"]
     return str(lines[0])
 
 
@@ -139,14 +142,6 @@ def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, lef
     assert (project.head == base) == (left == "changes")
     assert project.read("done") == "x\n"
     assert ("committed.txt" in project.files) == (left != "changes")
-
-
-def test_the_same_worker_recovers_its_own_without_waiting_for_the_lease(make_project: Make) -> None:
-    _, agent = interrupted(make_project, "concurrent")
-    agent.die()
-    agent.wake()
-
-    assert "No progress" in agent.ok("start")["recovered"][0]
 
 
 def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(make_project: Make) -> None:

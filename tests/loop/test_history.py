@@ -69,13 +69,11 @@ def test_a_file_of_the_original_is_read_as_it_was_meant() -> None:
     ]
 
 
-def test_a_result_keeps_its_line_breaks() -> None:
+def test_a_result_keeps_its_line_breaks_and_a_file_without_frontmatter_is_all_text() -> None:
     message = Message(3, "tool_result", "\n\none\n\n", {"call_id": "c", "error": "true"})
 
     assert parse(3, "tool_result", render(message)).body == message.body
-
-
-def test_a_file_without_frontmatter_is_all_text_and_a_last_line_needs_no_line_break() -> None:
+    # A last line needs no line break.
     assert parse(1, "user", "---\nrole: user\n---\nhello").body == "hello"
     assert parse(1, "user", "hello\nyou\n") == Message(1, "user", "hello\nyou")
 

@@ -70,36 +70,25 @@ def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World
 
 
 def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: World) -> None:
-    one = world.machine("one")
-    long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
-    prefix = f"refs/harness/{world.name}/rescue/task-009"
-    old = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
-    new = one.sh("commit-tree", "-m", "new", "HEAD^{tree}")
-    one.sh("push", "-q", "origin", f"{old}:{prefix}/1-1", f"{new}:{prefix}/2-2")
-
-    said = one("store", "check")
-    assert (said.code, "1 ref of rescued work in the remote, older than 30 days" in said.text) == (
-        3,
-        True,
-    )
-    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
-
-    assert world.refs("rescue") == ["task-009/2-2"]
-    assert f"dropped {prefix}/1-1 {old}" in one.log_text
-    assert one.sh("rev-parse", "refs/harness/rescue/task-009/1-1") == old
-
-
-def test_the_clock_of_a_machine_makes_no_rescued_work_old(world: World) -> None:
+    """The clock of a machine makes none of it old."""
     one = world.machine("one")
     task = one.file_task("a")
     one.ends(0)
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
-    kept = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
-    one.sh("push", "-q", "origin", f"{kept}:refs/harness/{world.name}/rescue/{task}/1-1")
+    rescue = f"refs/harness/{world.name}/rescue"
+    old = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    new = one.sh("commit-tree", "-m", "new", "HEAD^{tree}")
+    kept = {f"{task}/1-1": old, "task-009/1-1": old, "task-009/2-2": new}
+    one.sh("push", "-q", "origin", *(f"{oid}:{rescue}/{name}" for name, oid in kept.items()))
 
+    said = one("store", "check")
+    assert said.code == 3, said.text
+    assert "1 ref of rescued work in the remote, older than 30 days" in said.text
     one.ok("store", "check", "--repair", HARNESS_TRUST="1")
 
-    assert world.refs("rescue") == [f"{task}/1-1"]
+    assert world.refs("rescue") == [f"{task}/1-1", "task-009/2-2"]
+    assert f"dropped {rescue}/task-009/1-1 {old}" in one.log_text
+    assert one.sh("rev-parse", "refs/harness/rescue/task-009/1-1") == old
 
 
 def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(

@@ -22,18 +22,20 @@ def build(*tasks: Task, **fields: Any) -> summary.Summary:
 
 
 def test_the_last_failure_is_the_newest_of_tasks_still_open() -> None:
+    early, late = "2025-07-01T00:00:00Z", "2025-07-02T00:00:00Z"
     digest = build(
         Task("a", status="failed", error_log=("[CONFIG] no time",)),
-        Task(
-            "b",
-            status="failed",
-            error_log=("[TIMEOUT] old", "[TEST_FAIL] new"),
-            failed_at="2025-07-01T00:00:00Z",
-        ),
-        Task("c", status="completed", error_log=("[TIMEOUT] gone",), failed_at="2025-07-02T00:00:00Z"),
+        Task("b", status="failed", error_log=("[TIMEOUT] old", "[TEST_FAIL] new"), failed_at=early),
+        Task("c", status="completed", error_log=("[TIMEOUT] gone",), failed_at=late),
     )
 
     assert digest["last_failure"] == {"id": "b", "text": "[TEST_FAIL] new"}
+    # Where none has a time it is the first.
+    none = build(Task("a", error_log=("one",)), Task("b", error_log=("two",)))
+    assert none["last_failure"] == {"id": "a", "text": "one"}
+    done = build(Task("d", status="completed", error_log=("old",)))
+    told = [done["last_failure"], done["next"], done["work_remains"], done["stop"]]
+    assert told == [None, None, False, "done"]
 
 
 def test_a_hundred_of_a_kind_are_named_and_all_are_counted() -> None:
@@ -50,20 +52,6 @@ def test_a_hundred_of_a_kind_are_named_and_all_are_counted() -> None:
         names = [each if isinstance(each, str) else each["id"] for each in digest[kind]]
         assert names == [task.id for task in tasks[:100]]
     assert (digest["counts"]["unreachable"], digest["counts"]["in_progress"]) == (101, 101)
-
-
-def test_without_a_failure_and_work_there_is_none_to_tell_of() -> None:
-    digest = build(Task("d", status="completed", error_log=("old",)))
-
-    assert (digest["last_failure"], digest["next"], digest["work_remains"], digest["stop"]) == (
-        None, None, False, "done"
-    )  # fmt: skip
-
-
-def test_a_failure_without_a_time_is_the_last_where_none_has_one() -> None:
-    digest = build(Task("a", error_log=("one",)), Task("b", error_log=("two",)))
-
-    assert digest["last_failure"] == {"id": "a", "text": "one"}
 
 
 def test_it_is_written_without_blanks_for_nobody_reads_it_often_enough(store: Store, root: Root) -> None:

@@ -206,11 +206,6 @@ def test_finished_work_that_waits_for_an_answer_waits_on(project: Project, perso
 
         assert project.task()["halt_kind"] == kind
         assert "it still waits for you: harness show task-001" in said["message"]
-
-
-def test_another_check_ends_the_halt_of_work_that_changed_the_last_one(
-    project: Project, person: Agent
-) -> None:
-    project.edit_task(halt="JUDGES: look", halt_kind="JUDGES")
+    # Work that changed what judges it is judged anew by another check.
     assert "can go on" in person.ok("edit", "task-001", "--protect", "none")["message"]
     assert "halt" not in project.task()

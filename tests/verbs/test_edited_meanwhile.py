@@ -7,6 +7,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
@@ -34,22 +36,19 @@ def editing(place: Path, check: str, *changes: str) -> str:
     return once(place, check, edit(*changes))
 
 
-def test_one_that_passes_completes_nothing(project: Project, agent: Agent, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("made", "code", "comes_to"), [("one", 1, ("failed", 1)), ("two", 0, ("completed", 0))]
+)
+def test_one_that_passes_completes_nothing_and_one_that_fails_costs_no_attempt(
+    project: Project, agent: Agent, tmp_path: Path, made: str, code: int, comes_to: tuple[str, int]
+) -> None:
     begin(agent, editing(tmp_path / "check", "test -f one", "--validate", "test -f two"))
 
-    agent.finishes({"one": "x\n"}, code=1)
+    agent.finishes({made: "x\n"}, code=code)
 
-    assert project.task()["validation"]["command"] == "test -f two"
-    assert project.task()["status"] == "failed"
-
-
-def test_one_that_fails_costs_no_attempt(project: Project, agent: Agent, tmp_path: Path) -> None:
-    begin(agent, editing(tmp_path / "check", "test -f one", "--validate", "test -f two"))
-
-    agent.finishes({"two": "x\n"})
-
-    assert project.task()["attempts"] == 0
-    agent.final_check()
+    task = project.task()
+    assert task["validation"]["command"] == "test -f two"
+    assert (task["status"], task["attempts"]) == comes_to
 
 
 def test_a_check_runs_once_if_something_else_was_edited(

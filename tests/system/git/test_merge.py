@@ -256,19 +256,15 @@ def test_files_that_would_not_fit_and_were_renamed_for_it_are_known(world: World
     assert name.startswith("thing~")
 
 
-def test_resolved_they_are_gone(world: World) -> None:
-    tip, _ = _conflict(world)
-    both = _tree(world, **{"tracked.txt": "mine\ntheirs\n=======\n"})
-
-    assert merge.left(world.git, world.git.tree_of(tip), both) == []
-
-
-def test_marks_of_anybody_elses_are_content(world: World) -> None:
+def test_resolved_they_are_gone_and_those_of_anybody_else_are_content(world: World) -> None:
     base = world.git.tree_of(world.base)
     head = world.sh("rev-parse", "HEAD")
     fixture = f"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> {head}\n<<<<<<< {'0' * 40}\n>>>>>>> topic\n"
-
     assert merge.left(world.git, base, _tree(world, fixture=fixture)) == []
+
+    tip, _ = _conflict(world)
+    both = _tree(world, **{"tracked.txt": "mine\ntheirs\n=======\n"})
+    assert merge.left(world.git, world.git.tree_of(tip), both) == []
 
 
 def test_marks_that_were_there_before_are_content(world: World) -> None:

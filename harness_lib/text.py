@@ -85,6 +85,13 @@ def _visible(char: str) -> str:
     return f"\\u{code:04x}" if char in _BREAKS else char
 
 
+def closest(word: str, names: Iterable[str]) -> str:
+    """Return the one of `names` that `word` resembles most; "" if it resembles none."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
+
+    return next(iter(get_close_matches(word, sorted(names), 1)), "")
+
+
 def words_of(table: str) -> frozenset[str]:
     """Return the words of a table."""
     return frozenset(table.split())

@@ -193,8 +193,7 @@ def _ask(ctx: Context, there: There, *args: str, hooks: bool) -> Answer:
         return Answer(done=False, why=why)
     except OSError as error:
         return Answer(done=False, why=errors.describe(error))
-    printed, out = (each.decode("utf-8", "replace") for each in (said.complaint, said.output))
-    return Answer(said.code == 0, target_branch.gist(printed + out), out)
+    return Answer(said.code == 0, target_branch.gist(said.complaint + said.output), said.output)
 
 
 def fetch(ctx: Context, there: There) -> Answer:

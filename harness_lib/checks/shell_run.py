@@ -214,7 +214,7 @@ def _ask(
             answer = child.ask(asked, env=env, cwd=Path("/"), seconds=_SECONDS)
         except OSError:
             continue
-        version, _, has_module = answer.output.decode("utf-8", "replace").strip().partition(" ")
+        version, _, has_module = answer.output.strip().partition(" ")
         if answer.code == 0:
             yield path, Interpreter(version, has_module == "True")
 

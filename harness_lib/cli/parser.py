@@ -7,7 +7,7 @@ import keyword
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,7 @@ from harness_lib.errors import UsageError
 from harness_lib.system.place import roots
 from harness_lib.system.processes import environment
 from harness_lib.terminal import render
-from harness_lib.text import without_credentials
+from harness_lib.text import closest, without_credentials
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -150,7 +150,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         return parse([*argv[argv.index(first) + 1 :], "--help"])
     names = known()
     if first.startswith("-") and not any(option.startswith(first) for option in OPTIONS):
-        close = _closest(first, OPTIONS)
+        close = closest(first, OPTIONS)
         meant = f"Did you mean {close}?" if close else "Put the options of a verb after it."
         raise UsageError(f"There is no option {first!r} before the verb.", f"{meant} See: harness --help")
     if first not in names and not first.startswith("-"):
@@ -188,7 +188,7 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
     # Without the dashes, by which all resemble each other.
     options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", syntax.format_help()))
     typed_one = unknown[0].partition("=")[0]
-    close = _closest(OPTIONS_ELSEWHERE.get(typed_one, typed_one).lstrip("-"), options)
+    close = closest(OPTIONS_ELSEWHERE.get(typed_one, typed_one).lstrip("-"), options)
     return f"{f'Did you mean --{close}? ' if close else ''}See: {syntax.prog} --help"
 
 
@@ -197,14 +197,8 @@ def _meant(word: str, names: Sequence[str]) -> str:
     ours = ELSEWHERE.get(word.lower())
     if ours:
         return f"Did you mean: harness {ours}"
-    close = _closest(word.lower(), names)
+    close = closest(word.lower(), names)
     return f"Did you mean: {typed.harness(close)}" if close else "List the verbs: harness --help"
-
-
-def _closest(word: str, names: Iterable[str]) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
-
-    return next(iter(get_close_matches(word, list(names), n=1)), None)
 
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:

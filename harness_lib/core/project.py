@@ -212,7 +212,7 @@ def _mistake(command: str) -> str:
         shlex.split(command)
         return ""
     said = child.ask(("/bin/sh", "-n", "-c", command), env={}, cwd=Path("/"), seconds=CALL_SECONDS)
-    return said.complaint.decode(errors="replace").strip() if said.code else ""
+    return said.complaint.strip() if said.code else ""
 
 
 def without_check(tasks: Iterable[Task]) -> Iterator[str]:

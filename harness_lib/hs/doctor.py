@@ -8,7 +8,6 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
@@ -20,6 +19,7 @@ from harness_lib.loop.hosted import Model
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.tools import asking, skills
+from harness_lib.text import closest
 
 _OTHERS = 0o077
 _HOLDERS = ("commands", "tools", "hooks.d/*")
@@ -218,8 +218,8 @@ def _misspelt(path: Path, named: Iterable[str], known: tuple[str, ...]) -> Itera
 
 def _instead(word: str, known: Iterable[str], kind: str) -> str:
     """Return what to write in place of `word`: the nearest known one, else all of them."""
-    close = get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else f"{kind}: {', '.join(sorted(known))}"
+    close = closest(word, known)
+    return f"did you mean {close}?" if close else f"{kind}: {', '.join(sorted(known))}"
 
 
 def _files(runtime: Runtime, pattern: str) -> list[Path]:

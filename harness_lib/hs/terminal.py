@@ -22,7 +22,7 @@ from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.loop.tools.asking import Asker, Question, Said, always_about, rule_for
-from harness_lib.text import harmless, sentence
+from harness_lib.text import closest, harmless, sentence
 
 _WORD = r"/[A-Za-z][\w.:-]*"
 _MENTION = r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))"""
@@ -95,10 +95,8 @@ def unknown(provider: str, text: str, names: Collection[str]) -> str:
     word = text.split(maxsplit=1)[0] if text.split() else ""
     if not re.fullmatch(_WORD, word) or word in names or provider == "claude" or Path(word).exists():
         return ""
-    from difflib import get_close_matches  # noqa: PLC0415 (only a typing error needs it)
-
-    close = get_close_matches(word, sorted(names), 1)
-    return f"There is no {word}.{f' Did you mean {close[0]}?' if close else ''}"
+    close = closest(word, names)
+    return f"There is no {word}.{f' Did you mean {close}?' if close else ''}"
 
 
 def skill_names(runtime: Runtime) -> set[str]:

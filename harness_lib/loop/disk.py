@@ -13,6 +13,7 @@ from typing import IO, Any, TypeVar
 
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.system import fs
+from harness_lib.system.place import own_files
 
 T = TypeVar("T")
 # Unlike this, `Path.is_dir` raises an error without permission to look.
@@ -108,9 +109,7 @@ def appending(path: str | Path) -> IO[bytes]:
 def end_of(path: Path, most: int) -> str:
     """Return the text at the end of the log `path`, at most so many bytes; "" if it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - most))
-            return stream.read().decode("utf-8", "replace").strip()
+        return own_files.tail(path, most).decode("utf-8", "replace").strip()
     except OSError:
         return ""
 

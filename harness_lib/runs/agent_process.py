@@ -117,7 +117,7 @@ def _require_packages(place: str, ctx: Context) -> None:
     except OSError as error:
         raise EnvSetupError(f"{place} does not start: {error}.") from error
     if answer.code == Exit.ENV_SETUP:
-        *_, said = answer.complaint.decode("utf-8", "replace").splitlines() or [f"{place} does not start."]
+        *_, said = answer.complaint.splitlines() or [f"{place} does not start."]
         raise EnvSetupError(said)
 
 

@@ -68,7 +68,7 @@ class _Machine(NamedTuple):
         show(f"{self.name}$ {typed.harness(*argv)}")
         said = child.ask([*launcher.harness(), *argv], env=self.env, cwd=self.top, seconds=SECONDS)
         if said.code:
-            raise EnvSetupError((said.complaint or said.output).decode("utf-8", "replace").strip(), "")
+            raise EnvSetupError((said.complaint or said.output).strip(), "")
 
     def start(self, show: Callable[[str], None]) -> Child:
         """Start an unattended run; what it prints goes to the log."""

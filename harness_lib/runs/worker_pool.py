@@ -51,7 +51,7 @@ def rehearse(ctx: Context) -> str | None:
         answer = child.ask(_command(), env=ctx.env, cwd=ctx.cwd, seconds=REHEARSAL_SECONDS)
     except OSError as error:
         return str(error)
-    words = answer.complaint.decode("utf-8", "replace").strip()
+    words = answer.complaint.strip()
     return _cause(words) or f"exit {answer.code}" if answer.code else None
 
 

@@ -318,11 +318,9 @@ def _logs(ctx: Context, task: Task) -> Iterator[tuple[str, str]]:
         with suppress(OSError):
             found.append((path.stat().st_mtime, path))
     for _, path in sorted(found)[-MOST_LOGS:]:
-        with suppress(OSError), own_files.reading(path) as stream:
-            size = path.stat().st_size
-            stream.seek(max(0, size - LOG_BYTES))
-            text = stream.read(LOG_BYTES).decode("utf-8", "replace")
-            yield path.name, f"… {text}" if size > LOG_BYTES else text
+        with suppress(OSError):
+            text = own_files.tail(path, LOG_BYTES).decode("utf-8", "replace")
+            yield path.name, f"… {text}" if path.stat().st_size > LOG_BYTES else text
 
 
 def _diffs(ctx: Context, facts: Facts) -> dict[str, str]:

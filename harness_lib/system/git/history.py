@@ -14,6 +14,7 @@ from typing import NamedTuple
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import covers, decode
 from harness_lib.system.git.repository import Git
+from harness_lib.system.place import own_files
 from harness_lib.text import cut
 
 NULL = "0"
@@ -220,15 +221,12 @@ def merged(git: Git) -> list[Step]:
 def _steps(git: Git) -> Iterator[Step]:
     """Yield the last moves of this work tree's HEAD, the newest first."""
     try:
-        with (git.git_dir / "logs" / "HEAD").open("rb") as stream:
-            stream.seek(0, 2)
-            size = stream.tell()
-            stream.seek(max(0, size - READ_BYTES))
-            lines = stream.read().splitlines()
-    except (FileNotFoundError, NotADirectoryError):
+        data = own_files.tail(git.git_dir / "logs" / "HEAD", READ_BYTES)
+    except OSError:
         return
-    whole = lines if size <= READ_BYTES else lines[1:]
-    for line in reversed(whole):
+    lines = data.splitlines()
+    # Of a longer record the first line began before.
+    for line in reversed(lines if len(data) < READ_BYTES else lines[1:]):
         facts, _, why = line.decode("utf-8", "replace").partition("\t")
         old, _, rest = facts.partition(" ")
         new = rest.partition(" ")[0]

@@ -189,12 +189,8 @@ def _works_in(entry: Path, directories: Sequence[str], owners: Collection[int]) 
         return False
     values = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
     words = [cwd, *(os.fsdecode(word) for word in values)]
-    return any(_inside(word.partition("=")[2] or word, directories) for word in words)
+    return any(calls.covers(directories, word.partition("=")[2] or word) for word in words)
 
 
 def _arguments(entry: Path) -> list[bytes]:
     return (entry / "cmdline").read_bytes().split(b"\0")
-
-
-def _inside(path: str, directories: Sequence[str]) -> bool:
-    return any(path == place or path.startswith(place + os.sep) for place in directories)

@@ -332,10 +332,7 @@ def under_way(git: Git) -> str | None:
 
 def merge_heads(git: Git) -> tuple[str, ...]:
     """Return the commits that an unfinished merge brings in."""
-    try:
-        return tuple((git.git_dir / "MERGE_HEAD").read_text("ascii").split())
-    except FileNotFoundError:
-        return ()
+    return tuple(os.fsdecode(calls.read(git.git_dir / "MERGE_HEAD")).split())
 
 
 def quit_under_way(git: Git) -> str | None:

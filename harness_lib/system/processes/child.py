@@ -38,8 +38,8 @@ class Answer(NamedTuple):
     """What a program has printed, and how it has ended."""
 
     code: int
-    output: bytes
-    complaint: bytes
+    output: str
+    complaint: str
 
 
 # Calls what starts a child, perhaps in a thread that is confined, and returns the child.
@@ -63,6 +63,8 @@ def ask(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, seconds: f
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=seconds,
             check=False,
         )

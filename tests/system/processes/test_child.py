@@ -16,7 +16,7 @@ from tests.waiting import number_in, until
 def test_what_a_program_says_and_how_it_ends_is_its_answer(tmp_path: Path) -> None:
     command = ["sh", "-c", "pwd; echo no >&2; cat; exit 3"]
     answer = child.ask(command, env=os.environ, cwd=tmp_path, seconds=60)
-    assert answer == (3, f"{tmp_path}\n".encode(), b"no\n")
+    assert answer == (3, f"{tmp_path}\n", "no\n")
 
 
 def test_who_takes_too_long_is_given_up(tmp_path: Path) -> None:

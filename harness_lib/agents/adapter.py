@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:  # every hook and verb loads this
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -82,7 +82,7 @@ class Host(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """How an agent is started: `stdin` is its whole input, `env` is added to the worker's environment.
+    """How an agent is started, which reads its brief from standard input; `env` is added to its environment.
 
     `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
     which it writes its usage when it ends, a JSON object for `read`; "": it has none.
@@ -93,7 +93,6 @@ class Launch(NamedTuple):
     """
 
     argv: tuple[str, ...]
-    stdin: str = ""
     env: Mapping[str, str] = _NONE
     cost_flag: str = ""
     usage_flag: str = ""
@@ -166,21 +165,13 @@ class Report(NamedTuple):
     session: str = ""
 
 
-class Launcher(Protocol):
-    """How an agent is started."""
-
-    def __call__(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
-        """Return the command that gives `brief` to the agent; `extra` are the user's arguments."""
-        ...
-
-
 class Adapter(NamedTuple):
     """One agent.
 
     name: the name that users type
     title: the name that users read
     program: the executable, which must be on the PATH
-    launch: how it is started
+    launch: how it is started with a model, None for its own, and with arguments of the user
     read: returns a report with what a line, printed at a moment, adds to it; any line is legal. The moment is
     aware; a time of day without a zone is in its zone.
     exit_tells: whether an exit code other than 0 means that the agent did not finish
@@ -189,6 +180,6 @@ class Adapter(NamedTuple):
     name: str
     title: str
     program: str
-    launch: Launcher
+    launch: Callable[[str | None, Sequence[str]], Launch]
     read: Callable[[Report, str, datetime], Report]
     exit_tells: bool = True

@@ -74,13 +74,12 @@ HOOKS = adapter.Host(
 )
 
 
-def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
     # As root it needs IS_SANDBOX=1, which only a user can set.
     argv = ("claude", "-p", "--output-format", "stream-json", "--verbose")
     usual = ("--dangerously-skip-permissions",)
     return adapter.Launch(
         (*argv, *adapter.arguments(usual, _PERMISSIONS, model, extra)),
-        stdin=brief,
         # By default it ends its background agents after ten minutes; the limits of the run are enough.
         env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
         cost_flag="--max-budget-usd",

@@ -63,14 +63,13 @@ HOOKS = adapter.Host(
 )
 
 
-def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
     passed = adapter.arguments(("--sandbox", _USUAL), _SANDBOX, model, extra)
     argv = ("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-")
     # Its sandbox does not start in ours; what the user has chosen stays.
     chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
     return adapter.Launch(
         argv,
-        stdin=brief,
         writable=(".codex/",),
         homes=("CODEX_HOME",),
         inside={} if chosen else {_USUAL: "danger-full-access"},

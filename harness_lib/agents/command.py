@@ -38,12 +38,11 @@ def adapter(template: str) -> Adapter:
     if not template.strip():
         raise UsageError("The agent's command is empty.", "Write it as --agent-command 'my-agent --yes'.")
 
-    def launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(model: str | None, extra: Sequence[str]) -> Launch:
         # A command that names no known agent may still start any.
         named = _known(template)
         return Launch(
             ("sh", "-c", template, "sh", *extra),
-            stdin=brief,
             env={"HARNESS_MODEL": model} if model else {},
             writable=tuple(
                 # Nothing is made for an agent that may not be meant.
@@ -82,4 +81,4 @@ def _known(template: str = "") -> list[Launch]:
     """Return how the known agents are started that `template` names; all for an empty one."""
     adapters = registry.ADAPTERS.values()
     found = (each for each in adapters if not template or re.search(rf"\b{each.program}\b", template))
-    return [each.launch("") for each in found]
+    return [each.launch(None, ()) for each in found]

@@ -56,13 +56,12 @@ HOOKS = adapter.Host(
 )
 
 
-def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
     # It may not use files outside the work tree.
     argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
     passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
     return adapter.Launch(
         (*argv, *passed),
-        stdin=brief,
         usage_flag="--usage-output-file",
         writable=(".copilot/", ".config/github-copilot"),
         # It may log in by these.

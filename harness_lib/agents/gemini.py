@@ -51,12 +51,12 @@ HOOKS = adapter.Host(
 )
 
 
-def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
     # Without trust in the folder it would ask before each step.
     passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
     argv = ("gemini", "--output-format", "stream-json", *passed)
     trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
-    return adapter.Launch(argv, stdin=brief, env=trusted, writable=(".gemini/",), clouds=_CLOUDS)
+    return adapter.Launch(argv, env=trusted, writable=(".gemini/",), clouds=_CLOUDS)
 
 
 def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:

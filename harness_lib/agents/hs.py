@@ -24,7 +24,7 @@ CREDENTIALS = (".harness/.auth.json", ".harness/.auth-cache.json")
 SIGNS = adapter.Signs("hs", variables=("HS_SESSION_ID",), session="HS_SESSION_ID")
 
 
-def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
     # No user can be asked, whatever the settings say.
     passed = adapter.arguments(("--approve", "auto"), ("--approve",), model, extra)
     argv = ("hs", "-p", "--json", *passed)
@@ -32,7 +32,6 @@ def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) 
     env = {"HARNESS_LOG": "/dev/null"}
     return adapter.Launch(
         argv,
-        stdin=brief,
         env=env,
         cost_flag="--max-cost",
         writable=(".harness/",),

@@ -32,12 +32,11 @@ WITHOUT_HOOKS = (
 )
 
 
-def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
     # `model` has the form `provider/model`.
     argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
-    return adapter.Launch(
-        (*argv, *adapter.arguments((), (), model, extra)), stdin=brief, writable=WRITABLE, clouds=_CLOUDS
-    )
+    passed = adapter.arguments((), (), model, extra)
+    return adapter.Launch((*argv, *passed), writable=WRITABLE, clouds=_CLOUDS)
 
 
 def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:

@@ -243,8 +243,9 @@ def run(
     directory = check.log_directory(ctx, task)
     log = directory / f"{name}.log"
     brief_file = directory / f"{name}.brief.md"
-    fs.write(brief_file, brief.encode("utf-8", "replace"), durable=False, make=True)
-    launch = adapter.launch(brief, model=model, extra=extra)
+    words = brief.encode("utf-8", "replace")
+    fs.write(brief_file, words, durable=False, make=True)
+    launch = adapter.launch(model, extra)
     listener = Listener(ctx, adapter, rules, before)
 
     def on_tick() -> bool:
@@ -273,7 +274,7 @@ def run(
                 **launch.env,
                 **confinement.of_agent(ctx, launch, [own] if launch.usage_flag else []),
             },
-            stdin=launch.stdin.encode("utf-8", "replace"),
+            stdin=words,
             at_start=listener.listen_to,
             on_tick=on_tick,
             at_end=lambda: listener.hear_all(usage),

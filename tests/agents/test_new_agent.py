@@ -29,8 +29,8 @@ HOOKS = adapter.Host(
 )
 
 
-def launch(brief, *, model=None, extra=()):
-    return adapter.Launch(("goose", *extra), stdin=brief)
+def launch(model, extra):
+    return adapter.Launch(("goose", *extra))
 
 
 def read(report, line, now):
@@ -52,7 +52,7 @@ said = payload.Payload("Stop", {"gooseId": "1", "hook_event_name": "onHonk"})
 print(json.dumps({
     "agent": owner.in_agent(os.environ),
     "session": owner.agent_session(os.environ),
-    "launch": registry.named("goose").launch("do").argv,
+    "launch": registry.named("goose").launch(None, ()).argv,
     "entries": list(entries.by_event(host)),
     "event": said.event,
     "host": payload.host("", {}, said),

@@ -90,7 +90,7 @@ def test_the_words_that_narrow_an_agent_take_the_place_of_ours() -> None:
     assert words
     args = parse(["run", *shlex.split(words[1])])
 
-    argv = ADAPTERS[args.agent].launch("x", extra=args.agent_arg).argv
+    argv = ADAPTERS[args.agent].launch(None, args.agent_arg).argv
 
     assert "--dangerously-skip-permissions" not in argv
     assert argv[-2:] == ("--allowedTools", "Edit Write Read Bash(npm test *)")

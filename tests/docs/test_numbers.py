@@ -48,4 +48,4 @@ def test_an_agent_is_started_with_what_the_page_says() -> None:
     told = page.split("## What the agents may do")[1].split("\n## ")[0]
     for agent, flags in GIVEN:
         assert f"`{flags}`" in told
-        assert flags in " ".join(ADAPTERS[agent].launch("x").argv)
+        assert flags in " ".join(ADAPTERS[agent].launch(None, ()).argv)

@@ -33,9 +33,9 @@ def works(request: Request) -> Script:
 def drive(name: str, machine: Machine, env: Mapping[str, str], model: str | None = None) -> Report:
     """Let the client work on the brief as its adapter starts it; return what was understood."""
     adapter = named(name)
-    launch = adapter.launch(BRIEF, model=model)
+    launch = adapter.launch(model, ())
     usage = machine.home / "usage.json"
-    ran = machine.run(*launch.command(usage=str(usage)), stdin=launch.stdin, env={**env, **launch.env})
+    ran = machine.run(*launch.command(usage=str(usage)), stdin=BRIEF, env={**env, **launch.env})
     report = Report()
     left = usage.read_text().replace("\n", " ") if usage.exists() else ""
     for line in [*ran.out.splitlines(keepends=True), left]:

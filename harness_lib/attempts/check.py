@@ -64,7 +64,8 @@ def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) 
     # The .gitignore in there hides the logs, also in a clone in which no lock was ever taken.
     roots.make_private(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
-    return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, watch))
+    place = Worktree(ctx.git.top, ctx.env, log, ctx.clock, watch, project.python_path(ctx))
+    return check_of(task).run(place)
 
 
 def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = None) -> Checked:

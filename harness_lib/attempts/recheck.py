@@ -21,7 +21,7 @@ from typing import NamedTuple
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check, worker_worktrees
 from harness_lib.checks import UNWATCHED, Checked, ShellCheck, Watch, Worktree
-from harness_lib.core import held_out, lifecycle, quoting, trust
+from harness_lib.core import held_out, lifecycle, project, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     ConfigError,
@@ -328,7 +328,8 @@ def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) ->
             checked = Checked("TEST_FAIL", f"Its files cannot be put in place: {error}.", "", log)
         else:
             shell = ShellCheck(task.id, _command(material, scratch), asked.cwd, asked.timeout_seconds)
-            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, watch))
+            sources = project.python_path(clean)
+            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, watch, sources))
     at = timestamps.render(clean.clock.now())
     held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
     return _told(clean, task, checked)

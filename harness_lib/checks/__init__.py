@@ -30,13 +30,17 @@ UNWATCHED = Watch(lambda: True, 60.0)
 
 
 class Worktree(NamedTuple):
-    """Where a check runs: the top of the work tree, its environment, and the file for its output."""
+    """Where a check runs: the top of the work tree, its environment, and the file for its output.
+
+    `sources`: directories of it where Python looks for modules first.
+    """
 
     top: Path
     env: Mapping[str, str]
     log: Path
     clock: Clock
     watch: Watch = UNWATCHED
+    sources: tuple[str, ...] = ()
 
 
 class Check(Protocol):

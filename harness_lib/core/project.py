@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import unquote, urlsplit
 
 from harness_lib import errors, typed
 from harness_lib.agents import registry
@@ -22,7 +25,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system import fs
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
-from harness_lib.system.place import find_root, own_files, roots
+from harness_lib.system.place import data_home, find_root, own_files, roots
 from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox
 from harness_lib.system.processes.sandbox_places import SHOWN
 from harness_lib.task import Status, Task
@@ -107,9 +110,56 @@ def run_init_script(ctx: Context) -> runner.Finished:
         cwd=ctx.git.top,
         log=ctx.root.logs / "harness-init.log",
         timeout=TIMEOUT_SECONDS,
-        env=ctx.env,
+        env=environment.with_sources(ctx.env, python_path(ctx)),
         clock=ctx.clock,
     )
+
+
+def python_path(ctx: Context) -> tuple[str, ...]:
+    """Return where Python finds in a work tree of harness what it takes from the user's checkout by itself.
+
+    PYTHONPATH and editable installs name directories of the checkout: a check would test the user's files.
+    Source: PEP 610, "direct_url.json"; Python's documentation, `site`.
+    """
+    top = ctx.git.top
+    if find_root.worker(data_home.directory(ctx.env), str(top)) is None:
+        return ()
+    checkout = ctx.main.top
+    places = dict.fromkeys(os.path.realpath(place) for place in _named_to_python(ctx.env, checkout))
+    inside = [Path(place) for place in places if Path(place).is_relative_to(checkout)]
+    return tuple(str(top / place.relative_to(checkout)) for place in inside)
+
+
+def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:
+    """Yield the directories that PYTHONPATH and the environments of `env` and `checkout` name to Python."""
+    search, on_path = (
+        [Path(entry) for entry in env.get(name, "").split(os.pathsep) if entry.startswith("/")]
+        for name in ("PYTHONPATH", "PATH")
+    )
+    yield from map(str, search)
+    prefixes = [place.parent for place in on_path]
+    # `pyenv activate` sets the variable only, and its shims start the Python that runs harness, too.
+    others = [checkout / ".venv", checkout / "venv", Path(env.get("VIRTUAL_ENV", "/")), Path(sys.prefix)]
+    for prefix in dict.fromkeys((*prefixes, *others)):
+        for site in sorted(prefix.glob("lib/python3*/*-packages")):
+            yield from (line for file in site.glob("*.pth") for line in _lines(file) if line.startswith("/"))
+            yield from _editable(site)
+
+
+def _editable(site: Path) -> Iterator[str]:
+    """Yield the sources of the packages in `site` that were installed with `pip install --editable`."""
+    for record in site.glob("*.dist-info/direct_url.json"):
+        with suppress(ValueError):
+            match json.loads("".join(_lines(record))):
+                case {"url": str(url), "dir_info": {"editable": True}}:
+                    place = Path(unquote(urlsplit(url).path))
+                    yield str(place / "src" if (place / "src").is_dir() else place)
+
+
+def _lines(file: Path) -> list[str]:
+    with suppress(OSError):
+        return file.read_text("utf-8", "replace").splitlines()
+    return []
 
 
 def prepare(ctx: Context) -> runner.Finished | None:

@@ -21,7 +21,7 @@ from harness_lib import typed
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.attempts import check, dialogue
-from harness_lib.core import ownership, quoting
+from harness_lib.core import ownership, project, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
@@ -266,7 +266,7 @@ def run(
             log=log,
             timeout=rules.longest,
             env={
-                **ctx.env,
+                **environment.with_sources(ctx.env, project.python_path(ctx)),
                 "HARNESS_DISABLED": "1",
                 ownership.SUPERVISED: task.id,
                 "HARNESS_TASK_ID": task.id,

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,35 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
     assert f"harness rescue show {kept.removeprefix('refs/harness/rescue/')}" in said.stdout + said.stderr
     assert workshop.sh("show", f"{kept}:.harness/tools/theirs") == "done"
     workshop.done_is_done()
+
+
+def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_users_checkout(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """By a path file, by a finder beside pip's record of an editable install, and by PYTHONPATH."""
+    flat = workshop.top / "a package"
+    names = {"src/shop.py": "", "lib/tool.py": "", "a package/goods.py": ""}
+    names |= {f"tests/of_{name}.py": f"import {name}\n{name}.done" for name in ("shop", "tool", "goods")}
+    for name, text in names.items():
+        workshop.put(name, text)
+    commit_all(workshop.top, "Begin the packages")
+    venv.create(tmp_path / "an env", symlinks=True)
+    (site,) = tmp_path.glob("an env/lib/python*/site-packages")
+    (site / "shop.pth").write_text(f"{workshop.top}/src\n")
+    (site / "goods.pth").write_text("import goods_finder\n")
+    (site / "goods_finder.py").write_text(f"import sys; sys.path.append({str(flat)!r})\n")
+    record = {"url": flat.as_uri(), "dir_info": {"editable": True}}
+    put(site / "goods-1.dist-info/direct_url.json", json.dumps(record))
+    for file in ("src/shop.py", "lib/tool.py", "a package/goods.py"):
+        name = Path(file).stem
+        writes = f"printf 'done = 1' > '{file}' && python tests/of_{name}.py"
+        workshop.add(f"Make {name}", f"python tests/of_{name}.py", do=f"sh {writes}")
+    search = f"{workshop.top}/lib{os.pathsep}{CHECKOUT}"
+    path = f"{tmp_path}/an env/bin{os.pathsep}{os.environ['PATH']}"
+
+    workshop.ends(0, "--final-check", "all", PATH=path, PYTHONPATH=search)
+
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")

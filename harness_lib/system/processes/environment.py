@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from harness_lib import sha256, typed
@@ -96,6 +96,13 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
         clean[name] = _value(name, value, top)
     changed = (name for name in env if name not in clean or clean[name] != env[name])
     return clean, tuple(sorted(changed))
+
+
+def with_sources(env: Mapping[str, str], places: Sequence[str]) -> dict[str, str]:
+    """Return `env`, in which Python looks for modules in `places` first."""
+    if not places:
+        return dict(env)
+    return {**env, "PYTHONPATH": os.pathsep.join((*places, *filter(None, [env.get("PYTHONPATH")])))}
 
 
 def _value(name: str, value: str, top: Path) -> str:

@@ -177,7 +177,7 @@ def _next(context: HookContext, own: Sequence[WorkingTask]) -> list[str]:
     return _nothing_to_take(context)
 
 
-def _is_subagent(context: HookContext, worker: str) -> bool:
+def _is_subagent(context: HookContext, worker: str | None) -> bool:
     """Return whether `worker` has its session from an agent with one of its own, and so is not that agent."""
     names = [each["worker"] for each in context.mine if each["worker"] != worker]
     return any(each["worker"] == worker and each.get("agent_session_id") in names for each in context.mine)

@@ -82,12 +82,6 @@ def test_any_other_task_says_what_shows_the_whole_of_the_change_in_reply_log_sta
         assert f"look at: {said}" in agent(*verb.split()).out
 
 
-def test_auto_alone_protects_them(project: Project, agent: Agent) -> None:
-    _begin(project, agent, "--protect", "auto")
-    project.put("tests/test_a.py", CHEATS["tests/test_a.py"])
-    assert "tests/test_a.py" in agent.fails(1, "finish")["message"]
-
-
 def test_what_is_let_go_by_name_may_change(project: Project, agent: Agent) -> None:
     _begin(project, agent, "--protect", "auto", "--protect", "!tests/*.py")
     agent.finishes({"tests/test_a.py": CHEATS["tests/test_a.py"]})
@@ -144,14 +138,6 @@ def test_what_git_ignores_counts_as_it_was_at_the_claim(project: Project, agent:
 
     agent.ok("claim")
     assert "touched" not in agent.finishes({"src/a.py": "x\n", "done": ""})["task"]
-
-
-def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
-    _begin(project, agent, check=f"{PYTEST}; false")
-    agent.finishes({"tests/test_a.py": FAILING + "# changed\n"}, code=1)
-    assert project.task()["touched"] == ["tests/test_a.py"]
-    agent.ok("claim")
-    assert "touched" not in project.task()
 
 
 def test_a_change_of_a_protected_file_is_noticed_where_git_has_pruned_what_was_there(

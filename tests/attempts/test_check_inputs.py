@@ -125,13 +125,6 @@ def test_a_program_that_was_rewritten_in_its_place_is_named(
     assert any("with other content than at the claim" in each for each in sentences)
 
 
-def test_a_program_that_is_the_same_is_not_named(project: Project, agent: Agent) -> None:
-    begin(agent, "grep -q x f && true")
-    project.put("f", "x\n")
-
-    assert "look_at" not in agent.ok("finish")["task"]
-
-
 def test_a_check_that_writes_into_the_tree_judges_as_any_other(project: Project, agent: Agent) -> None:
     project.commit(files={"tests/run.sh": "echo ran >> trace; echo ran >> tracked.txt; grep -q done f\n"})
     begin(agent, "sh tests/run.sh", "--protect", "auto")

@@ -18,6 +18,7 @@ from tests.verbs.project import Agent, Project, begin
 
 
 def test_a_repository_that_is_gone_is_env_setup(project: Project, one: Agent) -> None:
+    """Its list is shown all the same."""
     shutil.rmtree(project.top / ".git")
     before = project.state["tasks"]
 
@@ -25,7 +26,8 @@ def test_a_repository_that_is_gone_is_env_setup(project: Project, one: Agent) ->
         error = one.fails(7, verb)["error"]
         assert str(project.top) in error["message"]
         assert error["hint"]
-    one.ok("status")
+    assert "[pending] task-001: One" in one("status").out
+    assert "is valid (1 task)" in one("check").out
     assert project.state["tasks"] == before
 
 

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,38 +133,30 @@ def test_the_brief_names_the_newest_attempt_and_no_traces_of_a_check(project: Pr
 
 # -- the ground it starts from
 
-CHANGES: dict[str, Callable[[Project], object]] = {
-    "changed": lambda project: project.put("tracked.txt", "mine\n"),
-    "staged new": lambda project: (project.put("new.txt"), project.git("add", "new.txt")),
-}
 
-
-@pytest.mark.parametrize("how", CHANGES)
-def test_a_changed_tracked_file_is_refused_and_stays(project: Project, one: Agent, how: str) -> None:
-    CHANGES[how](project)
+@pytest.mark.parametrize("name", ["tracked.txt", "new.txt"])
+def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(
+    project: Project, one: Agent, name: str
+) -> None:
+    """Who has changes is told what to do with them, and an agent never to stash."""
+    one.ok("start")
+    project.put(name, "mine\n")
+    project.git("add", *([] if name == "tracked.txt" else [name]))
     before = project.files, project.git("status", "--porcelain")
 
     error = one.fails(8, "claim")["error"]
-
-    assert "'tracked.txt'" in error["message"] or how == "staged new"
-    assert "Commit it" in error["hint"]
-    assert (project.files, project.git("status", "--porcelain")) == before
-    assert project.task()["status"] == "pending"
-
-
-def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(project: Project, one: Agent) -> None:
-    """Who has changes is told what to do with them, and an agent never to stash."""
-    one.ok("start")
-    project.put("tracked.txt", "mine\n")
-
-    assert "git stash" in one.fails(8, "claim")["error"]["hint"]
     hint = one.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
 
+    assert f"'{name}'" in error["message"]
+    assert "Commit it" in error["hint"]
+    assert "git stash" in error["hint"]
     assert "stash" not in hint
     assert "ask the user" in hint
+    assert (project.files, project.git("status", "--porcelain")) == before
+    assert project.task()["status"] == "pending"
     assert project.state["sessions"][0]["halt"].startswith("REFUSED: ")
     assert "session 1 cannot go on with task-001: REFUSED: " in one("status").out
-    project.git("checkout", "tracked.txt")
+    project.git("reset", "-q", "--hard")
     one.ok("claim")
     assert project.state["sessions"][0].keys().isdisjoint({"halt_kind", "halt_task"})
     assert project.state["sessions"][0]["halt"] is None

@@ -36,12 +36,6 @@ def test_what_the_user_looks_for_comes_first_and_the_rest_is_a_number(project: P
     assert "more" not in whole
 
 
-def test_a_list_whose_repository_is_gone_is_shown(project: Project, one: Agent) -> None:
-    (project.top / ".git").rename(project.top / "git")
-    assert "[pending] task-001: One" in one("status").out
-    assert "is valid (1 task)" in one("check").out
-
-
 def test_who_waits_for_a_cycle_is_not_told_to_watch_it(project: Project, agent: Agent) -> None:
     project.write({"id": "a", "depends_on": ["b"]}, {"id": "b", "depends_on": ["a"]})
     assert agent.ok("status")["next"] == "harness check"

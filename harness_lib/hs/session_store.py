@@ -161,8 +161,6 @@ def mark(runtime: Runtime, directory: Path) -> None:
 
 def is_own(runtime: Runtime, session: Session) -> bool:
     """Return whether this user has made `session`."""
-    if session.directory.is_symlink():
-        return False
     if project_of(runtime, session.directory.parent) is None:
         return True
     try:

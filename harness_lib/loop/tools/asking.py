@@ -322,12 +322,10 @@ def served(asker: Asker | None) -> Iterator[str]:
         address = str(Path(directory, "ask"))
         server.bind(address)
         server.listen()
-        ended = threading.Event()
-        threading.Thread(target=_serve, args=(server, asker, ended), daemon=True).start()
+        threading.Thread(target=_serve, args=(server, asker), daemon=True).start()
         try:
             yield address
         finally:
-            ended.set()
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
 
@@ -345,9 +343,9 @@ def _over(address: str, question: Question) -> Said:
     return Said(allowed=reply.get("allowed") is True, reason=reason, always=reply.get("always") is True)
 
 
-def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
-    """Answer one question after another: there is one user."""
-    while not ended.is_set():
+def _serve(server: socket.socket, asker: Asker) -> None:
+    """Answer one question after another, until `server` is closed: there is one user."""
+    while server.fileno() >= 0:
         try:
             client, _ = server.accept()
             with client:

@@ -63,6 +63,9 @@ def test_what_a_clone_brings_along_is_neither_listed_nor_gone_on_in(
     conf = (foreign.parent / copy / "session.conf").read_text()
     assert f"cwd={project}\n" in conf
     assert not (foreign.parent / copy / "native").exists()
+    (foreign / "messages").rename(foreign / "words")
+    (foreign / "messages").symlink_to(foreign / "words")
+    assert hs("session", "fork", FOREIGN).code == 8, "they may be the user's, of elsewhere"
 
 
 @pytest.mark.usefixtures("foreign")

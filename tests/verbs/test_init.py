@@ -121,7 +121,7 @@ def test_gitignore_is_added_to_and_nothing_in_it_is_lost(bare: Project) -> None:
 def test_the_init_script_is_a_template_that_never_replaces_yours(bare: Project) -> None:
     agent = bare.agent()
 
-    agent.ok("init", "--init-script")
+    assert agent.ok("init", "--init-script")["made"][-1] == "harness-init.sh"
 
     script = bare.top / "harness-init.sh"
     assert os.access(script, os.X_OK)

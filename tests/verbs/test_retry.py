@@ -65,6 +65,7 @@ def test_what_it_had_blocked_is_revived_with_it_and_each_task_once(project: Proj
     said = agent.ok("retry", "task-001")
 
     assert said["revived"] == ["task-002", "task-003", "task-004"]
+    assert said["message"].endswith(": task-002, task-003, task-004")
     assert statuses(project) == ["pending"] * 4 + ["failed"]
     assert project.task("task-003")["error_log"] == []
     assert len(project.grep("WARN", "reset by", "with task-001")) == 3
@@ -108,7 +109,7 @@ def test_a_completed_task_can_be_done_again_and_a_new_one_not(project: Project, 
     assert "nothing to reset" in agent.ok("retry", "task-001")["message"]
     assert project.file.read_bytes() == before
     agent.works()
-    agent.ok("retry", "task-001")
+    assert "Its commit stays in the history" in agent.ok("retry", "task-001")["message"]
     assert (project.task()["status"], project.task()["completed_at"]) == ("pending", None)
     agent.works()
 

@@ -137,8 +137,12 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
     hs("a colour")
     first = session_of(home)
     hs(first.name, "another")
+    write(first / "native/0002.json", "{}")
 
     fork = hs("session", "fork", first.name, "2").out.strip()
+    conf = (first.parent / fork / "session.conf").read_text()
+    assert f"forked={first.name}\n" in conf
+    assert [path.name for path in (first.parent / fork / "native").iterdir()] == ["0002.json"]
     answer = hs(fork, "a third")
 
     assert answer.out == "Red.\n", answer.err

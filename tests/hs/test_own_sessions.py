@@ -25,7 +25,8 @@ FOREIGN = "20990101-000000-1"
 def foreign(project: Path) -> Path:
     """Put a session into the project that somebody else has made, with a history that nobody has said."""
     session = project / ".harness/sessions" / FOREIGN
-    write(session / "session.conf", f"id={FOREIGN}\nmodel=m\nprovider=openai\ncwd={project}/.harness\nown=1\n")
+    conf = f"id={FOREIGN}\nmodel=m\nprovider=openai\ncwd={project}/.harness\nown=1\n"
+    write(session / "session.conf", conf)
     write(session / "messages/0001-user.md", "---\nrole: user\n---\nNever ask me again.\n")
     write(session / "messages/0002-assistant.md", "---\nrole: assistant\n---\nI never will.\n")
     write(session / "native/0002.json", '{"speaker":[],"sha256":"","blocks":[]}')

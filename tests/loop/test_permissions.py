@@ -360,6 +360,13 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
     assert (project / "three").exists()
 
 
+def test_a_rule_that_another_one_overrules_is_saved_once(ruled: Runtime) -> None:
+    for _ in range(2):
+        permissions.allow(ruled, "Bash(ls:*)")
+
+    assert (ruled.home / "settings.json").read_text().count("Bash(ls:*)") == 1
+
+
 @pytest.mark.parametrize(
     "takes",
     [

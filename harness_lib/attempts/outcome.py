@@ -121,7 +121,7 @@ def require_claim(questions: Questions, task: Task, checked: Validation | None =
         how = f"it is {current.status} by now" if current else "it was removed"
         holder = f"{current.claimed_by} has it" if current and current.status == "in_progress" else how
         raise LeaseLostError(
-            f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
+            f"The lease of {task.id} was lost: {holder}. Nothing was recorded.",
             ownership.keep_work(task.id),
         )
     if checked not in (None, current.validation):

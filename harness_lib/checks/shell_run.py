@@ -86,9 +86,10 @@ def directory(check: ShellCheck, top: Path) -> Path:
     # A task that is tried before it is added has no id yet.
     of_task = f"Task {check.task}: validation.cwd" if check.task else "--cwd"
     change = typed.harness("edit", check.task, "--cwd", "DIRECTORY") if check.task else "--cwd DIRECTORY"
-    wrong = f"not a directory in {top}" if is_inside else f"outside of {top}"
-    error = NoPlaceError if is_inside else ConfigError
-    raise error(f"{of_task} {check.cwd!r} is {wrong}.", f"Name a directory of the project: {change}")
+    wrong, error = ("not a directory", NoPlaceError) if is_inside else ("outside", ConfigError)
+    raise error(
+        f"{of_task} {check.cwd!r} is {wrong} of the project.", f"Name a directory of the project: {change}"
+    )
 
 
 def _verdict(finished: runner.Finished, check: ShellCheck) -> tuple[Verdict, str]:

@@ -21,6 +21,14 @@ from harness_lib.system.processes import environment, own_process
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
 
+# Verbs that are typed again after Ctrl-C: they look, or ask the user before they change anything.
+AGAIN = frozenset(
+    (
+        *("run", "trust", "status", "show", "log", "report", "graph"),
+        *("check", "doctor", "config", "validate", "export"),
+    )
+)
+
 
 class Terminated(KeyboardInterrupt):
     """A signal asked this process to end, for example when an agent's tool reached its time limit."""
@@ -81,8 +89,8 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         problem = _unsaid(verb, error) if reply else _machine_error(error)
     except KeyboardInterrupt as interrupt:
-        # Where the list was not looked at, nothing of it can be half done; `run` and `trust` ask for that.
-        has_begun = ctx is not None and "store" in ctx.__dict__ and verb not in ("run", "trust")
+        # Where the list was not looked at, or only that, nothing of it can be half done.
+        has_begun = ctx is not None and "store" in ctx.__dict__ and verb not in AGAIN
         again = typed.harness("recover") if has_begun else typed.harness(*argv)
         screen.talk(f"interrupted; nothing is lost. Go on with: {again}")
         return 128 + getattr(interrupt, "number", own_process.INTERRUPT)

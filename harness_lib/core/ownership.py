@@ -125,7 +125,9 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     refuse_late(ctx, questions)
     task = _held_or_lost(questions, ctx) if task_id is None else require_task(questions, task_id)
     if task is None:
-        raise UsageError("You hold no task.", "Claim one: harness claim")
+        # What an earlier process held is recovered first.
+        begin = sessions.START if sessions.mine(questions, ctx) is None else sessions.CLAIM
+        raise UsageError("You hold no task.", f"Take one, or go on with what was interrupted: {begin}")
     if task.status != "in_progress":
         _refuse_idle(questions, task, questions.held_by(ctx.owner.worker))
     if task.claimed_by is None and not questions.concurrent:
@@ -348,7 +350,7 @@ def refuse_late(ctx: Context, questions: Questions) -> None:
     is_elsewhere = task is not None and task.machine != owner.machine(ctx.env)
     how = f"{task.machine} took it over" if task and is_elsewhere else "it was recovered, or removed"
     raise LeaseLostError(
-        f"The lease of task {name} was lost: {how}. Nothing was recorded. {kept}",
+        f"The lease of {name} was lost: {how}. Nothing was recorded. {kept}",
         f"Clean your work tree: {typed.harness('rescue', 'save', name)}; then type: harness claim",
     )
 

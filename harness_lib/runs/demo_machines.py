@@ -252,7 +252,7 @@ class _Story:
         yield "each is on the branch once", counts == dict.fromkeys((task.id for task in tasks), 1)
         yield "no attempt was counted as failed", not any(task.attempts for task in tasks)
         yield "two machines wrote into the same lines", conflicts
-        yield f"{self._late} was told that its lease was lost", f"lease of task {TREE} was lost" in printed
+        yield f"{self._late} was told that its lease was lost", f"lease of {TREE} was lost" in printed
         yield "both runs that lived to the end ended well", ended == [0, 0]
         yield "harness store check finds nothing", check.code == 0
         yield "nothing unfinished is in the remote", not self._refs("wip") and not self._refs("ready")

@@ -84,6 +84,8 @@ def _end(ctx: Context, args: Namespace) -> Reply:
         )
     with _alone(ctx, held.task) as task, lifecycle.halting_on_error(ctx, held.session, task.id):
         held = held._replace(task=task)
+        if task.status != "in_progress":
+            return _reply(ctx, held, outcome.Ended(task, None), None)
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
@@ -105,7 +107,7 @@ def _end(ctx: Context, args: Namespace) -> Reply:
 def _alone(ctx: Context, task: Task) -> Iterator[Task]:
     """Wait for another `finish` of `task`, which a client may have put into the background; yield it anew.
 
-    Raises LeaseLostError if that one has ended the attempt.
+    That one may have ended the attempt. Raises LeaseLostError if the task is not the caller's any more.
     """
     place = check.log_directory(ctx, task) / "finish.lock"
     with flock.attempt(place, make=True) as is_free:
@@ -114,7 +116,10 @@ def _alone(ctx: Context, task: Task) -> Iterator[Task]:
             return
     ctx.busy(f"waiting for the finish of {task.id} that runs already …")
     with flock.alone(place):
-        yield outcome.require_claim(ctx.store.ask_now(), task)
+        questions = ctx.store.ask_now()
+        current = questions.task(task.id)
+        is_ended = current and current.fence == task.fence and current.status in ("completed", "failed")
+        yield current if current and is_ended else outcome.require_claim(questions, task)
 
 
 def _merging(ctx: Context, args: Namespace) -> Merging:

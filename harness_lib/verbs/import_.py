@@ -347,7 +347,8 @@ def _span(draft: Draft) -> str:
 def _asked(task: Task) -> str:
     if attempts.asks_a_person(task):
         return f"(a person: {typed.harness('accept', task.id)})"
-    return quoting.one_line("; ".join((task.validation.command or "-").splitlines()), COMMAND_LENGTH)
+    text = "; ".join((task.validation.command or "-").splitlines())
+    return quoting.one_line(text.replace("(; ", "(").replace("; )", ")"), COMMAND_LENGTH)
 
 
 def _line(task: Task) -> str:

@@ -47,7 +47,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     Its errors stay, for the next attempt. All are reset, or none.
     """
     with rights.change(ctx) as tx:
-        resets = [_reset(tx, ctx, word) for word in args.ids]
+        names = dict.fromkeys(ownership.require_task(tx, word).id for word in args.ids)
+        resets = [_reset(tx, ctx, name) for name in names]
         then = ownership.next_command(ctx, tx)
     revived = [task for each in resets for task in each.revived]
     return Reply(

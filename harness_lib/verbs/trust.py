@@ -52,11 +52,12 @@ def run(
         ],
         "count": len(commands),
     }
-    if trust.is_whole(ctx, questions):
+    is_known = trust.is_whole(ctx, questions)
+    if is_known or not (commands or yes):
         return Reply(
-            f"{listing}\nIt is trusted already.",
+            f"{listing}\nIt is trusted already." if commands else listing,
             next=sessions.unless_held(questions, ctx, "harness start"),
-            extra=extra,
+            extra={**extra, "trusted": is_known},
         )
     agent = rights.acting_agent(ctx)
     if yes and (agent or (not ctx.at_terminal and not rights.says_yes_in_a_script(ctx))):

@@ -191,3 +191,18 @@ def test_what_is_interrupted_before_it_has_begun_is_typed_again(
     monkeypatch.setattr(main, "_context", interrupted)
     assert main.main(words.split()) == 128 + signal.SIGINT
     assert f"Go on with: harness {words}\n" in capsys.readouterr().err
+
+
+def test_what_only_looks_is_typed_again(
+    harness: Harness, repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness("init")
+
+    def interrupted(ctx: Context, *_: object) -> NoReturn:
+        ctx.store.ask()
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr(status, "answer", interrupted)
+    assert main.main(["status", "--all"]) == 128 + signal.SIGINT
+    assert "Go on with: harness status --all\n" in capsys.readouterr().err

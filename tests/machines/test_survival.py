@@ -124,7 +124,7 @@ def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
     one.send(signal.SIGCONT)
 
     assert late.wait() == 0
-    assert "The lease of task task-001 was lost" in one.printed
+    assert "The lease of task-001 was lost" in one.printed
     world.each_once(task)
     assert sh(world.remote, "show", "main:file") == "done"
 

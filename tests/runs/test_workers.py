@@ -228,7 +228,7 @@ def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agen
     other.clock.pass_(hours=1)
     other.ok("claim", "task-001")
     (tmp_path / "go").touch()
-    shared.wait_for("the run has lost it", lambda: "lease of task task-001 was lost" in shared.printed)
+    shared.wait_for("the run has lost it", lambda: "lease of task-001 was lost" in shared.printed)
     put(other.cwd / "f", "done\n")
     other.ok("finish")
 

@@ -55,7 +55,7 @@ def test_try_runs_the_check_once_and_adds_nothing_that_cannot_run(project: Proje
     assert project.read("ran.txt") == "once\n"
     agent.fails(2, "add", "None", "--try")
     nowhere = agent.fails(3, "add", "Nowhere", "--check", "true", "--cwd", "nowhere", "--try")["error"]
-    assert nowhere["message"].startswith("--cwd 'nowhere' is not a directory in ")
+    assert nowhere["message"].startswith("--cwd 'nowhere' is not a directory of the project.")
     assert nowhere["hint"] == "Name a directory of the project: --cwd DIRECTORY"
 
 

@@ -235,7 +235,9 @@ def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> Non
     agent.ok("add", "One", "--validate", "true")
     agent.ok("add", "Two", "--validate", "true")
 
-    assert "You hold no task" in agent.fails(2, "finish")["error"]["message"]
+    error = agent.fails(2, "finish")["error"]
+    assert error["message"] == "You hold no task."
+    assert error["hint"] == "Take one, or go on with what was interrupted: harness start"
     agent.fails(2, "finish", "task-777")
     assert agent.fails(2, "finish", "task-001")["error"]["hint"].endswith(": harness claim task-001")
     agent.ok("claim", "task-001")
@@ -376,3 +378,28 @@ def test_one_that_waited_ends_what_the_other_one_had_begun_when_it_was_killed(
     agent.ok("finish")
 
     assert (project.head, project.task()["status"]) == (oid, "completed")
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "said"), [("true", 0, "completed (commit"), ("false", 1, "not done")]
+)
+def test_one_that_waited_tells_how_the_other_one_has_ended(
+    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch, check: str, code: int, said: str
+) -> None:
+    """An agent whose client has put the first one into the background types it again."""
+    begin(agent, check)
+    agent.ok("add", "Next", "--validate", "true")
+    project.put("done")
+    first = flock.hold(project.top / ".harness/logs/task-001/finish.lock", make=True)
+    assert first is not None
+
+    def ends(_screen: Screen, text: str) -> None:
+        if text == "waiting for the finish of task-001 that runs already …":
+            os.close(first)
+            assert agent("finish").code == code
+
+    monkeypatch.setattr(Screen, "busy", ends)
+    reply = agent.fails(code, "finish") if code else agent.ok("finish")
+
+    assert f"task-001 is {said}" in reply["message"]
+    assert reply["next"] == "harness claim"

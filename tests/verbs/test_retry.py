@@ -106,7 +106,8 @@ def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: A
 def test_a_completed_task_can_be_done_again_and_a_new_one_not(project: Project, agent: Agent) -> None:
     add(agent, "First")
     before = project.file.read_bytes()
-    assert "nothing to reset" in agent.ok("retry", "task-001")["message"]
+    said = agent.ok("retry", "task-001", "task-001")["message"]
+    assert said == "task-001 has nothing to reset."
     assert project.file.read_bytes() == before
     agent.works()
     assert "Its commit stays in the history" in agent.ok("retry", "task-001")["message"]

@@ -59,6 +59,12 @@ def test_a_list_that_came_with_a_clone_runs_nothing_untrusted(clone: Project, vi
     assert "already" in visitor.ok("trust")["message"]
 
 
+def test_nobody_is_asked_about_a_list_that_runs_nothing(clone: Project, visitor: Agent) -> None:
+    clone.edit(tasks=[])
+    said = visitor.ok("trust")
+    assert (said["message"], said["trusted"]) == ("This list runs nothing yet.", False)
+
+
 def test_who_takes_a_task_is_told_at_once_that_it_cannot_be_finished_yet(visitor: Agent) -> None:
     """And is sent to what works there, not to the command that would be refused."""
     opened = visitor.ok("start")

@@ -61,7 +61,7 @@ def nono(environ: Mapping[str, str]) -> str:
     if home is None and _is_bare():
         home = str(_fetched(environ, _OF_SANDBOX, once=True) / private_env.PACKAGES)
     if home is None:
-        raise EnvSetupError("nono-py is not installed", "Install it: pip install 'harness-skill[sandbox]'")
+        raise EnvSetupError("nono-py is not installed: pip install 'harness-skill[sandbox]'")
     return f"{home}/nono_py"
 
 

@@ -34,7 +34,7 @@ LOCK = "lock"
 # Prefix of directories that belong to no run: the checkouts of final checks in a chat.
 CHECKS = "checks-"
 # Ignored files that checks need: copied in if they exist.
-BROUGHT = (".env", ".env.local", "node_modules", ".venv")
+BROUGHT = (".env", ".env.local", "node_modules", ".venv", "venv", "vendor")
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
 NAMED = 3
@@ -282,26 +282,31 @@ def _keep(ctx: Context, git: Git, commit: str) -> str | None:
 
 def _copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
-    main = ctx.main
-    for source in _to_copy(main.top, ctx.root.path):
-        name = str(source.relative_to(main.top))
-        ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
-        if not ignored or (git.top / name).exists():
-            continue
-        (git.top / name).parent.mkdir(parents=True, exist_ok=True)
-        fs.copy(source, git.top / name)
+    top = ctx.main.top
+    for name in _to_copy(ctx.main, ctx.root.path):
+        if not (git.top / name).exists():
+            (git.top / name).parent.mkdir(parents=True, exist_ok=True)
+            fs.copy(top / name, git.top / name)
 
 
-def _to_copy(top: Path, project: Path) -> Iterator[Path]:
-    """Yield the files to copy, from the top of the repository and from the directory of the list."""
-    places = list(dict.fromkeys((top, project)))
+def _to_copy(main: Git, project: Path) -> Iterator[str]:
+    """Yield the ignored files and directories to copy, as paths from the top of the repository."""
+    places = list(dict.fromkeys((main.top, project)))
     listings = [place / LIST for place in places if (place / LIST).is_file()]
-    patterns = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
-    for place, lines in patterns or [(place, list(BROUGHT)) for place in places]:
-        for line in lines:
+    if not listings:
+        named = (main.top / path for path in status.ignored(main) if path.rpartition("/")[2] in BROUGHT)
+        found = [path for path in named if path.parent in places or project in path.parents]
+        yield from (str(path.relative_to(main.top)) for path in found)
+    for listing in listings:
+        for line in listing.read_text("utf-8").splitlines():
             pattern = line.strip().strip("/")
             if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
-                yield from sorted(place.glob(pattern))
+                names = (str(path.relative_to(main.top)) for path in sorted(listing.parent.glob(pattern)))
+                yield from (name for name in names if _is_ignored(main, name))
+
+
+def _is_ignored(git: Git, name: str) -> bool:
+    return git.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
 
 
 def not_brought(ctx: Context, text: str) -> str:

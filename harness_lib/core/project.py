@@ -139,7 +139,8 @@ def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:
     yield from map(str, search)
     prefixes = [place.parent for place in on_path]
     # `pyenv activate` sets the variable only, and its shims start the Python that runs harness, too.
-    others = [checkout / ".venv", checkout / "venv", Path(env.get("VIRTUAL_ENV", "/")), Path(sys.prefix)]
+    others = [*checkout.glob("*/.venv"), *checkout.glob("*/venv"), checkout / ".venv", checkout / "venv"]
+    others += [Path(env.get("VIRTUAL_ENV", "/")), Path(sys.prefix)]
     for prefix in dict.fromkeys((*prefixes, *others)):
         for site in sorted(prefix.glob("lib/python3*/*-packages")):
             yield from (line for file in site.glob("*.pth") for line in _lines(file) if line.startswith("/"))

@@ -159,13 +159,15 @@ def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:
 
 
 def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
-    ignored = ".env\nnode_modules/\n/.venv\n"
+    ignored = ".env\nnode_modules/\n/.venv\nvendor/\nbuild/\n"
     workshop.commits("What is ignored", {".gitignore": ignored, ".env.local": "tracked\n"})
     workshop.put(".env", "secret\n")
-    workshop.put("node_modules/left/pad.js", "pad\n")
+    for name in ("node_modules/left/pad.js", "apps/web/node_modules/pad.js", "api/vendor/x", "build/.env"):
+        workshop.put(name, "pad\n")
     workshop.put("notes.txt", "untracked\n")
     workshop.put(".venv/bin/tool", "#!/bin/sh\nexit 0\n", executable=True)
-    here = "grep -q secret .env && test -f node_modules/left/pad.js && .venv/bin/tool && test ! -e notes.txt"
+    here = "grep -q secret .env && .venv/bin/tool && test ! -e notes.txt && test ! -e build"
+    here += " && cat node_modules/left/pad.js apps/web/node_modules/pad.js api/vendor/x"
     workshop.add("Look", f"{here} && grep -q tracked .env.local && test -f f", do="write f x")
 
     workshop.ends(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import re
 import select
 import signal
 import sys
@@ -33,6 +34,8 @@ from harness_lib.hs.repl.drawing import Fragments, rows_of
 from harness_lib.loop.runtime import Runtime
 from harness_lib.text import harmless
 
+# The beginning of @FILE or @"FILE" before the cursor.
+_MENTION_BEGUN = r"""(?<!\S)@(?:"([^"\n]*)|([^\s"]\S*|))$"""
 # What Ctrl-D sends during a turn.
 LEAVE = "/quit"
 _SECONDS_BETWEEN_DRAWINGS = 0.05
@@ -108,16 +111,16 @@ class Words(Completer):
     ) -> Iterator[Completion]:
         """Yield what the word before the cursor can become."""
         before = document.text_before_cursor
-        words = before.split(" ")
-        if (begun := before.replace("\n", " ").rpartition(" ")[2]).startswith("@"):
-            known = [(f"@{name}", "") for name in _files(self._runtime.work_directory, begun[1:])]
+        *typed, begun = before.split(" ")
+        if match := re.search(_MENTION_BEGUN, before):
+            for path in _files(self._runtime.work_directory, match[1] or match[2] or ""):
+                quoted = f'"{path}' if path.endswith("/") else f'"{path}"'
+                is_plain = match[1] is None and " " not in path
+                yield Completion(f"@{path if is_plain else quoted}", start_position=-len(match[0]))
         elif before.startswith("/") and "\n" not in before:
-            begun, known = words[-1], self._known(words[:-1])
-        else:
-            return
-        for name, meta in known:
-            if name.startswith(begun):
-                yield Completion(name, start_position=-len(begun), display_meta=meta)
+            for name, meta in self._known(typed):
+                if name.startswith(begun):
+                    yield Completion(name, start_position=-len(begun), display_meta=meta)
 
     def _known(self, typed: list[str]) -> list[tuple[str, str]]:
         """Return what may follow the words `typed`, each with its description."""
@@ -142,7 +145,7 @@ def _files(directory: Path, begun: str) -> Iterator[str]:
     for entry in entries:
         if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
             path = f"{head}{entry.name}{'/' if entry.is_dir() else ''}"
-            if harmless(path) == path and " " not in path:
+            if harmless(path) == path and '"' not in path:
                 yield path
 
 
@@ -349,8 +352,11 @@ class Editor:
         completions = list(
             self._completer.get_completions(document, CompleteEvent(completion_requested=True))
         )
-        self._buffer.insert_text(get_common_complete_suffix(document, completions))
-        if len(completions) > 1:
+        if len(completions) == 1:
+            # It may begin otherwise than what was typed, with a quote.
+            self._buffer.apply_completion(completions[0])
+        elif completions:
+            self._buffer.insert_text(get_common_complete_suffix(document, completions))
             self._buffer.start_completion()
 
     def _bindings(self) -> KeyBindings:

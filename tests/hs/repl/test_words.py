@@ -109,12 +109,18 @@ def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation, home
 def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
     write(project / "src/calc.py", "def add(a, b):\n    return a - b\n")
     write(project / ".hidden", "")
-    with conversation(say("Seen.")) as someone:
+    write(project / "my notes/of today.txt", "It rains.\n")
+    with conversation(say("Seen."), say("Read.")) as someone:
         someone.types("what is in @s\t")
         someone.types("ca\t", when="You: what is in @src/")
         someone.types(", then?\r", when="@src/calc.py", shows="attached: src/calc.py")
         someone.has_on_screen("Seen.")
+        someone.types("and @m\t")
+        someone.types("of\t", when='You: and @"my notes/')
+        someone.types("\r", when='@"my notes/of today.txt"', shows="attached: my notes/of today.txt")
+        someone.has_on_screen("Read.")
 
+    assert "It rains." in someone.model.told(1)
     told = someone.model.told(0)
     assert told.startswith("what is in @src/calc.py, then?\n\n")
     # As read_file shows it, so that it can be edited at once.

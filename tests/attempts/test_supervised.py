@@ -60,6 +60,13 @@ def test_what_ends_a_task_is_refused_and_changes_nothing(project: Project, held:
 def test_what_helps_the_work_is_not(held: Agent) -> None:
     held.ok("show", "task-001", **SUPERVISED)
     held.ok("validate", "task-001", **SUPERVISED)
+    # Only in the sandbox of a run is there no place for its checkout.
+    inside = {"HARNESS_SANDBOXED_BY": "bubblewrap"}
+    held.ok("validate", "task-001", **inside)
+    assert (
+        "Type the check itself"
+        in held.fails(2, "validate", "task-001", **SUPERVISED, **inside)["error"]["hint"]
+    )
     for words in ("checkpoint task-001 1/2 half", "note task-001 trap"):
         assert held.ok(*words.split(), **SUPERVISED)["next"] is None
     held.ok("add", "A task that this one found", "--validate", "true", **SUPERVISED)

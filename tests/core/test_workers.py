@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.core import ownership
+from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
@@ -303,3 +305,12 @@ def test_the_user_without_work_is_told_who_holds_a_task_and_until_when(shared: P
     assert "You hold no task here" in error["message"]
     assert "Drop" not in error["hint"]
     assert "harness stop --session 1" in error["hint"]
+
+
+def test_whoever_is_late_and_has_changed_nothing_leaves_no_work(project: Project) -> None:
+    ctx = Context(env={}, cwd=project.top)
+    late = "refs/harness/rescue/task-001/late-1"
+
+    assert (ownership._keep(ctx, late), ctx.git.ref(late)) == ("Your work tree has no changes.", None)
+    project.put("new", "x\n")
+    assert "harness rescue show task-001/late-1" in ownership._keep(ctx, late)

@@ -81,3 +81,14 @@ def test_once_it_has_passed_it_is_too_late_to_edit_it(project: Project, agent: A
     said = project.agent("person").fails(8, "edit", "task-001", "--validate", "true")
 
     assert "is being committed or merged" in said["error"]["message"]
+
+
+def test_the_check_of_a_killed_rollback_may_be_edited_and_decides_on_the_next_attempt(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
+    project.edit_task(intent={"action": "rollback", "at": "2026-11-29T09:00:00Z", "base": project.head})
+
+    said = project.agent("person").ok("edit", "task-001", "--validate", "true")
+
+    assert "decides on its attempt" not in said["message"]

@@ -118,7 +118,7 @@ def _entry(host: Host, event: str, group: Mapping[str, object], place: Path) -> 
     script = _SCRIPT.search(handler["command"])
     assert script is not None
     seconds = int(handler["timeout"])
-    own: Entry = {} if host.form == "toml" else {"type": "command"}
+    own: Entry = {"type": "command"}
     kept = {key: handler[key] for key in host.kept if key in handler}
     own[host.command_key] = command(place / script[1], host, refuses="onFailure" in kept)
     own[host.timeout_key] = seconds * host.timeout_unit

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomlkit
@@ -116,22 +117,54 @@ def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, t
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, home: Path) -> None:
-    """Others take no key that they do not know."""
-    for name in ("claude", "codex"):
-        agent.ok("hooks", "install", "--agent", name)
-    entry = json.loads(place(home, "claude").read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
-
-    assert entry["onFailure"] == "block"
-    assert "onFailure" not in place(home, "codex").read_text()
+EDITS = "Edit|Write|MultiEdit|NotebookEdit|apply_patch"
 
 
-def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
-    """Its unit is the millisecond."""
-    agent.ok("hooks", "install", "--agent", "gemini")
-    installed = json.loads(place(home, "gemini").read_text())
-    (entry,) = installed["hooks"]["AfterAgent"]
-    assert entry["hooks"][0]["timeout"] == 10_000
+@pytest.mark.parametrize(
+    ("name", "event", "shape", "handler"),
+    [
+        ("claude", "Stop", {"hooks": 0}, {"command": "", "timeout": 10}),
+        # It alone is told what a guard that fails means: others take no key that they do not know.
+        (
+            "claude",
+            "PreToolUse",
+            {"matcher": EDITS, "hooks": 0},
+            {"command": "", "timeout": 10, "onFailure": "block"},
+        ),
+        ("codex", "PreToolUse", {"matcher": EDITS, "hooks": 0}, {"command": " codex", "timeout": 10}),
+        ("copilot", "Stop", {}, {"bash": " copilot", "timeoutSec": 10}),
+        ("cursor", "stop", {}, {"command": " cursor", "timeout": 10, "loop_limit": 1000}),
+        # Its unit is the millisecond.
+        (
+            "gemini",
+            "SessionStart",
+            {"hooks": 0},
+            {"command": " gemini", "timeout": 10_000, "name": "harness-sessionstart"},
+        ),
+    ],
+)
+def test_each_host_gets_entries_as_it_reads_them(
+    name: str, event: str, shape: dict[str, Any], handler: dict[str, Any]
+) -> None:
+    entry: Any = entries.by_event(registry.HOSTS[name])[event]
+    found = entry["hooks"][0] if shape else entry
+    (key,) = {"command", "bash"} & set(found)
+
+    assert found == {"type": "command", **handler, key: found[key]}
+    assert found[key].endswith(f'-I -S "$f"{handler[key]}; }}')
+    assert ("|| exit 0" in found[key]) is ("onFailure" in handler)
+    assert not shape or entry == {**shape, "hooks": [found]}
+
+
+def test_hooks_in_a_place_that_no_setting_can_hold_are_not_installed(
+    agent: Agent, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "_HOME", put(tmp_path / "a\nb/hooks/hooks.json", "{}").parent.parent)
+
+    assert (
+        "no setting can hold" in agent.fails(2, "hooks", "install", "--agent", "claude")["error"]["message"]
+    )
+    assert everything(home) == {}
 
 
 def test_the_arguments_of_a_command_are_quoted() -> None:

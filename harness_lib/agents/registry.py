@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.agents import claude, codex, copilot, cursor, gemini, hs, kimi, opencode
+from harness_lib.agents import claude, codex, copilot, cursor, gemini, hs, kimi, opencode, qwen
 from harness_lib.errors import UsageError
 
 if TYPE_CHECKING:  # see above
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # see above
     from harness_lib.agents.adapter import Adapter, Host, Signs
 
 # hs is the last one, as one of its commands may start another agent.
-AGENTS = (claude, codex, gemini, copilot, opencode, cursor, kimi, hs)
+AGENTS = (claude, codex, gemini, copilot, opencode, cursor, kimi, qwen, hs)
 
 SIGNS: Mapping[str, Signs] = {each.SIGNS.name: each.SIGNS for each in AGENTS}
 # Every variable that marks a command as an agent's.

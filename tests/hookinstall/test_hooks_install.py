@@ -26,6 +26,7 @@ OURS = command(Path("/x/hooks/harness-stop.py"), claude.HOOKS)
 FOREIGN: dict[str, dict[str, list[dict[str, Any]]]] = {
     "claude": {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}]},
     "codex": {"Stop": [{"hooks": [{"type": "command", "command": "theirs", "timeout": 3}]}]},
+    "qwen": {"Stop": [{"hooks": [{"type": "command", "command": "theirs", "env": {"A": "b"}}]}]},
     "gemini": {"AfterAgent": [{"matcher": "*", "hooks": [{"type": "command", "command": "theirs"}]}]},
     "copilot": {"Stop": [{"type": "command", "bash": "theirs"}]},
     "cursor": {"stop": [{"command": "theirs"}]},

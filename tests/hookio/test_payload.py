@@ -215,6 +215,7 @@ CLAUDE = {
 SPELLINGS: dict[str, dict[str, tuple[Any, str, int]]] = {
     "claude": CLAUDE,
     "codex": CLAUDE,
+    "qwen": CLAUDE,
     "gemini": {**CLAUDE, "deny": ({"decision": "deny", "reason": "T"}, "", 0)},
     "copilot": {**SAME, "context": ({"additionalContext": "T"}, "", 0), "deny": (PRE, "", 0)},
     "cursor": {

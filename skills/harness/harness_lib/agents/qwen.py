@@ -1,0 +1,1 @@
+../../../../harness_lib/agents/qwen.py

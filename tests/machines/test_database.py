@@ -205,6 +205,7 @@ def test_an_address_of_no_database_says_what_to_look_at(world: World) -> None:
         ('FATAL: no pg_hba.conf entry for host "10.0.0.1"', "ask whoever runs the server"),
         ('FATAL: role "me" is not permitted to log in', "ask whoever runs the server"),
         ('FATAL: role "me" does not exist', "ask whoever runs the server"),
+        ("FATAL: no such user", "ask whoever runs the server"),
         ("FATAL: sorry, too many clients already", "see whether it is back"),
         ("could not extend file: No space left on device", "The disk of the server is full"),
     ],

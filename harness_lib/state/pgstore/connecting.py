@@ -67,6 +67,8 @@ _HINTS = {
     "authentication failed": _LOGIN,
     "pg_hba.conf": _LOGIN,
     'FATAL: role "': _LOGIN,
+    # So pgbouncer says it.
+    "no such user": _LOGIN,
     "No space left": "The disk of the server is full: whoever runs it must make room.",
 }
 

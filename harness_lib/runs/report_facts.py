@@ -143,14 +143,16 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
 
 def _unrecorded(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> list[Tried]:
     """Return the attempts since `start` that no record has: of chats, of runs elsewhere or unrecorded."""
-    claims = {(each.task, each.claimed_at) for ran in runs for each in ran.tried}
+    known: set[tuple[str, object]] = {(each.task, each.claimed_at) for ran in runs for each in ran.tried}
+    # Whoever recovers the attempt of a run that was killed has claimed it anew first.
+    known |= {(each.task, each.number) for ran in runs if ran.killed for each in ran.tried if not each.status}
     found = []
     for task in tasks:
         for attempt in task.attempt_log:
             if not attempt.started_at or not attempt.ended_at:
                 continue
             began, ended = _moment(attempt.started_at), _moment(attempt.ended_at)
-            if ended < start or (task.id, attempt.started_at) in claims:
+            if ended < start or {(task.id, attempt.started_at), (task.id, attempt.number)} & known:
                 continue
             found.append(
                 Tried(

@@ -329,6 +329,18 @@ def test_without_records_the_list_says_what_it_knows(workshop: Workshop) -> None
     assert re.match(r"  task-001 One +\d:\d\d +\$0\.25 +1", row(lines, "task-001"))
 
 
+def test_an_attempt_that_a_power_cut_has_ended_counts_once(workshop: Workshop, tmp_path: Path) -> None:
+    """Whoever recovers it holds it anew for a moment."""
+    workshop.add("One", "grep -q done f", do=f"once sh touch {tmp_path}/works; sleep 600 ;; write f done")
+    workshop.start()
+    workshop.wait_for("the agent", (tmp_path / "works").exists)
+    workshop.cut_power()
+    workshop.ends(0)
+
+    done = workshop.ok("report")["report"]["done"]
+    assert [each["tries"] for each in done] == [2]
+
+
 @pytest.mark.release
 def test_the_end_of_a_run_and_the_report_are_as_wide_as_the_terminal(workshop: Workshop) -> None:
     workshop.add("x" * 60, f"echo {'why ' * 60}; false", "--max-attempts", "1", do="write f x")

@@ -44,21 +44,20 @@ def run(
     questions = ctx.store.ask()
     commands = trust.commands(ctx, questions, only_new=not everything)
     listing = "\n".join(trust.listing(commands, None if everything else "harness trust --all"))
-    extra = {
-        "trusted": True,
-        "commands": [
-            {"what": each.purpose, "command": each.text, "tasks": list(each.tasks[: trust.SHOWN])}
-            for each in (commands if everything else commands[: trust.SHOWN])
-        ],
-        "count": len(commands),
-    }
-    is_known = trust.is_whole(ctx, questions)
-    if is_known or not (commands or yes):
-        return Reply(
-            f"{listing}\nIt is trusted already." if commands else listing,
-            next=sessions.unless_held(questions, ctx, "harness start"),
-            extra={**extra, "trusted": is_known},
-        )
+    facts = [
+        {"what": each.purpose, "command": each.text, "tasks": list(each.tasks[: trust.SHOWN])}
+        for each in (commands if everything else commands[: trust.SHOWN])
+    ]
+    reply = Reply(
+        f"{listing}\nIt is trusted already." if commands else listing,
+        next=sessions.unless_held(questions, ctx, "harness start"),
+        extra={"trusted": True, "commands": facts, "count": len(commands)},
+    )
+    if trust.is_whole(ctx, questions):
+        return reply
+    doubt = {**reply.extra, "trusted": False}
+    if not (commands or yes):
+        return reply._replace(extra=doubt)
     agent = rights.acting_agent(ctx)
     if yes and (agent or (not ctx.at_terminal and not rights.says_yes_in_a_script(ctx))):
         raise RefusedError(
@@ -71,18 +70,10 @@ def run(
     # Who was asked has just read them.
     shown = f"{listing}\n" if said is None else ""
     if not (yes or said):
-        return Reply(
-            f"{shown}Not trusted: none of these is run. The user who knows them types, in a terminal: "
-            "harness trust",
-            exit=Exit.REFUSED,
-            extra={**extra, "trusted": False},
-        )
+        refused = "Not trusted: none of these is run. The user who knows them types, in a terminal: "
+        return Reply(f"{shown}{refused}harness trust", exit=Exit.REFUSED, extra=doubt)
     _note(ctx, questions)
-    return Reply(
-        f"{shown}Trusted on this machine.",
-        next=sessions.unless_held(questions, ctx, "harness start"),
-        extra=extra,
-    )
+    return reply._replace(message=f"{shown}Trusted on this machine.")
 
 
 def _note(ctx: Context, shown: Questions) -> None:

@@ -268,11 +268,11 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
 
 def how_to_end(task: Task) -> str:
     """Return what to do about `task`, which is in progress, before it can be changed."""
-    if task.intent is not None and task.intent.action == "merge":
-        return (
-            "Its work is checked and waits for its merge: type this again when it is completed. "
-            f"If no run merges it: {typed.harness('run')}"
-        )
+    is_checked = task.intent is not None and task.intent.action == "merge"
+    if is_checked or task.target is not None:
+        why = "Its work is checked and waits for its merge" if is_checked else "A run works on it"
+        end = "it is completed" if is_checked else "its attempt has ended"
+        return f"{why}: type this again when {end}. If no run does that any more: {typed.harness('run')}"
     return (
         f"Its worker can hand it back: {typed.harness('release', task.id)}. "
         f"If nobody works on it any more: {typed.harness('start')}"

@@ -75,6 +75,9 @@ def test_a_second_terminal_sees_what_goes_on_and_changes_its_limits(workshop: Wo
 
     _limits_that_nobody_can_read(workshop, pid)
     workshop.ok("note", "task-001", "Mind the gap.")
+    for verb in ("remove", "retry"):
+        # To release it is for its worker only.
+        assert "when its attempt has ended. If no run" in workshop(verb, "task-001").text
     assert workshop("budget", "--max-cost", "9", HARNESS_SUPERVISED="task-001").code == 2
     assert f"The run of process {pid} goes on; to end it: Ctrl-C" in workshop("pause").out
     # Zero lifts a limit, and one that is raised before the end lets the run go on.

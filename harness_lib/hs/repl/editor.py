@@ -27,6 +27,7 @@ from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from harness_lib.hs import session_store
@@ -166,7 +167,14 @@ class Editor:
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
             # Without this, each drawing would ask the terminal where the cursor is.
-            output=Vt100_Output(sys.stdout, _size, os.environ.get("TERM"), enable_cpr=False),
+            output=Vt100_Output(
+                sys.stdout,
+                _size,
+                os.environ.get("TERM"),
+                # 1 bit where NO_COLOR is set.
+                default_color_depth=ColorDepth.from_env(),
+                enable_cpr=False,
+            ),
             history=FileHistory(_private(history)),
             completer=completer,
             input_processors=[_Shortened()],

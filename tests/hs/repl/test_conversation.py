@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,14 @@ def test_markdown_is_drawn_when_the_answer_is_complete(conversation: Conversatio
         # Once, and nothing of what has streamed is left beside it.
         assert someone.screen.count("A title") == 1
         assert "```" not in someone.screen
+
+
+def test_without_colours_only_weight_and_underlining_are_left(conversation: Conversation) -> None:
+    with conversation(say("**Heavy** and `code`"), env={"NO_COLOR": "1"}) as someone:
+        someone.types("go\r", shows="Heavy and code")
+        someone.rests()
+    # 3x, 4x and 9x are colours.
+    assert not re.search(r"\x1b\[([0-9]+;)*[349][0-9][;m]", someone.raw)
 
 
 def test_an_answer_is_seen_while_it_streams(conversation: Conversation) -> None:

@@ -104,14 +104,9 @@ def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str,
         said = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}
         extra = {"error": said, **problem.extra}
         failed = Reply(problem.message, problem.exit_code, warnings=warnings, extra=extra, verb=verb)
-        try:
+        # Where it cannot be written, stderr may still be read.
+        with suppress(OSError):
             screen.data(_dump(failed.document()))
-        except BrokenPipeError:
-            return int(problem.exit_code)
-        except OSError:
-            # Stderr may still be read.
-            pass
-        else:
             return int(problem.exit_code)
     for warning in warnings:
         _talk(screen, f"warning: {warning}", "yellow")

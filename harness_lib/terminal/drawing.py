@@ -29,7 +29,7 @@ from harness_lib.runs.scheduler import Watch
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pending": ""}
+STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red"}
 # How the lines of `harness doctor` and of warnings begin.
 LEVELS = {"ok": "green", "warn": "yellow", "bad": "red", "warning": "yellow"}
 BAR_WIDTH = 30
@@ -61,8 +61,7 @@ def coloured(text: str, style: str = "") -> Text:
     """Return `text` with the words that say how something stands coloured, on a ground of `style`."""
     drawn = Text(text, style=style)
     for name, colour in STYLES.items():
-        if colour:
-            drawn.highlight_regex(rf"\[{name}\]", style=colour)
+        drawn.highlight_regex(rf"\[{name}\]", style=colour)
     for level, colour in LEVELS.items():
         drawn.highlight_regex(rf"(?m)^{level}\b", style=colour)
     return drawn

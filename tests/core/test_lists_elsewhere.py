@@ -46,23 +46,17 @@ def test_a_second_list_is_made_only_where_its_place_is_named(person: Agent) -> N
     assert person.ok("status")["counts"]["total"] == 0
 
 
-def test_nor_is_one_made_below_another_by_mistake(project: Project) -> None:
-    project.put("src/code")
-    below = project.agent("person", project.top / "src")
-
-    error = below.fails(2, "init")["error"]
-
-    assert f"has a task list in {project.top}" in error["message"]
-    assert not (project.top / "src/harness-tasks.json").exists()
-
-
-def test_a_repository_inside_another_has_a_list_of_its_own(project: Project) -> None:
+def test_nor_is_one_made_below_another_by_mistake_unless_in_a_repository_of_its_own(project: Project) -> None:
     inner = project.top / "inner"
+    inner.mkdir()
+    person = project.agent("person", inner)
+    error = person.fails(2, "init")["error"]
+    assert f"has a task list in {project.top}" in error["message"]
+    assert not (inner / "harness-tasks.json").exists()
+
     project.git("init", "-q", str(inner))
 
-    made = project.agent("person", inner).ok("init")
-
-    assert made["root"] == str(inner)
+    assert person.ok("init")["root"] == str(inner)
 
 
 def test_a_list_above_that_is_in_no_repository_is_no_hindrance(tmp_path: Path) -> None:

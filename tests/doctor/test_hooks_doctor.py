@@ -42,12 +42,6 @@ def skill_folder(folder: Path) -> None:
         put(file, "{}")
 
 
-def test_where_no_agent_is_used_nothing_is_missed(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
-    assert troubles(agent.ok("doctor")) == []
-
-
 def test_hooks_that_are_not_loaded_are_told_inside_the_agent(agent: Agent) -> None:
     said = finding(agent.ok("doctor", **INSIDE_CLAUDE), "does not load the hooks")
     assert (said["level"], said["cure"]) == ("warn", "harness hooks install --agent claude")
@@ -55,7 +49,12 @@ def test_hooks_that_are_not_loaded_are_told_inside_the_agent(agent: Agent) -> No
     assert finding(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
 
 
-def test_an_agent_that_is_only_installed_is_no_trouble(agent: Agent, home: Path) -> None:
+def test_where_no_agent_is_used_nothing_is_missed_and_one_that_is_only_installed_is_no_trouble(
+    agent: Agent, home: Path
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    assert troubles(agent.ok("doctor")) == []
     (home / ".gemini").mkdir()
     said = finding(agent.ok("doctor"), "Gemini CLI is used on this machine without the hooks")
     assert (said["level"], said["cure"]) == ("ok", "harness hooks install --agent gemini")

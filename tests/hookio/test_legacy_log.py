@@ -34,7 +34,11 @@ def test_what_ends_an_attempt_is_counted(tmp_path: Path, lines: list[str], count
     assert attempted(tmp_path, *lines) == count
 
 
-def test_without_a_log_nothing_is_counted(tmp_path: Path) -> None:
+def test_without_a_log_of_the_project_nothing_is_counted(tmp_path: Path) -> None:
+    assert facts.attempted(str(tmp_path), 3) == 0
+
+    (tmp_path / "other").write_text(f"{AT} [SESSION-3] Completed [a]\n")
+    (tmp_path / find_root.LOG_FILE).symlink_to(tmp_path / "other")
     assert facts.attempted(str(tmp_path), 3) == 0
 
 
@@ -49,10 +53,3 @@ def test_bytes_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / find_root.LOG_FILE).write_bytes(b"\xff\xfe\n" + f"{AT} [SESSION-3] Completed [a]\n".encode())
 
     assert facts.attempted(str(tmp_path), 3) == 1
-
-
-def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "other").write_text(f"{AT} [SESSION-3] Completed [a]\n")
-    (tmp_path / find_root.LOG_FILE).symlink_to(tmp_path / "other")
-
-    assert facts.attempted(str(tmp_path), 3) == 0

@@ -15,7 +15,7 @@ from tests import forked
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import Json, Step, say, use
 from tests.loop.source_files import write_program
 
 # `hs` that waits for no input to begin, and says when it reads to the end of it.
@@ -35,15 +35,6 @@ sys.exit(main.entry())
 
 def events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
-
-
-def test_with_events_the_result_is_the_last_also_of_what_does_not_begin(hs: Hs, home: Path) -> None:
-    nothing = hs("resume", "--json", "go")
-    assert (nothing.code, events(nothing.out)[-1]["error"]) == (2, "No sessions were found.")
-
-    write_program(home / ".harness/hooks.d/sources/50-stop", "#!/bin/sh\nkill -INT $PPID\nsleep 60\n")
-    stopped = hs("--json", "go")
-    assert (stopped.code, events(stopped.out)[-1]["stop"]) == (130, "interrupted")
 
 
 def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Path) -> None:
@@ -66,20 +57,27 @@ def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Pat
 
 
 def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve, home: Path) -> None:
-    nobody = hs("--json", "do it")
-    serve(CHAT, Step(status=401, said="invalid key of yours"))
-    answer = hs("--json", "do it")
-    misspelt = hs("--json", "--modle", "x", "do it")
-    write_program(home / ".harness/hooks.d/sources/90-broken", "#!/bin/sh\nexit 3\n")
-    broken = hs("--json", "do it")
+    def last(*words: str) -> tuple[int, Json]:
+        said = hs(*words, "--json", "do it")
+        return said.code, events(said.out)[-1]
 
-    last = events(answer.out)[-1]
-    assert (answer.code, last["type"], last["stop"], last["output"]) == (1, "result", "error", "")
-    assert "invalid key of yours" in last["error"]
-    assert (nobody.code, events(nobody.out)[-1]["stop"]) == (7, "error")
-    assert "OPENAI_API_KEY" in events(nobody.out)[-1]["error"]
-    assert (misspelt.code, events(misspelt.out)[-1]["error"]) == (2, "hs has no option --modle.")
-    assert (broken.code, events(broken.out)[-1]["stop"]) == (3, "error")
+    code, nobody = last()
+    assert (code, nobody["stop"], "OPENAI_API_KEY" in nobody["error"]) == (7, "error", True)
+    code, nothing = last("resume")
+    assert (code, nothing["error"]) == (2, "No sessions were found.")
+    serve(CHAT, Step(status=401, said="invalid key of yours"))
+    code, refused = last()
+    assert (code, refused["type"], refused["stop"], refused["output"]) == (1, "result", "error", "")
+    assert "invalid key of yours" in refused["error"]
+    code, misspelt = last("--modle", "x")
+    assert (code, misspelt["error"]) == (2, "hs has no option --modle.")
+    hook = home / ".harness/hooks.d/sources/90-broken"
+    write_program(hook, "#!/bin/sh\nexit 3\n")
+    code, broken = last()
+    assert (code, broken["stop"]) == (3, "error")
+    write_program(hook, "#!/bin/sh\nkill -INT $PPID\nsleep 60\n")
+    code, stopped = last()
+    assert (code, stopped["stop"]) == (130, "interrupted")
 
 
 def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve, home: Path) -> None:
@@ -195,24 +193,20 @@ def broken(serve: Serve, cwd: Path, *args: str, error: str) -> subprocess.Comple
     )
 
 
-def test_a_bug_is_one_line_and_a_file_with_the_traceback(serve: Serve, home: Path, project: Path) -> None:
-    done = broken(serve, project, "go", error="ValueError('a line\\nand another')")
+def test_a_bug_is_one_line_a_file_with_the_traceback_and_the_last_event(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    done = broken(serve, project, "-p", "--json", "go", error="ValueError('a line\\nand another')")
 
     (kept,) = (home / ".harness").glob("bug-*.txt")
     line = done.stderr.splitlines()[-1]
-    expected = "hs: This is a bug in hs: ValueError: a line and another."
-    assert (done.returncode, line) == (70, f"{expected} Please report it with {kept}.")
+    expected = "This is a bug in hs: ValueError: a line and another."
+    assert (done.returncode, line) == (70, f"hs: {expected} Please report it with {kept}.")
     assert "Traceback" not in done.stderr
     assert "Traceback" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-
-
-def test_the_last_event_tells_of_a_bug(serve: Serve, project: Path) -> None:
-    done = broken(serve, project, "-p", "--json", "go", error="KeyError('x')")
-
     last = json.loads(done.stdout.splitlines()[-1])
-    assert (done.returncode, last["type"], last["stop"]) == (70, "result", "error")
-    assert "bug in hs: KeyError" in last["error"]
+    assert (last["type"], last["stop"], expected in last["error"]) == ("result", "error", True)
     assert last["session"]
 
 

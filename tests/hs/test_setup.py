@@ -11,7 +11,7 @@ from harness_lib.hs import setup
 from harness_lib.loop import discovery
 from harness_lib.loop.runtime import start
 from tests.conftest import for_release
-from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
@@ -101,26 +101,17 @@ def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, home: Path, con
     assert why in answer.err
 
 
-def test_continue_passes_by_a_session_in_which_nothing_was_said(
-    hs: Hs, serve: Serve, home: Path, project: Path
+def test_continue_is_the_newest_session_of_this_directory_in_which_something_was_said(
+    hs: Hs, serve: Serve, home: Path, project: Path, tmp_path: Path
 ) -> None:
-    serve(CHAT, say("One."), say("Two."))
-    hs("begin")
-    before = session_of(home)
+    server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
+    hs("begin here")
     # As an editor leaves one that nobody has used.
-    unused = before.with_name("20990101-000000-1")
+    unused = session_of(home).with_name("20990101-000000-1")
     (unused / "messages").mkdir(parents=True)
     (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n")
-
-    assert hs("--continue", "and now?").out == "Two.\n"
-    assert len(bodies(before)) == 4
-
-
-def test_continue_is_the_newest_session_of_this_directory(hs: Hs, serve: Serve, tmp_path: Path) -> None:
-    server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
     other = tmp_path / "other"
     other.mkdir()
-    hs("begin here")
     hs("begin elsewhere", cwd=other)
 
     answer = hs("--continue", "and now?")

@@ -88,8 +88,10 @@ def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: Wor
 
 
 def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) -> None:
+    """And what they commit is not pushed along."""
     one = world.machine("one")
-    one.add("Make a", "grep -q done a")
+    for name in "ab":
+        one.add(f"Make {name}", f"grep -q done {name}")
     one.works("a")
     world.hook("post-receive", f"echo edited >> {one.top}/README.md")
 
@@ -97,6 +99,9 @@ def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) 
 
     assert "the change is kept" in said
     assert "+edited" in one("rescue", "show", "task-001").out
+    one.sh("commit", "-q", "--allow-empty", "-m", "Of the user")
+    refused = one("claim", "--json")
+    assert (refused.code, "commits that origin/main lacks" in refused.json["message"]) == (8, True)
 
 
 def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None:
@@ -119,17 +124,6 @@ def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None
     two.ok("finish")
     world.each_once(*tasks)
     assert sh(world.remote, "show", "main:file") == "a\nb"
-
-
-def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
-    one = world.machine("one")
-    one.add("Make a", "grep -q done a")
-    one.sh("commit", "-q", "--allow-empty", "-m", "Of the user")
-
-    said = one("claim", "--json")
-
-    assert said.code == 8
-    assert "commits that origin/main lacks" in said.json["message"]
 
 
 @pytest.mark.release

@@ -284,6 +284,7 @@ done
 
 
 def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world: World) -> None:
+    """One without its repository still shows the list."""
     one, two = world.pair()
     task = one.file_task("a")
     world.hook("post-receive", SQUASHED)
@@ -295,6 +296,8 @@ def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world
     assert said.code == 3
     assert f"{task} is completed, and no branch of origin has its commit" in said.text
     assert "store check on two tells whether its change is there" in said.text
+    (two.top / ".git").rename(two.top / "git")
+    assert f"{task}: Make a" in two("status").out
 
 
 def test_a_repair_is_named_only_where_it_may_help(world: World) -> None:
@@ -313,11 +316,3 @@ def test_a_repair_is_named_only_where_it_may_help(world: World) -> None:
     world.remote.rename(world.place / "away")
     assert then() == "harness status"
     assert "See whether it answers: git ls-remote origin" in one("store", "check").text
-
-
-def test_a_machine_without_its_repository_still_shows_the_list(world: World) -> None:
-    one, two = world.pair()
-    task = one.file_task("a")
-    (two.top / ".git").rename(two.top / "git")
-
-    assert f"{task}: Make a" in two("status").out

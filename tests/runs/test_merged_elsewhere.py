@@ -276,13 +276,17 @@ def test_work_that_others_undo_or_change_is_not_completed(workshop: Workshop, re
 
 
 def test_the_report_says_how_to_take_over_what_waits_for_others(workshop: Workshop, remote: Remote) -> None:
-    workshop.file_task("a")
+    """And a person may say that it is merged."""
+    task = workshop.file_task("a")
     workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
     workshop.file_task("b")
     workshop.ends(9)
     (found,) = [each for each in workshop.ok("report")["report"]["decisions"] if each["kind"] == "merge"]
     assert found["what"] == "Finished work waits on the branch harness/main until others have merged it"
     assert found["commands"] == ["git merge harness/main"]
+    workshop.ok("accept", task)
+    assert workshop.task(task)["status"] == "completed"
+    assert remote.branches[0].startswith("harness/")
 
 
 @pytest.mark.release
@@ -298,15 +302,6 @@ def test_returned_work_goes_on_in_the_same_pull_request(workshop: Workshop, remo
     workshop.ends(0)
     assert workshop.statuses() == {task: "completed"}
     assert workshop.task(task)["completed_commit"] == remote.at()
-
-
-@pytest.mark.release
-def test_a_person_may_say_that_it_is_merged(workshop: Workshop, remote: Remote) -> None:
-    task = workshop.file_task("a")
-    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
-    workshop.ok("accept", task)
-    assert workshop.statuses() == {task: "completed"}
-    assert remote.branches[0].startswith("harness/")
 
 
 @pytest.mark.release

@@ -85,25 +85,18 @@ def test_work_in_two_years_is_dated_with_them(project: Project, agent: Agent) ->
     assert " to 15 Jun 2025, " in first
 
 
-def test_a_list_that_may_have_no_more_sessions_is_not_said_to_go_on(agent: Agent) -> None:
+def test_a_list_is_not_said_to_go_on_while_a_chat_has_it_nor_without_a_session_left(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "test -f one")
     agent.ok("edit", "--max-sessions", "1")
     agent.ok("start")
+    *_, last = agent.ok("report")["message"].splitlines()
+    assert last.startswith("AGAIN: harness run is refused while session 1 is open")
+
     agent.ok("stop")
 
-    last = agent.ok("report")["message"].splitlines()[-1]
-
+    *_, last = agent.ok("report")["message"].splitlines()
     assert last.startswith("AGAIN: harness run starts nothing (no session is left)")
     assert "harness edit --max-sessions N" in last
-
-
-def test_while_a_chat_has_the_list_no_other_run_is_said_to_go_on(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "test -f one")
-    agent.ok("start")
-
-    last = agent.ok("report")["message"].splitlines()[-1]
-
-    assert last.startswith("AGAIN: harness run is refused while session 1 is open")
 
 
 def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent) -> None:

@@ -61,18 +61,6 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     workshop.nothing_is_left_over()
 
 
-@pytest.mark.release
-def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None:
-    for number in range(5):
-        workshop.add(
-            f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL_WORKER}\nwrite f{number} done"
-        )
-
-    said = workshop.ends(0)
-
-    assert said.stdout.count("the worker has died: killed by signal 9: out of memory?") == 5
-
-
 def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop: Workshop) -> None:
     for number in range(2):
         workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL_WORKER}")

@@ -350,19 +350,26 @@ def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_proje
     assert (project.task()["status"], project.task()["attempts"]) == ("failed", 1)
 
 
-def test_a_task_of_another_clone_is_not_rolled_back_in_this_one(cloned: tuple[Project, Project]) -> None:
+def test_a_task_of_a_clone_is_recovered_there_and_not_rolled_back_in_another_one(
+    cloned: tuple[Project, Project],
+) -> None:
     """HARNESS_STATE_ROOT may serve several clones; each has a work tree and a history of its own."""
     project, clone = cloned
     worker = worker_in(clone, project)
+    project.agent("person", clone.top, **worker.env).trusts()
     clone.commit("their base", files={"theirs.txt": "t\n"})
     worker.ok("claim")
     clone.put("work.txt", "work\n")
     worker.die()
     project.put("tracked.txt", "my own edit\n")
     before = project.files, clone.files
+    worker.wake()
 
+    worker.ok("start")
+
+    assert (project.task()["claimed_by"], project.task()["attempts"]) == ("worker", 0)
+    worker.die()
     project.agent("other").ok("start")
-
     assert (project.files, clone.files) == before
     assert project.task()["attempts"] == 1
 
@@ -383,21 +390,6 @@ def test_work_in_a_clone_is_not_looked_for_in_the_project(make_project: Make, ve
     told = "claimed in another work tree" if verb == "finish" else "not in this repository any more"
     assert told in said
     assert project.read("tracked.txt") == "my own edit\n"
-
-
-def test_a_worker_of_a_clone_recovers_its_own_there(cloned: tuple[Project, Project]) -> None:
-    project, clone = cloned
-    worker = worker_in(clone, project)
-    project.agent("person", clone.top, **worker.env).trusts()
-    worker.ok("claim")
-    clone.put("work.txt", "work\n")
-    worker.die()
-    worker.wake()
-
-    worker.ok("start")
-
-    assert (project.task()["claimed_by"], project.task()["attempts"]) == ("worker", 0)
-    assert clone.read("work.txt") == "work\n"
 
 
 def test_a_project_that_was_renamed_meanwhile_is_still_recovered(make_project: Make, tmp_path: Path) -> None:

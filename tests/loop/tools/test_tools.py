@@ -74,14 +74,17 @@ def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
 
 
 def test_edits_that_overlap_or_are_stale_change_nothing(do: Do, project: Path) -> None:
-    write(project / "f", "a\nb\n")
+    """And a file without a last line break keeps none."""
+    write(project / "f", "a\nb")
     pos = f"1#{files.anchor_letters('a', 1)}"
-    edit = {"type": "replace_range", "pos": pos, "content": "x"}
+    edit = {"type": "replace_range", "pos": pos, "content": "A"}
     stale = {"type": "append_at", "pos": "2#ZZ", "content": "x"}
 
     assert do("edit_file", path="f", edits=[edit, edit]).error
     assert "MISMATCH at line 2" in do("edit_file", path="f", edits=[edit, stale]).text
-    assert (project / "f").read_text() == "a\nb\n"
+    assert (project / "f").read_text() == "a\nb"
+    do("edit_file", path="f", edits=[edit])
+    assert (project / "f").read_text() == "A\nb"
 
 
 def test_lines_are_replaced_in_a_file_of_windows_and_keep_its_line_breaks(do: Do, project: Path) -> None:
@@ -101,15 +104,6 @@ def test_lines_are_replaced_in_a_file_of_windows_and_keep_its_line_breaks(do: Do
     (project / "file").write_bytes(b"one\r\ntwo\nthree\n")
     do("edit_file", path="file", edits=[middle])
     assert (project / "file").read_bytes() == b"one\r\n2\n2.5\nthree\n"
-
-
-def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:
-    write(project / "f", "a\nb")
-    edit = {"type": "replace_range", "pos": f"1#{files.anchor_letters('a', 1)}", "content": "A"}
-
-    do("edit_file", path="f", edits=[edit])
-
-    assert (project / "f").read_text() == "A\nb"
 
 
 @pytest.mark.parametrize("tool", ["read_file", "edit_file", "replace"])

@@ -397,7 +397,9 @@ def test_calls_that_a_host_does_not_number_apart_all_run(follow: Follow, number:
     assert results_of(run) == ["one", "two"]
 
 
-def test_arguments_in_parts_belong_to_the_newest_call_of_their_number(follow: Follow) -> None:
+def test_arguments_in_parts_belong_to_the_newest_call_of_their_number_and_an_object_counts(
+    follow: Follow,
+) -> None:
     parts = []
     for command in ("echo one", "echo two"):
         whole = call(command, index=0)
@@ -406,18 +408,14 @@ def test_arguments_in_parts_belong_to_the_newest_call_of_their_number(follow: Fo
             whole,
             *({"index": 0, "function": {"arguments": part}} for part in (arguments[:9], arguments[9:])),
         ]
+    parts.append(
+        {"id": "a", "index": 1, "function": {"name": "bash", "arguments": {"command": "echo three"}}}
+    )
     run, _, ending = follow(
         CHAT, Step(inserted=tuple(chunk(tool_calls=[part]) for part in parts)), say("Done.")
     )
     assert ending == DONE
-    assert results_of(run) == ["one", "two"]
-
-
-def test_arguments_that_are_no_text_but_an_object_count(follow: Follow) -> None:
-    one = {"id": "a", "index": 0, "function": {"name": "bash", "arguments": {"command": "echo one"}}}
-    run, _, ending = follow(CHAT, Step(inserted=(chunk(tool_calls=[one]),)), say("Done."))
-    assert ending == DONE
-    assert results_of(run) == ["one"]
+    assert results_of(run) == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(
@@ -429,31 +427,32 @@ def test_what_is_said_in_another_field_or_in_parts_is_the_answer(follow: Follow,
 
 
 @pytest.mark.parametrize(
-    "last",
+    ("last", "said"),
     [
         # It has no finish_reason, or none that says something; [DONE] is the end.
-        chunk(content="Done."),
-        {
-            "choices": [
-                {"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": ""}
-            ]
-        },
+        (chunk(content="Done."), "Done."),
+        (
+            {
+                "choices": [
+                    {"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": ""}
+                ]
+            },
+            "Done.",
+        ),
+        (chunk(role="assistant", content=""), None),
     ],
-    ids=["no reason", "a whole message"],
+    ids=["no reason", "a whole message", "nothing"],
 )
-def test_done_is_the_end_of_an_answer_without_a_reason(in_process: None, last: Json) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("in_process")
+def test_done_is_the_end_of_an_answer_without_a_reason_and_of_nothing_none(
+    last: Json, said: str | None
+) -> None:
     reader = chat.Reader()
     list(reader.feed(last))
     assert reader.native() is None
     list(reader.feed(END))
-    assert chat.answer(reader.native() or {}).text == "Done."
-
-
-def test_done_behind_nothing_is_no_answer() -> None:
-    reader = chat.Reader()
-    list(reader.feed(chunk(role="assistant", content="")))
-    list(reader.feed(END))
-    assert reader.native() is None
+    native = reader.native()
+    assert (native and chat.answer(native).text) == said
 
 
 @pytest.mark.parametrize(

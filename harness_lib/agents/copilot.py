@@ -35,7 +35,9 @@ HOOKS = adapter.Host(
     name="copilot",
     title="GitHub Copilot CLI",
     files={"user": (".copilot/hooks/harness.json",), "project": (".github/hooks/harness.json",)},
-    events={name: name for name in ("Stop", "SubagentStop", "SessionStart")},
+    events={name: name for name in ("Stop", "SubagentStop", "SessionStart", *adapter.TOOLS)},
+    # As it calls its tools at these events: by Claude Code's names.
+    extra={"PreToolUse": {"matcher": "Edit|Write"}, "PostToolUse": {"matcher": "Bash"}},
     also={"agentStop": "Stop"},
     form="flat",
     shared=".claude/settings.json",

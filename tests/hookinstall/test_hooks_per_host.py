@@ -133,6 +133,12 @@ EDITS = "Edit|Write|MultiEdit|NotebookEdit|apply_patch"
         ),
         ("codex", "PreToolUse", {"matcher": EDITS, "hooks": 0}, {"command": " codex", "timeout": 10}),
         ("copilot", "Stop", {}, {"bash": " copilot", "timeoutSec": 10}),
+        (
+            "copilot",
+            "PreToolUse",
+            {},
+            {"bash": " copilot", "timeoutSec": 10, "matcher": "Edit|Write"},
+        ),
         ("cursor", "stop", {}, {"command": " cursor", "timeout": 10, "loop_limit": 1000}),
         # Its unit is the millisecond.
         (

@@ -145,10 +145,13 @@ def test_a_verb_starts_the_version_that_the_shim_would(
     assert start("3.13.0") == ["3.13.0"]
 
 
-@pytest.mark.parametrize("version", ["3.10.99", "system", "3.11.7:3.12.1", "../../evil", "..", "# none", ""])
+@pytest.mark.parametrize(
+    "version", ["3.10.99", "system", "3.11.7:3.12.1", "../../evil", "3.11.7/../../../evil", "..", ""]
+)
 def test_what_is_no_installed_version_is_left_to_the_shim(pyenv: Pyenv, tmp_path: Path, version: str) -> None:
     """A clone could bring along a version that leads out of the versions."""
-    (tmp_path / "evil/bin").mkdir(parents=True)
+    for place in (tmp_path / "evil", pyenv.root):
+        put(place / "bin/python3", "#!/bin/sh\n", executable=True)
     (tmp_path / ".python-version").write_text(f"{version}\n")
 
     env = {**pyenv.env, "HARNESS_HOME": str(tmp_path / "data")}

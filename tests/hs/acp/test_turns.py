@@ -37,7 +37,9 @@ async def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Pa
     assert editor.said() == "All done."
 
 
-async def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Path) -> None:
+async def test_all_of_a_prompt_reaches_the_model_and_none_without_words(
+    serve: Serve, home: Path, project: Path
+) -> None:
     server = serve(CHAT, say("Read."))
 
     async with opened(Editor(), CHAT.environment(server), project) as session:
@@ -50,9 +52,11 @@ async def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, proje
         ]
         await session.says(*blocks)
         picture = acp.schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
-        with pytest.raises(acp.RequestError, match="no images"):
-            await session.says(picture)
+        for said, why in (((picture,), "no images"), ((), "prompt is empty"), ((" \n",), "prompt is empty")):
+            with pytest.raises(acp.RequestError, match=why):
+                await session.says(*said)
 
+    assert len(server.requests) == 1
     message = bodies(session_of(home))[0][1]
     places = [message.find(part) for part in ("first", "[a b.py](/x/a b.py)", "the open text", "second")]
     assert -1 not in places
@@ -194,17 +198,6 @@ async def test_whoever_ends_in_the_middle_of_a_tool_leaves_nothing_running(
     await editor.until(lambda: not Path(f"/proc/{pid}").exists())
 
     assert not list((home / ".harness").glob("bug-*"))
-
-
-async def test_a_prompt_without_words_is_refused_and_costs_nothing(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("never"))
-
-    async with opened(Editor(), CHAT.environment(server), project) as session:
-        for said in ((), (" \n",)):
-            with pytest.raises(acp.RequestError, match="prompt is empty"):
-                await session.says(*said)
-
-    assert server.requests == []
 
 
 async def test_cancel_ends_a_turn_that_waits_for_the_model(serve: Serve, project: Path) -> None:

@@ -69,25 +69,23 @@ def test_while_the_model_is_asked_it_gives_the_prompt_back(
 def test_during_a_tool_it_ends_all_that_the_tool_has_started(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(SLEEPS, say("Went on."), args=("--approve", "auto")) as someone:
+    """And twice it waits for no tool that ignores the first."""
+    stubborn = use("bash", command="trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
+    with conversation(SLEEPS, stubborn, args=("--approve", "auto")) as someone:
         someone.types("wait\r")
         pid = pid_of(project, someone)
         someone.types("\x03", shows="interrupted")
         ended(pid, someone)
-        someone.types("go on\r", shows="Went on.")
-
-    assert "interrupted: this call did not finish" in str(someone.model.requests[1])
-
-
-def test_twice_it_waits_for_no_tool_that_ignores_the_first(conversation: Conversation, project: Path) -> None:
-    stubborn = use("bash", command="trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
-    with conversation(stubborn, say("Went on."), args=("--approve", "auto")) as someone:
-        someone.types("wait\r")
+        (project / "pid").unlink()
+        someone.types("go on\r")
         pid = pid_of(project, someone)
         someone.types("\x03")
         someone.until((project / "heard").exists)
-        someone.types("\x03", shows="interrupted")
+        someone.types("\x03")
         ended(pid, someone)
+        someone.until(lambda: someone.screen.count("interrupted") == 2)
+
+    assert "interrupted: this call did not finish" in str(someone.model.requests[1])
 
 
 @pytest.mark.release

@@ -86,26 +86,21 @@ PRINTS = use(
 )
 
 
-def test_what_a_running_tool_prints_is_seen_while_it_runs(conversation: Conversation, project: Path) -> None:
-    with conversation(PRINTS, say("Done."), args=("--approve", "auto")) as someone:
+def test_what_a_tool_prints_is_seen_while_it_runs_and_told_to_the_model_though_it_is_interrupted(
+    conversation: Conversation, project: Path, home: Path
+) -> None:
+    with conversation(PRINTS, PRINTS, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("go\r", shows="\n42\n")
         assert "bash: printf" in someone.screen
-        (project / "go").touch()
-        someone.has_on_screen("Done.")
-
-    assert "\x1b[2J" not in someone.raw
-
-
-def test_what_an_interrupted_tool_had_printed_is_shown_and_told_to_the_model(
-    conversation: Conversation, home: Path
-) -> None:
-    with conversation(PRINTS, say("Went on."), args=("--approve", "auto")) as someone:
-        someone.types("go\r", shows="\n42\n")
         someone.types("\x03", shows="interrupted: this call did not finish")
         someone.rests()
         assert "\n42\n" in someone.screen
-        someone.types("go on\r", shows="Went on.")
+        someone.types("go on\r")
+        someone.until(lambda: someone.screen.count("\n42\n") == 2)
+        (project / "go").touch()
+        someone.has_on_screen("Went on.")
 
+    assert "\x1b[2J" not in someone.raw
     (result,) = (
         message["content"] for message in someone.model.requests[1]["messages"] if message["role"] == "tool"
     )

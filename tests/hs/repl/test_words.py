@@ -18,30 +18,21 @@ WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
 
 
 def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
-    conversation: Conversation, project: Path
+    conversation: Conversation, project: Path, home: Path
 ) -> None:
+    """Nor does a command that takes no words: a first message behind `/new` would be lost."""
     write(project / "there", "")
     with conversation(say("Seen."), say("Both seen.")) as someone:
         someone.types("/cots\r", shows="There is no /cots. Did you mean /cost?")
-        someone.rests()
+        for word in ("/new", "/clear", "/quit"):
+            someone.types(f"{word} fix it\r", shows=f"{word} takes no words.")
+            someone.rests()
         assert someone.model.requests == []
         # A path is no such word.
         someone.types("/dev/null and /x\r", shows="Seen.")
         someone.types("/tmp is full\r", shows="Both seen.")
 
     assert len(someone.model.requests) == 2
-
-
-def test_a_command_that_takes_no_words_does_nothing_with_some_and_says_so(
-    conversation: Conversation, home: Path
-) -> None:
-    """Such as a first message behind `/new`, which would be lost."""
-    with conversation(say("never")) as someone:
-        for word in ("/new", "/clear", "/quit"):
-            someone.types(f"{word} fix it\r", shows=f"{word} takes no words.")
-            someone.rests()
-
-    assert someone.model.requests == []
     assert not list((home / ".harness").glob("bug-*"))
 
 
@@ -155,31 +146,23 @@ def test_no_credentials_are_attached(go: Go, home: Path) -> None:
 def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
+    """Of one that was stopped, too, what it had printed."""
     with conversation(say("Seen.")) as someone:
         someone.types("!echo $((40 + 2)) | tee made\r", shows="\n42\n")
+        someone.rests()
+        someone.types("!echo $((50 + 3)); sleep 300\r", shows="\n53\n")
+        someone.types("\x03", shows="\ninterrupted")
         someone.rests()
         assert someone.model.requests == []
         someone.types("and?\r", shows="Seen.")
 
     assert (project / "made").exists()
-    assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in str(
-        [message["content"] for message in someone.model.requests[0]["messages"]]
-    ).replace("\\n", "\n")
+    told = str(someone.model.requests[0]["messages"]).replace("\\n", "\n")
+    assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in told
+    assert "53\n[interrupted" in told
     assert [name for name, _ in bodies(session_of(home))] == [
-        "0001-user.md", "0002-user.md", "0003-assistant.md",
+        "0001-user.md", "0002-user.md", "0003-user.md", "0004-assistant.md",
     ]  # fmt: skip
-
-
-def test_a_command_of_the_user_is_stopped_and_what_it_had_printed_is_told(
-    conversation: Conversation,
-) -> None:
-    with conversation(say("Seen.")) as someone:
-        someone.types("!echo $((40 + 2)); sleep 300\r", shows="\n42\n")
-        someone.types("\x03", shows="\ninterrupted")
-        someone.rests()
-        someone.types("and?\r", shows="Seen.")
-
-    assert "42\n[interrupted" in str(someone.model.requests[0]).replace("\\n", "\n")
 
 
 def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_program(

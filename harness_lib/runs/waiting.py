@@ -107,9 +107,11 @@ def require_room(ctx: Context, place: Path) -> None:
 def _is_full(place: Path) -> bool:
     with suppress(OSError):
         disk = os.statvfs(place)
-        # Some file systems do not count their files.
+        # Root may also use what is kept for it. Some file systems count neither blocks nor files.
+        free = disk.f_bavail if os.geteuid() else disk.f_bfree
+        has_room = free * disk.f_frsize >= LEAST_BYTES or disk.f_blocks == 0
         has_names = disk.f_favail > 0 or disk.f_files == 0
-        return disk.f_bavail * disk.f_frsize < LEAST_BYTES or not has_names
+        return not (has_room and has_names)
     return False
 
 

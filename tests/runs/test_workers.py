@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ import pytest
 
 from harness_lib.rules.events import Ended, Event, Gone
 from harness_lib.rules.run_state import Deaths
+from harness_lib.runs import waiting
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker_pool import COUNT_SECONDS, Orphans
@@ -177,6 +179,27 @@ def test_what_fails_while_the_disk_is_full_counts_as_no_attempt(workshop: Worksh
         workshop.has_ended(0)
 
     assert workshop.task("task-001")["attempts"] == 0
+
+
+# What statvfs says: free blocks, those for all users, all blocks, free names, all names.
+DISKS = {
+    "empty": ((9, 9, 9, 9, 9), False),
+    "full": ((0, 0, 9, 9, 9), True),
+    "full but for root": ((9, 0, 9, 9, 9), os.geteuid() != 0),
+    "without names": ((9, 9, 9, 0, 9), True),
+    "counts nothing": ((0, 0, 0, 0, 0), False),
+}
+
+
+@pytest.mark.parametrize(("counts", "is_full"), DISKS.values(), ids=DISKS)
+def test_a_disk_is_full_where_nothing_can_be_written(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, counts: tuple[int, ...], is_full: bool
+) -> None:
+    names = ("f_bfree", "f_bavail", "f_blocks", "f_favail", "f_files")
+    disk = SimpleNamespace(f_frsize=waiting.LEAST_BYTES, **dict(zip(names, counts, strict=True)))
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    with pytest.raises(OSError, match="No space left") if is_full else nullcontext():
+        waiting.require_room(workshop.context(), workshop.top)
 
 
 # -- two machines share a list and their clocks are hours apart: a task is done once, and nothing is lost

@@ -64,7 +64,7 @@ def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) 
     # The .gitignore in there hides the logs, also in a clone in which no lock was ever taken.
     roots.make_private(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
-    place = Worktree(ctx.git.top, ctx.env, log, ctx.clock, watch, project.python_path(ctx))
+    place = Worktree(ctx.git.top, ctx.env, log, ctx.clock, watch, project.search_paths(ctx))
     return check_of(task).run(place)
 
 

@@ -328,8 +328,8 @@ def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) ->
             checked = Checked("TEST_FAIL", f"Its files cannot be put in place: {error}.", "", log)
         else:
             shell = ShellCheck(task.id, _command(material, scratch), asked.cwd, asked.timeout_seconds)
-            sources = project.python_path(clean)
-            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, watch, sources))
+            first = project.search_paths(clean)
+            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, watch, first))
     at = timestamps.render(clean.clock.now())
     held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
     return _told(clean, task, checked)

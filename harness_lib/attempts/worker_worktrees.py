@@ -34,7 +34,7 @@ LOCK = "lock"
 # Prefix of directories that belong to no run: the checkouts of final checks in a chat.
 CHECKS = "checks-"
 # Ignored files that checks need: copied in if they exist.
-BROUGHT = (".env", ".env.local", "node_modules", ".venv", "venv", "vendor")
+BROUGHT = (".env", ".env.local", "node_modules", ".venv", "venv", "vendor", ".bundle")
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
 NAMED = 3

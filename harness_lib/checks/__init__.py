@@ -7,6 +7,7 @@ Standard library only: hooks read the list with it.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from harness_lib import sha256
@@ -32,7 +33,7 @@ UNWATCHED = Watch(lambda: True, 60.0)
 class Worktree(NamedTuple):
     """Where a check runs: the top of the work tree, its environment, and the file for its output.
 
-    `sources`: directories of it where Python looks for modules first.
+    `first`: what comes first in its search paths, by variable.
     """
 
     top: Path
@@ -40,7 +41,7 @@ class Worktree(NamedTuple):
     log: Path
     clock: Clock
     watch: Watch = UNWATCHED
-    sources: tuple[str, ...] = ()
+    first: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class Check(Protocol):

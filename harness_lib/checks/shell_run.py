@@ -30,7 +30,7 @@ def run(check: ShellCheck, worktree: Worktree) -> Checked:
     cwd = directory(check, worktree.top)
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)
-    env = environment.with_sources(env, worktree.sources)
+    env = environment.with_paths(env, worktree.first)
     missing = missing_command(command, cwd=cwd, env=env)
     if missing and not is_of_project(missing, cwd, worktree.top):
         where = " (not looked for in the work tree)" if "PATH" in without else ""

@@ -110,24 +110,26 @@ def run_init_script(ctx: Context) -> runner.Finished:
         cwd=ctx.git.top,
         log=ctx.root.logs / "harness-init.log",
         timeout=TIMEOUT_SECONDS,
-        env=environment.with_sources(ctx.env, python_path(ctx)),
+        env=environment.with_paths(ctx.env, search_paths(ctx)),
         clock=ctx.clock,
     )
 
 
-def python_path(ctx: Context) -> tuple[str, ...]:
-    """Return where Python finds in a work tree of harness what it takes from the user's checkout by itself.
+def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
+    """Return what comes first in search paths, by variable, for a command in a work tree of harness.
 
-    PYTHONPATH and editable installs name directories of the checkout: a check would test the user's files.
-    Source: PEP 610, "direct_url.json"; Python's documentation, `site`.
+    PYTHONPATH and editable installs name directories of the user's checkout, whose files Python would import;
+    mise works only in directories that its user trusts.
+    Source: PEP 610, "direct_url.json"; Python's documentation, `site`; mise's, `trusted_config_paths`.
     """
     top = ctx.git.top
     if find_root.worker(data_home.directory(ctx.env), str(top)) is None:
-        return ()
+        return {}
     checkout = ctx.main.top
     places = dict.fromkeys(os.path.realpath(place) for place in _named_to_python(ctx.env, checkout))
     inside = [Path(place) for place in places if Path(place).is_relative_to(checkout)]
-    return tuple(str(top / place.relative_to(checkout)) for place in inside)
+    modules = tuple(str(top / place.relative_to(checkout)) for place in inside)
+    return {"PYTHONPATH": modules, "MISE_TRUSTED_CONFIG_PATHS": (str(top),)}
 
 
 def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:

@@ -266,7 +266,7 @@ def run(
             log=log,
             timeout=rules.longest,
             env={
-                **environment.with_sources(ctx.env, project.python_path(ctx)),
+                **environment.with_paths(ctx.env, project.search_paths(ctx)),
                 "HARNESS_DISABLED": "1",
                 ownership.SUPERVISED: task.id,
                 "HARNESS_TASK_ID": task.id,

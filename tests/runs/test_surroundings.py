@@ -70,12 +70,14 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
         name = Path(file).stem
         writes = f"printf 'done = 1' > '{file}' && python tests/of_{name}.py"
         workshop.add(f"Make {name}", f"python tests/of_{name}.py", do=f"sh {writes}")
+    trusts = 'test "$MISE_TRUSTED_CONFIG_PATHS" = "$PWD:/mine"'
+    workshop.add("Have the trust of mise", f"{trusts} && test -f f", do=f"sh {trusts} && touch f")
     search = f"{workshop.top}/lib{os.pathsep}{CHECKOUT}"
     path = f"{tmp_path}/an env/bin{os.pathsep}{os.environ['PATH']}"
 
-    workshop.ends(0, "--final-check", "all", PATH=path, PYTHONPATH=search)
+    workshop.ends(0, "--final-check", "all", PATH=path, PYTHONPATH=search, MISE_TRUSTED_CONFIG_PATHS="/mine")
 
-    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * 4
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")

@@ -98,11 +98,10 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
     return clean, tuple(sorted(changed))
 
 
-def with_sources(env: Mapping[str, str], places: Sequence[str]) -> dict[str, str]:
-    """Return `env`, in which Python looks for modules in `places` first."""
-    if not places:
-        return dict(env)
-    return {**env, "PYTHONPATH": os.pathsep.join((*places, *filter(None, [env.get("PYTHONPATH")])))}
+def with_paths(env: Mapping[str, str], first: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return `env`, in whose search paths (variable → paths) those of `first` come first."""
+    added = {name: (*paths, *filter(None, [env.get(name)])) for name, paths in first.items() if paths}
+    return {**env, **{name: os.pathsep.join(paths) for name, paths in added.items()}}
 
 
 def _value(name: str, value: str, top: Path) -> str:

@@ -315,4 +315,6 @@ def confined(
     grants = sandbox.grants(tree, temporary, inside, argv)
     # Under bubblewrap the command has its temporary directory there.
     inside["TMPDIR"] = PRIVATE[0] if sandbox.engine == "bubblewrap" else str(temporary)
+    # mise fails if it cannot note which projects it has seen.
+    inside["MISE_STATE_DIR"] = f"{inside['TMPDIR']}/mise"
     return engines.command(sandbox.engine, argv, grants, inside, closed=closed)

@@ -165,6 +165,7 @@ def test_what_weakens_a_test_and_passes_all_the_same_is_named(
 
 
 def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Agent) -> None:
+    """So are tests that pass without the work."""
     _begin(project, agent, "sh check.sh")
     reply = agent.finishes({"check.sh": "true\n"})
 
@@ -172,6 +173,10 @@ def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Ag
     begin(agent, "sh lib.sh", "--protect", "none")
     project.put("lib.sh", "true\n")
     assert not agent.ok("finish")["task"].get("look_at")
+    begin(agent, f"{UNITTEST} tests/test_more.py")
+    _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
+    (sentence,) = agent.ok("finish")["task"]["look_at"]
+    assert "adds tests that pass without its work" in sentence
 
 
 @pytest.mark.parametrize("is_done", [*for_release(True), False])
@@ -271,15 +276,6 @@ def test_what_the_user_had_lying_there_is_no_test_of_the_attempt(project: Projec
     project.put("a.py", "def one():\n    return 1\n")
 
     assert "look_at" not in agent.ok("finish")["task"]
-
-
-def test_in_a_chat_vacuous_tests_are_a_warning(project: Project, agent: Agent) -> None:
-    _begin(project, agent, f"{UNITTEST} tests/test_more.py")
-    _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
-
-    (sentence,) = agent.ok("finish")["task"]["look_at"]
-
-    assert "adds tests that pass without its work" in sentence
 
 
 @pytest.mark.release

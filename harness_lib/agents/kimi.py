@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.agents.adapter import Host, Signs
+from harness_lib.agents.adapter import TOOLS, Host, Signs
 
 # It sets no variable. Its process calls itself `kimi-code`, some versions `kimi-co` or `Kimi Code`.
 # Its settings hold the keys of providers.
@@ -17,7 +17,8 @@ HOOKS = Host(
     title="Kimi Code CLI",
     files={"user": (".kimi-code/config.toml",)},
     home=("KIMI_CODE_HOME", ".kimi-code"),
-    events={"Stop": "Stop"},
+    events={name: name for name in (*TOOLS, "Stop")},
+    extra={"PreToolUse": {"matcher": "Edit|Write"}, "PostToolUse": {"matcher": "Bash"}},
     form="toml",
     trust={"user": "nothing. It lets itself be held once in each turn: ask it to go on if it stops early."},
     holds=" (once in each turn)",

@@ -298,18 +298,18 @@ END = "# End of what harness made."
 
 _LINES = (
     re.escape(BEGIN),
-    r'(?:\[\[hooks\]\]\r?\nevent = "\w+"\r?\ncommand = (".*")\r?\ntimeout = \d+\r?\n)+' + re.escape(END),
+    r'(?:\[\[hooks\]\]\r?\nevent = "\w+"\r?\n(?:matcher = ".*"\r?\n)?'
+    r'command = (".*")\r?\ntimeout = \d+\r?\n)+' + re.escape(END),
     "",
 )
 _BLOCK = re.compile(r"(?:\r?\n)?" + r"\r?\n".join(_LINES))
 
 
-def toml_commands(text: str) -> list[str]:
-    """Return the command of every hook in `text`, ours and others'. Raises ConfigError: invalid TOML."""
+def toml_handlers(text: str) -> list[tuple[str, object]]:
+    """Return (event, command) of every hook in `text`, ours and others'. Raises ConfigError: invalid TOML."""
     hooks = _parsed(text).get("hooks")
     tables = hooks if isinstance(hooks, list) else []
-    values = (table.get("command") for table in tables if isinstance(table, dict))
-    return [str(command) for command in values if isinstance(command, str)]
+    return [(str(each.get("event")), each.get("command")) for each in tables if isinstance(each, dict)]
 
 
 def install_toml(text: str, by_event: Mapping[str, Entry]) -> str:
@@ -323,8 +323,9 @@ def install_toml(text: str, by_event: Mapping[str, Entry]) -> str:
     newline = "\r\n" if "\r\n" in bare else "\n"
     lines = [BEGIN]
     for event, entry in by_event.items():
-        quoted = json.dumps(entry["command"], ensure_ascii=False)
-        lines += ["[[hooks]]", f'event = "{event}"', f"command = {quoted}", f"timeout = {entry['timeout']}"]
+        values = {"event": event, **{key: entry.get(key) for key in ("matcher", "command", "timeout")}}
+        lines.append("[[hooks]]")
+        lines += [f"{key} = {json.dumps(values[key], ensure_ascii=False)}" for key in values if values[key]]
     block = newline.join([*lines, END, ""])
     gap = "" if not bare else newline if bare.endswith("\n") else 2 * newline
     return bare + gap + block

@@ -59,7 +59,7 @@ class HostFile(NamedTuple):
             return []
         with _named(self.path):
             if self.host.form == "toml":
-                return [("Stop", command) for command in entries.toml_commands(self.text)]
+                return entries.toml_handlers(self.text)
             return list(entries.handlers(entries.parsed(self.text)))
 
     def ours(self) -> list[tuple[str, Path]]:

@@ -27,10 +27,12 @@ __all__ = ["agent"]  # a fixture
 @pytest.mark.parametrize("touched", [False, True])
 def test_kimi_gets_a_block_at_the_end_only(agent: Agent, home: Path, text: str, *, touched: bool) -> None:
     file = put(place(home, "kimi"), text)
-    agent.ok("hooks", "install", "--agent", "kimi")
+    said = agent.ok("hooks", "install", "--agent", "kimi")["message"]
+    assert "+ PreToolUse: " in said
     installed = file.read_bytes()
     assert installed.startswith(text.encode())
-    hook = tomlkit.parse(installed).unwrap()["hooks"][-1]
+    guard, *_, hook = tomlkit.parse(installed).unwrap()["hooks"][-3:]
+    assert set(guard) == {"event", "matcher", "command", "timeout"}
     assert set(hook) == {"event", "command", "timeout"}
     if touched:
         file.write_bytes(installed + b"b = 2\n")
@@ -139,6 +141,7 @@ EDITS = "Edit|Write|MultiEdit|NotebookEdit|apply_patch"
             {},
             {"bash": " copilot", "timeoutSec": 10, "matcher": "Edit|Write"},
         ),
+        ("kimi", "PreToolUse", {}, {"command": " kimi", "timeout": 10, "matcher": "Edit|Write"}),
         ("cursor", "stop", {}, {"command": " cursor", "timeout": 10, "loop_limit": 1000}),
         # Its unit is the millisecond.
         (

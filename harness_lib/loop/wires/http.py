@@ -59,6 +59,8 @@ _ADVICE = {
     407: "Check the user and the password of the proxy (HTTP_PROXY, ALL_PROXY).",
 }
 _SHOWN = 500
+# Characters of a key that is one.
+_SHORTEST = 6
 NO_PROXY = (
     "The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: "
     "hs speaks with HTTP proxies only. "
@@ -306,10 +308,11 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
 
 
 def _without_secrets(text: str, headers: Mapping[str, str]) -> str:
-    """Return `text` of a host without the key, which it may repeat."""
+    """Return `text` of a host without the key, which it may repeat; a short one is any word, as `x`."""
     for name, value in headers.items():
-        if "auth" in name.lower() or "key" in name.lower():
-            text = text.replace(value.split(" ")[-1] or value, "***")
+        secret = value.rpartition(" ")[2]
+        if len(secret) >= _SHORTEST and ("auth" in name.lower() or "key" in name.lower()):
+            text = text.replace(secret, "***")
     return text
 
 

@@ -183,6 +183,12 @@ def test_a_key_that_no_header_can_carry_is_said_and_not_shown(follow: Follow, ke
     assert server.requests == []
 
 
+def test_a_word_in_place_of_a_key_is_not_cut_out_of_what_a_host_says(follow: Follow) -> None:
+    """Local servers want any, and get `x`."""
+    _, _, ending = follow(CHAT, Step(status=404, said="max exceeded"), OPENAI_API_KEY="x")
+    assert "max exceeded" in ending.output
+
+
 URL = "url=http://127.0.0.1:9/v1\n"
 
 

@@ -89,7 +89,7 @@ def _program(env: Mapping[str, str]) -> str:
     is_plugin = env.get("CLAUDE_PLUGIN_ROOT") and os.path.basename(os.path.dirname(folder)) != "skills"
     for place in (os.path.join(folder, "skills", "harness") if is_plugin else folder, folder):
         program = os.path.join(place, "bin", "harness")
-        if os.path.isfile(program) and os.path.realpath(program) == data_home.LAUNCHER:
+        if os.path.realpath(program) == data_home.LAUNCHER:
             return os.path.abspath(program)
     return data_home.launcher() or "harness"
 

@@ -52,4 +52,5 @@ def before(server: str, *, size: int = 20) -> Iterator[str]:
             until("pgbouncer", (place / ".s.PGSQL.5432").exists)
             yield server.replace(f"host={directory}", f"host={place}")
         finally:
-            pooler.terminate()
+            # At SIGTERM newer ones wait until their clients have gone.
+            pooler.kill()

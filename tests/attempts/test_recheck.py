@@ -255,16 +255,6 @@ def test_work_that_was_claimed_on_no_branch_may_get_one(project: Project, agent:
     assert said["warnings"] == []
 
 
-def test_what_was_finished_on_another_branch_is_not_red_here(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
-    project.git("switch", "-q", "-c", "other")
-    done(project, agent, "test -f a", "a")
-    project.git("switch", "-q", "main")
-
-    assert found(ctx)[0].recheck.excuse == "elsewhere"
-
-
 def test_a_check_that_is_ended_is_not_recorded(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "test -f a || sleep 60", "a")
     project.git("rm", "-q", "a")

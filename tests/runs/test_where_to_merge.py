@@ -109,7 +109,9 @@ def test_in_a_linked_work_tree_it_is_the_branch_there(workshop: Workshop, tmp_pa
     assert sh(there.top, "status", "--porcelain") == ""
 
 
-def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
+def test_a_branch_without_a_commit_is_told_how_to_get_one_or_which_other_one_has_some(
+    workshop: Workshop,
+) -> None:
     workshop.file_task("one")
     workshop.sh("update-ref", "-d", "refs/heads/main")
     shutil.rmtree(workshop.top / ".git/logs")
@@ -121,6 +123,9 @@ def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop
 
     workshop.sh("commit", "-q", "--allow-empty", "-m", "Start")
     workshop.ends(0)
+    workshop.file_task("two")
+    workshop.sh("checkout", "-q", "--orphan", "new")
+    assert "git switch main" in workshop.ends(7).stderr
 
 
 def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop) -> None:
@@ -180,12 +185,3 @@ def test_a_branch_that_is_renamed_meanwhile_is_named_in_the_morning_with_its_cur
     workshop.sh(*cure.split()[1:])
     workshop.ends(0)
     assert set(workshop.statuses().values()) == {"completed"}
-
-
-def test_a_branch_that_has_no_commit_beside_others_names_one_of_them(workshop: Workshop) -> None:
-    workshop.file_task("f")
-    workshop.sh("checkout", "-q", "--orphan", "new")
-
-    said = workshop.ends(7)
-
-    assert "git switch main" in said.stderr

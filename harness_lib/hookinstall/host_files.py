@@ -159,7 +159,7 @@ def write(file: HostFile, data: bytes | None) -> None:
     fs.make_directory(target.parent, 0o777)
     # The user may keep their settings elsewhere and link them.
     fs.write(target, data)
-    if data != file.data and file.backup.is_file() and file.backup.read_bytes() == data:
+    if file.backup.is_file() and file.backup.read_bytes() == data:
         fs.remove(file.backup)
 
 

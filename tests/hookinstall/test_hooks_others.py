@@ -69,8 +69,10 @@ def test_another_harness_is_told_of_and_left(agent: Agent, home: Path) -> None:
         place(home, "claude"),
         json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": theirs}]}]}}),
     )
+    linter = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "lint"}]}]}})
+    put(agent.cwd / ".claude/settings.json", linter)
     said = agent.ok("hooks", "install", "--agent", "claude")
-    assert "another harness" in said["warnings"][0]
+    assert ["another harness" in each for each in said["warnings"]].count(True) == 1
     agent.ok("hooks", "uninstall", "--agent", "claude")
     assert commands(file) == [theirs]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.agents import claude
+from harness_lib.errors import HeldError
+from harness_lib.hookinstall import host_files
 from tests.hookinstall.hookfiles import agent, commands, everything, place
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent
@@ -20,6 +22,7 @@ BROKEN: list[tuple[str | bytes, int]] = [
     ('{"a": 1}\n}', 2),
     ("[]", 1),
     (b'{\n"a": "\xff"}', 2),
+    ("[" * 200_000, 1),
 ]
 
 
@@ -51,6 +54,24 @@ def test_a_read_only_file_is_refused(agent: Agent, home: Path) -> None:
     said = agent.fails(8, "hooks", "install", "--agent", "claude")
     assert "read-only" in said["message"]
     assert file.read_bytes() == b"{}"
+
+
+def test_a_file_that_no_host_could_read_is_refused(
+    agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(place(home, "claude"), "{}")
+    monkeypatch.setattr(host_files, "LARGEST", 1)
+    assert "could read" in agent.fails(8, "hooks", "install", "--agent", "claude")["message"]
+    assert file.read_bytes() == b"{}"
+
+
+def test_what_somebody_writes_meanwhile_is_not_written_over(home: Path) -> None:
+    file = put(place(home, "claude"), "{}")
+    read = host_files.read(claude.HOOKS, file)
+    put(file, '{"theirs": 1}')
+    with pytest.raises(HeldError, match="has changed just now"):
+        host_files.write(read, read.installed())
+    assert file.read_text() == '{"theirs": 1}'
 
 
 def test_a_directory_in_the_place_of_the_file_is_refused(agent: Agent, home: Path) -> None:

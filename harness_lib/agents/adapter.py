@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # every hook and verb loads this
 Scope = Literal["user", "project"]
 SCOPES: tuple[Scope, ...] = ("user", "project")
 # The events that most hosts name as we do.
-EVENTS = {name: name for name in ("Stop", "SubagentStop", "SessionStart", "SessionEnd")}
+EVENTS = {name: name for name in ("Stop", "SubagentStop", "SessionStart", "SessionEnd", "SubagentStart")}
 TOOLS = {name: name for name in ("PreToolUse", "PostToolUse")}
 
 # The placeholder for the text in an answer to a hook.

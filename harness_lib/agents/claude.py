@@ -58,12 +58,7 @@ HOOKS = adapter.Host(
         "project": (".claude/settings.local.json", ".claude/settings.json"),
     },
     home=("CLAUDE_CONFIG_DIR", ".claude"),
-    events={
-        **adapter.EVENTS,
-        "SubagentStart": "SubagentStart",
-        **adapter.TOOLS,
-        "TeammateIdle": "TeammateIdle",
-    },
+    events={**adapter.EVENTS, **adapter.TOOLS, "TeammateIdle": "TeammateIdle"},
     kept=("async", "onFailure"),
     # Copilot and others read its settings, and are recognised by what they send.
     is_named=False,

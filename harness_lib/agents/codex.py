@@ -53,7 +53,7 @@ HOOKS = adapter.Host(
     title="Codex",
     files={"user": (".codex/hooks.json",), "project": (".codex/hooks.json",)},
     home=("CODEX_HOME", ".codex"),
-    events={**adapter.EVENTS, "SubagentStart": "SubagentStart", **adapter.TOOLS},
+    events={**adapter.EVENTS, **adapter.TOOLS},
     trust={
         "user": "Codex skips each hook, in `codex exec` without a word, until you have trusted it: start "
         "codex, type /hooks, trust them.",

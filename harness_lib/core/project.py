@@ -128,25 +128,52 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
     checkout = ctx.main.top
     places = dict.fromkeys(os.path.realpath(place) for place in _named_to_python(ctx.env, checkout))
     inside = [Path(place) for place in places if Path(place).is_relative_to(checkout)]
-    modules = tuple(str(top / place.relative_to(checkout)) for place in inside)
+    pairs = [(place, top / place.relative_to(checkout)) for place in inside]
+    # No runner loads these: a new one hides nothing.
+    new = {there: _modules(there) - _modules(here) - {"test", "tests"} for here, there in pairs}
+    modules = tuple(str(there) for there in new if not _hides(new[there], ctx.env, checkout))
     return {"PYTHONPATH": modules, "MISE_TRUSTED_CONFIG_PATHS": (str(top),)}
+
+
+def _hides(new: set[str], env: Mapping[str, str], checkout: Path) -> bool:
+    """Return whether Python would take one of the modules `new` for one of its own, or of an environment.
+
+    It could answer for the runner of a check, a held-out one too.
+    """
+    known = {"sitecustomize", "usercustomize", *sys.stdlib_module_names}
+    if not new or any(name in known or name.endswith("-info") for name in new):
+        return bool(new)
+    return any(new & _modules(site) for site in _sites(env, checkout))
+
+
+def _modules(folder: Path) -> set[str]:
+    """Return what Python can import from `folder`, and the records of packages there, which name plugins."""
+    found = {path.parent.name for path in folder.glob("*/__init__.py")}
+    found |= {
+        path.stem.partition(".")[0] for ending in ("py", "pyc", "so") for path in folder.glob(f"*.{ending}")
+    }
+    return found | {path.name for path in folder.glob("*-info")}
 
 
 def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:
     """Yield the directories that PYTHONPATH and the environments of `env` and `checkout` name to Python."""
-    search, on_path = (
-        [Path(entry) for entry in env.get(name, "").split(os.pathsep) if entry.startswith("/")]
-        for name in ("PYTHONPATH", "PATH")
-    )
-    yield from map(str, search)
-    prefixes = [place.parent for place in on_path]
+    yield from map(str, _absolute(env, "PYTHONPATH"))
+    for site in _sites(env, checkout):
+        yield from (line for file in site.glob("*.pth") for line in _lines(file) if line.startswith("/"))
+        yield from _editable(site)
+
+
+def _absolute(env: Mapping[str, str], name: str) -> list[Path]:
+    return [Path(entry) for entry in env.get(name, "").split(os.pathsep) if entry.startswith("/")]
+
+
+def _sites(env: Mapping[str, str], checkout: Path) -> Iterator[Path]:
+    prefixes = [place.parent for place in _absolute(env, "PATH")]
     # `pyenv activate` sets the variable only, and its shims start the Python that runs harness, too.
     others = [*checkout.glob("*/.venv"), *checkout.glob("*/venv"), checkout / ".venv", checkout / "venv"]
     others += [Path(env.get("VIRTUAL_ENV", "/")), Path(sys.prefix)]
     for prefix in dict.fromkeys((*prefixes, *others)):
-        for site in sorted(prefix.glob("lib/python3*/*-packages")):
-            yield from (line for file in site.glob("*.pth") for line in _lines(file) if line.startswith("/"))
-            yield from _editable(site)
+        yield from sorted(prefix.glob("lib/python3*/*-packages"))
 
 
 def _editable(site: Path) -> Iterator[str]:

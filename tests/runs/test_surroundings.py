@@ -80,6 +80,27 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * 4
 
 
+@pytest.mark.parametrize("module", ["sitecustomize", "unittest", "installed"])
+def test_no_new_module_is_imported_in_the_place_of_pythons_or_an_installed_one(
+    workshop: Workshop, tmp_path: Path, module: str
+) -> None:
+    """It would answer for the runner of the check, and of a held-out one."""
+    workshop.put("src/shop.py", "")
+    commit_all(workshop.top, "Begin the package")
+    venv.create(tmp_path / "env", symlinks=True)
+    (site,) = tmp_path.glob("env/lib/python*/site-packages")
+    put(site / "installed.py", "")
+    hides = f"echo 'import os; os._exit(0)' > src/{module}.py"
+    workshop.add(
+        "Cheat", f"python -c 'import {module}, shop; shop.done'", "--max-attempts", "1", do=f"sh {hides}"
+    )
+    path = f"{tmp_path}/env/bin{os.pathsep}{os.environ['PATH']}"
+
+    workshop.ends(9, PATH=path, PYTHONPATH=f"{workshop.top}/src")
+
+    assert workshop.statuses() == {"task-001": "failed"}
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
 @pytest.mark.parametrize("where", ["full", "unread"])
 def test_a_run_ends_with_its_work_although_nobody_can_read_how_it_goes(

@@ -315,7 +315,7 @@ class _Reader:
         first, quoted, self._quoted = not (self._command.words or operator), self._quoted, False
         words = [word]
         if "{" in patterns and ("," in word or ".." in word):
-            words = [HIDDEN] if quoted or operator else [each for each in _expanded(word) if each]
+            words = [each for each in _expanded(word) if each]
             patterns -= {*"{}"}
             self._command.plain = False
         if patterns and first and word not in _LITERAL:

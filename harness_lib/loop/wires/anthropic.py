@@ -15,6 +15,7 @@ from harness_lib.loop.wires.answer import (
     Shown,
     as_string,
     as_table,
+    as_tables,
     broken_off,
     count,
     started,
@@ -78,6 +79,7 @@ def answer(native: Json) -> Answer:
     content = native.get("content")
     if not isinstance(content, list):
         raise ProviderError("The provider's answer has no content.")
+    content = as_tables(content)
     blocks = [block for entry in content if (block := _block(entry)) is not None]
     usage = as_table(native.get("usage"))
     cached, written = (
@@ -92,7 +94,10 @@ def answer(native: Json) -> Answer:
         tokens_out=count(usage.get("output_tokens")),
         tokens_cached=cached,
         tokens_cache_write=written,
-        native=[entry for entry in content if not _is_empty(entry)],
+        # The host does not take back text without a word.
+        native=[
+            each for each in content if each.get("type") != "text" or as_string(each.get("text")).strip()
+        ],
     )
 
 
@@ -153,17 +158,13 @@ class Reader:
         self._finished.append(index)
         if block.get("type") == "tool_use":
             text = block.pop("partial_json", "")
-            value = as_object(text) if text.strip() else block.get("input", {})
-            block["input"] = value if isinstance(value, dict) else {}
-            if not isinstance(value, dict):
-                # Invalid arguments are kept as text.
-                block["partial_json"] = text
+            value = as_object(text) if text.strip() else as_table(block.get("input"))
+            # Invalid arguments are kept as text.
+            block |= {"partial_json": text} if value is None else {"input": value}
             yield started(_call(block))
 
 
-def _block(entry: object) -> Block | None:
-    if not isinstance(entry, dict):
-        return None
+def _block(entry: Json) -> Block | None:
     kind = entry.get("type")
     if kind == "text":
         return Text(str(entry.get("text") or ""))
@@ -175,13 +176,6 @@ def _block(entry: object) -> Block | None:
 def _call(entry: Json) -> Call:
     arguments = entry["partial_json"] if "partial_json" in entry else json.dumps(entry.get("input", {}))
     return Call(str(entry.get("id") or ""), str(entry.get("name") or ""), arguments)
-
-
-def _is_empty(entry: object) -> bool:
-    """Return whether a block of an answer is text without a word, which the host does not take back."""
-    return (
-        isinstance(entry, dict) and entry.get("type") == "text" and not as_string(entry.get("text")).strip()
-    )
 
 
 def _content(blocks: list[Block]) -> str | list[Json]:

@@ -109,6 +109,10 @@ def answer(native: Json) -> Answer:
         raise ProviderError("The provider's answer has no message.")
     message, usage = choices[0]["message"], as_table(native.get("usage"))
     stop = str(choices[0].get("finish_reason") or "stop")
+    # The host wants it back as it came: it has thoughts or signatures.
+    is_told_again = any(message.get(key) for key in (*_REASONING, _DETAILS)) or any(
+        call.get(key) for call in as_tables(message.get("tool_calls")) for key in _SIGNED
+    )
     details = as_table(usage.get("prompt_tokens_details"))
     return Answer(
         blocks=_blocks(message),
@@ -116,7 +120,7 @@ def answer(native: Json) -> Answer:
         tokens_in=count(usage.get("prompt_tokens")),
         tokens_out=count(usage.get("completion_tokens")),
         tokens_cached=count(details.get("cached_tokens")),
-        native=[message] if _is_told_again(message) else None,
+        native=[message] if is_told_again else None,
     )
 
 
@@ -133,12 +137,6 @@ def _calls(message: Json) -> Iterator[Call]:
         function = as_table(call.get("function"))
         arguments = as_string(function.get("arguments"))
         yield Call(str(call.get("id") or ""), str(function.get("name") or ""), arguments)
-
-
-def _is_told_again(message: Json) -> bool:
-    """Return whether the host wants `message` back as it came: it has thoughts or signatures."""
-    signed = (call.get(key) for call in as_tables(message.get("tool_calls")) for key in _SIGNED)
-    return any(signed) or any(message.get(key) for key in (*_REASONING, _DETAILS))
 
 
 class Reader:

@@ -84,8 +84,9 @@ def test_an_installed_plugin_of_claude_code_goes_before_the_skill_folder(agent: 
     skill_folder(home / ".claude/skills/harness")
     assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
     settings = home / ".claude/settings.json"
-    settings.write_text('{"enabledPlugins": {"harness@skills-dir": true}}')
-    assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
+    for others in ('"harness@skills-dir": true', '"harness@harness": false, "theirs@harness": true'):
+        settings.write_text(f'{{"enabledPlugins": {{{others}}}}}')
+        assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
     settings.write_text('{"enabledPlugins": {"harness@harness": true}}')
     assert finding(agent.ok("doctor"), "Claude Code loads the hooks: plugin harness@harness")
 

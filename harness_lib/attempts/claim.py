@@ -12,9 +12,8 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import baseline, check, check_inputs, outcome, rescue_refs, turn
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import held_out, here, lifecycle, ownership, quoting, sessions, trust
+from harness_lib.core import held_out, lifecycle, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.core.here import Here
 from harness_lib.errors import ConfigError, HarnessError, HeldError, LeaseLostError, UsageError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Halt
@@ -22,10 +21,36 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import clones
 from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
-from harness_lib.text import safe_name
+from harness_lib.text import safe_name, some
 
 NAMED = 5
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
+
+
+class Here(NamedTuple):
+    """The task that this machine takes next, and those before it that are left alone here.
+
+    Of `elsewhere` only another machine has the held-out check. `untrusted` are the ids of tasks that wait
+    until the user trusts their commands here.
+    """
+
+    task: Task | None
+    elsewhere: tuple[Task, ...] = ()
+    untrusted: tuple[str, ...] = ()
+
+    @property
+    def leaves_some(self) -> bool:
+        """Whether there are tasks that could be taken, but not on this machine as it is."""
+        return self.task is None and bool(self.elsewhere or self.untrusted)
+
+    def words(self, ctx: Context) -> str:
+        """Return a sentence about the tasks that are left alone, as many as fit, and what to do; or ""."""
+        told = trust.told(ctx, self.untrusted)
+        if not self.elsewhere:
+            return told
+        which = some([task.id for task in self.elsewhere], NAMED)
+        words = f"{which}: {held_out.ELSEWHERE}. {held_out.cure(self.elsewhere[0])}"
+        return f"{words}. {told}" if told else words
 
 
 class Taken(NamedTuple):
@@ -165,10 +190,10 @@ def _renewed(ctx: Context, held: Task) -> Task:
 def choose(ctx: Context, questions: Questions, task_id: str | None, known: Here | None = None) -> Here:
     """Return the named task if it may run here, or the next one; None if no task may run.
 
-    `known` as in `here.next_task`.
+    `known` as in `next_task`.
     """
     if task_id is None:
-        return here.next_task(ctx, questions, known)
+        return next_task(ctx, questions, known)
     task = ownership.require_task(questions, task_id)
     verdict = questions.why(task.id)
     if not verdict.eligible:
@@ -179,6 +204,31 @@ def choose(ctx: Context, questions: Questions, task_id: str | None, known: Here 
         raise UsageError(f"Task {task.id} cannot be taken here: {held_out.ELSEWHERE}.", held_out.cure(task))
     trust.require_own(ctx, task)
     return Here(task)
+
+
+def next_task(ctx: Context, questions: Questions, known: Here | None = None) -> Here:
+    """Return the next task apart from those that are left alone on this machine.
+
+    `known` has such tasks that were found already; then the list as a whole is not looked at again.
+    """
+    elsewhere = [*(known.elsewhere if known else ())]
+    untrusted = dict.fromkeys(known.untrusted if known else ())
+    while True:
+        task = questions.next_ready([*(each.id for each in elsewhere), *untrusted])
+        if task is None:
+            # Nor does the check of these run here, which others have marked as completed.
+            unproven = (each for each in questions.unproven() if not trust.knows(ctx, each))
+            untrusted.update(dict.fromkeys(each.id for each in unproven))
+            return Here(None, tuple(elsewhere), tuple(untrusted))
+        if not trust.knows(ctx, task):
+            if known is None and not untrusted:
+                # One by one they would be many questions.
+                untrusted.update(dict.fromkeys(trust.waiting(ctx, questions)))
+            untrusted[task.id] = None
+        elif held_out.is_elsewhere(ctx, task):
+            elsewhere.append(task)
+        else:
+            return Here(task, tuple(elsewhere), tuple(untrusted))
 
 
 def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:

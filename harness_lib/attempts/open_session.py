@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from harness_lib.attempts import (
+    claim,
     committed,
     dialogue,
     reconcile,
@@ -15,9 +16,9 @@ from harness_lib.attempts import (
     turn,
     worker_worktrees,
 )
-from harness_lib.core import here, lifecycle, ownership, project, quoting, rechecked, sessions, stops, trust
+from harness_lib.attempts.claim import Here
+from harness_lib.core import lifecycle, ownership, project, quoting, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
-from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import recovery, stats, transitions
 from harness_lib.rules.attempts import Halt
@@ -287,7 +288,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     held = questions.held_by(ctx.owner.worker)
     if held is None and (spent := questions.session_spent(opened.session)):
         return stops.reply(questions, spent, opened.recovered, extra)
-    found = Here(held) if held else here.next_task(ctx, questions)
+    found = Here(held) if held else claim.next_task(ctx, questions)
     upcoming, untrusted = found.task, trust.waiting(ctx, questions)
     if found.leaves_some and opened.session.halt is None:
         _let_go(ctx, found)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib.attempts import (
+    claim,
     merge_queue,
     pending_merges,
     publish,
@@ -15,7 +16,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import here, lifecycle, quoting, rechecked, sessions, stops
+from harness_lib.core import lifecycle, quoting, rechecked, sessions, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
@@ -215,7 +216,7 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     report = "\n".join(_lines(facts, first))
     code, reason = _stopped(stop, _waits(ctx) or facts.gone)
     questions = ctx.store.ask()
-    if stop == "waiting" and not questions.in_progress() and here.next_task(ctx, questions).untrusted:
+    if stop == "waiting" and not questions.in_progress() and claim.next_task(ctx, questions).untrusted:
         code = Exit.REFUSED
     return Reply(
         report,

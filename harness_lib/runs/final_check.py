@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib.attempts import (
+    claim,
     committed,
     merge_queue,
     open_session,
@@ -19,7 +20,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import add_tasks, here, quoting, rechecked, sessions
+from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import rechecks
@@ -84,7 +85,7 @@ def run(
 
 def _has_work(ctx: Context) -> bool:
     questions = ctx.store.ask()
-    return here.next_task(ctx, questions).task is not None or bool(questions.in_progress())
+    return claim.next_task(ctx, questions).task is not None or bool(questions.in_progress())
 
 
 def _check(

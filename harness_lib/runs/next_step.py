@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from harness_lib import typed
-from harness_lib.attempts import complete, target_branch
+from harness_lib.attempts import claim, complete, target_branch
+from harness_lib.attempts.claim import Here
 from harness_lib.checks import check_of
-from harness_lib.core import here, lifecycle, ownership, rechecked, sessions, stops, trust
+from harness_lib.core import lifecycle, ownership, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context
-from harness_lib.core.here import Here
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state import journal
@@ -66,7 +66,7 @@ def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
 
 def _next_here(ctx: Context, questions: Questions) -> Here:
     try:
-        return here.next_task(ctx, questions)
+        return claim.next_task(ctx, questions)
     except EnvSetupError:
         # Without a repository the list is shown all the same.
         return Here(questions.next_ready())
@@ -130,7 +130,7 @@ def _begins(ctx: Context, questions: Questions, red: Sequence[Task], beside: str
 def _takes(ctx: Context, questions: Questions, retry: tuple[str, ...]) -> Run:
     if questions.sessions_spent():
         return "starts nothing (no session is left)", (typed.harness("edit", rest="--max-sessions N"),)
-    found = here.next_task(ctx, questions)
+    found = claim.next_task(ctx, questions)
     if found.leaves_some and found.untrusted:
         return "starts nothing before you have trusted the commands", (typed.harness("trust"), *retry)
     if found.leaves_some:

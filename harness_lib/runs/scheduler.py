@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from harness_lib import errors
-from harness_lib.attempts import publish, worker_worktrees
-from harness_lib.core import here, lifecycle, project, sessions, trust
+from harness_lib.attempts import claim, publish, worker_worktrees
+from harness_lib.core import lifecycle, project, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
@@ -299,7 +299,7 @@ class Scheduler:
         if why == "waiting" and self._was_merged():
             return
         if why is not None and not (why in NO_TASK and self._goes_on(why)):
-            self._drain(why, here.next_task(self._ctx, self._ctx.store.ask()).words(self._ctx))
+            self._drain(why, claim.next_task(self._ctx, self._ctx.store.ask()).words(self._ctx))
 
     def _goes_on(self, why: StopReason) -> bool:
         """Return whether the final check has added tasks, or the user has ended it or changed the list."""
@@ -366,7 +366,7 @@ class Scheduler:
             self.orphans.left(working)
             self.orphans.of_others()
             return None
-        leaves_rest = why is None and here.next_task(self._ctx, questions).leaves_some
+        leaves_rest = why is None and claim.next_task(self._ctx, questions).leaves_some
         return "waiting" if leaves_rest and not trust.known(self._ctx, questions.unproven()) else why
 
     def must_check(self) -> bool:

@@ -24,7 +24,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import here, lifecycle, sessions, trust
+from harness_lib.core import lifecycle, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -169,7 +169,7 @@ class Worker:
             for line in committed.prove(self._clean()[0], session):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.store.ask()
-        task = here.next_task(self.ctx, questions).task
+        task = claim.next_task(self.ctx, questions).task
         if task is None:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False

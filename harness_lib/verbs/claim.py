@@ -6,10 +6,9 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import claim, dialogue, open_session, reconcile, requeue
-from harness_lib.attempts.claim import Taken
+from harness_lib.attempts.claim import Here, Taken
 from harness_lib.core import ownership, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
-from harness_lib.core.here import Here
 from harness_lib.errors import Exit, RemoteAwayError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import dialogue
+from harness_lib.attempts import claim, dialogue
 from harness_lib.checks import check_of
-from harness_lib.core import held_out, here, ownership, quoting, rechecked, rights, stops, trust
+from harness_lib.core import held_out, ownership, quoting, rechecked, rights, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts
@@ -110,7 +110,7 @@ def _nothing_delivered(git: Git, task: Task) -> list[str]:
 def waiting(ctx: Context) -> Reply:
     """Return the next task, and a line for each task that cannot be claimed, with the reason."""
     questions = ctx.store.ask()
-    following = here.next_task(ctx, questions).task
+    following = claim.next_task(ctx, questions).task
     may = {task.id for task in trust.known(ctx, questions.claimable())}
     unfinished = [task for task in questions.interesting() if not task.is_done]
     kept = [task for task in unfinished if task is following or task.id not in may]

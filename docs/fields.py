@@ -131,7 +131,7 @@ def _object(record: Record, *, null: bool = False) -> dict[str, Any]:
 
 
 def _field(column: About) -> dict[str, Any]:
-    schema = {"description": column.means, **_value(column.kind, null=column.null)}
+    schema = {"description": column.means, **_value(column.kind, null=bool(column.null))}
     default: Any = column.default if column.absent is None else column.absent
     if column.required or default is None or column.kind.form == "record":
         return schema

@@ -71,12 +71,13 @@ def main(argv: Sequence[str]) -> int:
     reply: Reply | None = None
     try:
         args = parser.parse(argv)
+        args.screen = screen
         ctx = _context(screen)
         if ctx.env.get("HARNESS_SUPERVISED"):
             rights.require_admitted(ctx, args.verb)
-            reply = rights.without_refused(args.command.answer(ctx, args, screen))
+            reply = rights.without_refused(args.command.answer(ctx, args))
         else:
-            reply = args.command.answer(ctx, args, screen)
+            reply = args.command.answer(ctx, args)
         if "store" in ctx.__dict__:
             sessions.show(ctx)
         warnings = dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))

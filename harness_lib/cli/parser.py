@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from harness_lib.core.context import Context
-    from harness_lib.terminal.render import Screen
 
 # Words of other programs for our verbs, where they are not spelled alike.
 ELSEWHERE = {
@@ -83,7 +82,7 @@ All verbs: harness --help. In an agent's chat: /harness run."""
 class _FirstSteps:
     """Shown when no verb is given."""
 
-    def answer(self, ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
+    def answer(self, ctx: Context, _args: argparse.Namespace) -> Reply:
         others = [] if roots.find(ctx.env, ctx.cwd) else roots.elsewhere(ctx.cwd)
         elsewhere = (
             [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
@@ -254,8 +253,8 @@ class Command(Protocol):
     EXAMPLE: str
     HELP_ORDER: int
 
-    def answer(self, ctx: Context, args: Namespace, screen: Screen, /) -> Reply:
-        """Run the verb and return its reply."""
+    def answer(self, ctx: Context, args: Namespace, /) -> Reply:
+        """Run the verb and return its reply; `args.screen` is where it may print and ask."""
 
 
 def known() -> list[str]:

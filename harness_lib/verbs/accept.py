@@ -21,7 +21,6 @@ from harness_lib.state.api import Tx
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Merge, Task
-from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "accept work that waits for you, or say that you have looked; it completes the task"
@@ -41,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Accept the paths (files or directories) of the task's work, and complete it; no agent is started.
 
     Its check runs again on the branch of its run, or the current one. Exit 1: it failed, or the work goes to

@@ -17,7 +17,6 @@ from harness_lib.state import reading
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.terminal import options
-from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "append a task"
@@ -43,7 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     if args.proposed is not None:
         if args.title is not None:
             raise UsageError("A title is for a new task.", "See: harness add --help")

@@ -7,14 +7,13 @@ from argparse import Namespace
 from harness_lib.core.context import Context, Reply
 from harness_lib.rules import recovery, transitions
 from harness_lib.system.processes import owner
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
 EXAMPLE = "harness beat"
 HELP_ORDER = 195
 
 
-def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, _args: Namespace) -> Reply:
     """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back.
 
     Nor is that of a worker of this name on another machine: if that one is dead, its lease must end.

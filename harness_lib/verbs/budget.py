@@ -15,7 +15,6 @@ from harness_lib.rules import run_state
 from harness_lib.runs import run_files
 from harness_lib.runs.run_files import Seen
 from harness_lib.terminal import options
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the limits of a run that is going on, or change them"
 EXAMPLE = "harness budget --max-cost 20"
@@ -31,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         options.add_setting(parser, name, words)
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Show limits and spending; first change the limits that were typed (0: no limit).
 
     Each run has its own limits and its own count; a change is for all active runs.

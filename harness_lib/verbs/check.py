@@ -14,7 +14,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state import codec
 from harness_lib.state.api import Examined, Questions
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, first
 
 SUMMARY = "validate the list, and show the commands that it runs"
@@ -40,7 +39,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     if args.restore:
         return put_back(ctx)
     return repair(ctx) if args.repair else run(ctx, everything=args.all)

@@ -8,7 +8,6 @@ from harness_lib.attempts import dialogue
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "record how far the work has come"
 EXAMPLE = 'harness checkpoint task-001 2/4 "routes created, tests pending"'
@@ -21,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", help="what was done")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Record the step with the content of the work tree, and renew the lease."""
     done, total = numbers = dialogue.parse_step(args.step)
     description = quoting.one_line(args.text, dialogue.DESCRIPTION_LENGTH)

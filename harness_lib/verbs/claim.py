@@ -14,7 +14,6 @@ from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions
 from harness_lib.task import Session, Task
 from harness_lib.terminal import options
-from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "take the next task and print its brief"
@@ -39,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Claim the task that was typed, or the next one in the protocol's order, and print its brief."""
     if args.dry_run:
         return _dry_run(ctx, args.id)

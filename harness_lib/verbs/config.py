@@ -10,7 +10,6 @@ from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, RefusedError, UsageError
 from harness_lib.runs import settings
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the settings of harness run and where each comes from, or change one"
 EXAMPLE = "harness config max-cost 20"
@@ -27,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     if args.value is None and not args.unset:
         return _shown(ctx, args.name)
     if args.name is None or (args.unset and args.value is not None):

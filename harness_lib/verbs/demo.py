@@ -59,7 +59,8 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
+    screen: Screen = args.screen
     show = screen.talk if screen.json else screen.data
     if args.machines > 1:
         return _of_machines(ctx, show)

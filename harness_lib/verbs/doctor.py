@@ -10,7 +10,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.doctor import Diagnoses, Examination, bad, has_root, machine, project
 from harness_lib.errors import Exit
 from harness_lib.state.api import Oddity
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "find common problems, and say how to fix each"
 EXAMPLE = "harness doctor"
@@ -35,7 +34,7 @@ MACHINE: tuple[Examination, ...] = (
 LIST: tuple[Examination, ...] = (project.task_list, project.files, project.store)
 
 
-def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, _args: Namespace) -> Reply:
     """Return a summary and one line per finding; exit 1 if one is bad."""
     diagnoses = [each for examination in MACHINE for each in _examined(examination, ctx)]
     if has_root(ctx):

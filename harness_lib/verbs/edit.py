@@ -26,7 +26,6 @@ from harness_lib.system.git import worktrees
 from harness_lib.system.processes import owner
 from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "change a task, or the settings of the list"
 EXAMPLE = 'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0'
@@ -52,7 +51,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     changes = options.typed_task(args)
     whole = {
         "concurrency_mode": args.mode,

@@ -14,7 +14,6 @@ from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import checklist
 from harness_lib.rules.plans.plan import PlannedTask
 from harness_lib.system import fs
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
 
 SUMMARY = "tick the boxes of a plan whose tasks are completed"
@@ -34,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Tick the boxes of the tasks of a plan that are completed in the list."""
     path = ctx.cwd / Path(args.tick)
     _, data, name = planned.source(ctx, path, args.tick)

@@ -13,7 +13,6 @@ from harness_lib.errors import Exit, RefusedError, UsageError
 from harness_lib.rules import attempts, selection, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.task import CATEGORIES, Category, Task
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "give up this attempt: roll back, and keep the work in a rescue ref"
 EXAMPLE = 'harness fail task-001 --category TASK_EXEC --message "the API has no such call"'
@@ -30,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--message", required=True, help="in your words, for the next attempt to read")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Roll back the attempt at the held task, with the category that was typed.
 
     CONFIG and ENV_SETUP halt the session (exit 3 and 7) and cost no attempt: the user must fix them.

@@ -28,7 +28,6 @@ from harness_lib.runs import settings
 from harness_lib.system import flock
 from harness_lib.system.git import trees
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 from harness_lib.text import some_quoted
 
 SUMMARY = "run the check: commit and complete, or roll back"
@@ -56,7 +55,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
     `--already-done`: the caller says that no change was needed; a failed check does not end the attempt.

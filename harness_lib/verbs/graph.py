@@ -16,7 +16,6 @@ from harness_lib.rules import graph
 from harness_lib.runs import next_step, overview
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "show which task depends on which"
 EXAMPLE = "harness graph --format mermaid"
@@ -35,7 +34,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Answer `harness graph`; more than 40 tasks are cut unless all are asked for."""
     questions = ctx.store.ask()
     drawing = draw(questions, None if args.all else SHOWN)

@@ -44,7 +44,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the difference, write nothing")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
+    screen: Screen = args.screen
     if args.action == "status":
         return status(ctx, args.agent)
     if args.agent is None:

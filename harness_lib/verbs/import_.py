@@ -33,7 +33,6 @@ from harness_lib.rules.plans.plan import Read
 from harness_lib.state.api import Questions
 from harness_lib.system.place import roots
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, first, some
 
 SUMMARY = "append many tasks: a plan of another tool, a Markdown check list, or JSON"
@@ -87,7 +86,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="I have read the plan's commands: they may run")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Answer `harness import`; a list is made first where there is none, once the tasks can be read."""
     choices = Choices(args.format, args.order, args.check, dry_run=args.dry_run, yes=args.yes)
     if roots.find(ctx.env, ctx.cwd) is not None or roots.elsewhere(ctx.cwd):

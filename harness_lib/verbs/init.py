@@ -23,7 +23,6 @@ from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root, roots
 from harness_lib.task import MODES, Mode, SessionConfig
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
 
 SUMMARY = "make a task list in a project"
@@ -64,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     return run(
         ctx,
         args.path,

@@ -32,7 +32,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--task", metavar="ID", help="only the lines about this task")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
+    screen: Screen = args.screen
     if not args.follow:
         return run(ctx, args.lines, args.task)
     screen.refuse_json("-f", "harness log --json")

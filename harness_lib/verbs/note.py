@@ -8,7 +8,6 @@ from harness_lib.attempts import dialogue
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "leave a note for later tasks"
 EXAMPLE = 'harness note task-001 "the test server needs a port of its own"'
@@ -20,7 +19,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", help="what later tasks should know: a decision, a trap")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Append the text, as one line, to the notes of a task in any status. Every caller may do this.
 
     A repeated note counts once; beyond `dialogue.MOST_NOTES` the oldest note is dropped, with a warning.

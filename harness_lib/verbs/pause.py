@@ -8,7 +8,6 @@ from contextlib import suppress
 from harness_lib.core import sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "switch the hooks off until the next start, claim, add or import"
 EXAMPLE = "harness pause"
@@ -19,7 +18,7 @@ OFF = (
 )
 
 
-def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, _args: Namespace) -> Reply:
     """Remove the enable flag; idempotent."""
     was_on = ctx.store.hooks_are_on()
     ctx.store.switch_hooks(on=False)

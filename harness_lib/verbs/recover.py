@@ -8,14 +8,13 @@ from harness_lib.attempts import open_session, reconcile
 from harness_lib.core import ownership, sessions, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "recover interrupted work"
 EXAMPLE = "harness recover"
 HELP_ORDER = 180
 
 
-def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, _args: Namespace) -> Reply:
     """Recover every interrupted task that this worker may recover; open a session if there is none."""
     questions = ctx.store.ask_to_change()
     if not questions.has_had_sessions:

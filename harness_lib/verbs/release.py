@@ -10,7 +10,6 @@ from harness_lib.core import lifecycle, ownership, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.rules import attempts
 from harness_lib.rules.attempts import Ending
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "hand a claimed task back; no attempt is counted"
 EXAMPLE = "harness release task-001"
@@ -24,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Make the held task pending and go back to its base; its work is kept in a rescue ref.
 
     Finished work that waits for the user's answer waits on.

@@ -11,7 +11,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "remove a task from the list"
@@ -25,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", help="the task")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Remove the task; its logs and the rescued work of its attempts stay."""
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, args.id)

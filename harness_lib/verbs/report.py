@@ -11,7 +11,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.runs import report_facts, report_text
 from harness_lib.system.processes import environment
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "show what the last runs did: what needs you, what is done, what it cost, what comes next"
 EXAMPLE = "harness report"
@@ -31,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="(default: text)")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     since = None if args.since is None else moment(args.since, ctx.clock.now()).timestamp()
     if args.html:
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)

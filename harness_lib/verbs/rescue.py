@@ -15,7 +15,6 @@ from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
-from harness_lib.terminal.render import Screen
 from harness_lib.text import first, harmless, safe_name
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
@@ -47,7 +46,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     if args.fetch:
         if ctx.store.shared is None:
             raise UsageError("No other machine works on this list.", "Leave --fetch out: harness rescue")

@@ -14,7 +14,6 @@ from harness_lib.errors import RefusedError, UsageError
 from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, some
 
 SUMMARY = "reset a failed or completed task, and the tasks that it blocked"
@@ -41,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="id", help="the task; several are reset together")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Make each task pending with all its attempts, and also the tasks that failed only because of it.
 
     Its errors stay, for the next attempt. All are reset, or none.

@@ -10,7 +10,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import transitions
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "send work that waits for the user back to an agent; no attempt is counted"
 EXAMPLE = 'harness return task-001 "read the key from the environment; add no .env"'
@@ -22,7 +21,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", help="what is to be changed; the next agent reads it")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Make the task pending, keep its work, and pass the text to the next agent."""
     task = ownership.require_task(ctx.store.ask_to_change(), args.id)
     complete.require_waiting(task)

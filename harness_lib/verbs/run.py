@@ -105,8 +105,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """Open a session for the calling agent, or run agents until nothing is left to do."""
+    screen: Screen = args.screen
     given = {name: getattr(args, name.replace("-", "_")) for name in settings.KEYS}
     if args.agent is None and args.agent_command is None and not args.dry_run and owner.in_agent(ctx.env):
         return open_session.reply(ctx)

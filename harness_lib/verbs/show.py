@@ -22,7 +22,6 @@ from harness_lib.system import fs
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
-from harness_lib.terminal.render import Screen
 from harness_lib.text import first, safe_name, span
 
 SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
@@ -42,8 +41,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the next, and why each that waits does)")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    return run(ctx, args.id, private=not screen.json) if args.id else waiting(ctx)
+def answer(ctx: Context, args: Namespace) -> Reply:
+    return run(ctx, args.id, private=not args.screen.json) if args.id else waiting(ctx)
 
 
 def run(ctx: Context, task_id: str, *, private: bool) -> Reply:

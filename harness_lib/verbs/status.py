@@ -33,7 +33,8 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
+    screen: Screen = args.screen
     if args.machines:
         return machines(ctx)
     if args.watch:

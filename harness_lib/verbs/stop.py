@@ -13,7 +13,6 @@ from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import arrows, recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Checkpoint, Session, Task
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "end the session"
 EXAMPLE = "harness stop"
@@ -26,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--session", metavar="N", type=int, help="end session N, whoever opened it")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """End this worker's session, or the one that was typed. It is no error if this worker has none."""
     ending = _ending(ctx, args.session)
     trees, warnings = _trees(ctx, ending) if ending else ({}, ())

@@ -21,7 +21,6 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.place import roots
 from harness_lib.terminal import options
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     if args.action in _OF_A_DATABASE:
         # Of a list in a file they say so; the driver would be fetched for nothing.
         _in_database(ctx)

@@ -12,7 +12,6 @@ from harness_lib.attempts import rescue_refs
 from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context, Reply
 from harness_lib.terminal import options
-from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, first
 
 SUMMARY = "delete old logs and rescued work (shows them first; deletes with --yes)"
@@ -32,7 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="delete them; without it they are only shown")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     """List logs older than 30 days, the oldest beyond 500 MB in all, and old rescued work.
 
     With `--yes` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.

@@ -21,7 +21,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="show every command, however many there are")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
+    screen: Screen = args.screen
     ask = screen.ask if screen.is_answerable and not screen.json else None
     return run(ctx, yes=args.yes, everything=args.all, ask=ask)
 

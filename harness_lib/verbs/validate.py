@@ -22,7 +22,6 @@ from harness_lib.system import flock
 from harness_lib.system.git import trees
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "run checks without changing a task; --committed records their results on a clean checkout"
 EXAMPLE = "harness validate task-001"
@@ -54,7 +53,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace) -> Reply:
     if not args.committed and args.range is None:
         return run(ctx, args.id, everything=args.all)
     if args.id is not None or not args.committed or not (args.all or args.range):

@@ -26,7 +26,7 @@ def arguments(parser):
     parser.add_argument("name", help="who is there")
 
 
-def answer(ctx, args, screen):
+def answer(ctx, args):
     return Reply(f"Hello, {args.name}.")
 '''
 

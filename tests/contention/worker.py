@@ -20,7 +20,6 @@ from typing import cast
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError, HeldError
 from harness_lib.state import schema
-from harness_lib.terminal.render import Screen
 from harness_lib.verbs import claim, finish
 
 
@@ -50,7 +49,7 @@ class Worker:
             began = time.monotonic()
             try:
                 ctx = Context(env=dict(os.environ), cwd=Path.cwd())
-                return cast("Reply", verb.answer(ctx, args, Screen()))
+                return cast("Reply", verb.answer(ctx, args))
             except HarnessError as error:
                 if self._most is None or not isinstance(error, HeldError):
                     self.errors.append(f"{error.kind}: {error.message}")

@@ -73,7 +73,7 @@ def test_a_claim_costs_the_same_in_a_longer_list(
     def cost(worker: str) -> Counted:
         ctx = one.context(worker)
         counted.update(dict.fromkeys(counted, 0))
-        reply = claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0), None)  # type: ignore[arg-type]
+        reply = claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0))
         found = dict(counted)
         task = reply.task
         assert task is not None
@@ -96,16 +96,16 @@ def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Coun
     one = world.machine("one")
     add(one.context("adds"), 1, 10)
 
-    def cost(verb: Any, screen: Screen | None = None, **args: Any) -> tuple[int, int]:
+    def cost(verb: Any, **args: Any) -> tuple[int, int]:
         # As in a process of its own.
         ctx = one.context("chat")
         counted.update(dict.fromkeys(counted, 0))
-        verb.answer(ctx, Namespace(**args), screen)
+        verb.answer(ctx, Namespace(**args))
         return counted["statements"], counted["connections"]
 
     assert [
         cost(start),
-        cost(status, Screen(json=True), all=False, machines=False, watch=False),
+        cost(status, screen=Screen(json=True), all=False, machines=False, watch=False),
         cost(claim, id=None, dry_run=False, wait=0.0),
         cost(checkpoint, step="1/2", text="half", id=None),
         # Its check fails.
@@ -158,11 +158,11 @@ def test_a_checkpoint_reads_the_work_tree_once(world: World, monkeypatch: pytest
         trees.append(taken(*args, **more))
         return trees[-1]
 
-    start.answer(ctx, Namespace(), None)  # type: ignore[arg-type]
-    claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0), None)  # type: ignore[arg-type]
+    start.answer(ctx, Namespace())
+    claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0))
     one.put("new", "half\n")
     monkeypatch.setattr(snapshot, "taken", counting)
-    checkpoint.answer(ctx, Namespace(step="1/2", text="half", id=None), None)  # type: ignore[arg-type]
+    checkpoint.answer(ctx, Namespace(step="1/2", text="half", id=None))
 
     assert len(trees) == 1
     (pushed,) = world.refs("wip")

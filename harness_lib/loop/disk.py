@@ -117,11 +117,9 @@ def end_of(path: Path, most: int) -> str:
 def remembered(kept: dict[str, Any], path: Path, read: Callable[[Path], T]) -> T | None:
     """Return what `read` makes of the file `path`, called again only when it has changed; None without it."""
     known: dict[tuple[Path, str], tuple[object, T]] = kept.setdefault("remembered", {})
-    try:
-        status = path.stat()
-    except OSError:
+    stamp = fs.stamp(path)
+    if stamp is None:
         return None
-    stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
     key = (path, f"{read.__module__}.{read.__qualname__}")
     if key not in known or known[key][0] != stamp:
         known[key] = stamp, read(path)

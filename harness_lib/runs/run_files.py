@@ -210,13 +210,7 @@ def _boards(root: Root) -> list[Path]:
 
 def stamps(root: Root) -> list[object]:
     """Return a value that differs after each change of what runs show of themselves."""
-    values: list[object] = []
-    for path in _boards(root):
-        # A run may end this moment.
-        with suppress(OSError):
-            seen = path.stat()
-            values.append((path.name, seen.st_ino, seen.st_size, seen.st_mtime_ns))
-    return values
+    return [(path.name, fs.stamp(path)) for path in _boards(root)]
 
 
 class Seen(NamedTuple):

@@ -74,7 +74,7 @@ class Upkeep(api.Store):
             fs.remove(self.root.enable_flag)
 
     def stamp(self) -> object:
-        return [_stamp(path) for path in (self.root.state, self.root.log, self.root.enable_flag)]
+        return [fs.stamp(path) for path in (self.root.state, self.root.log, self.root.enable_flag)]
 
     def sweep(self) -> list[str]:
         places = [(self.root.path, self.root.state.name)]
@@ -139,14 +139,6 @@ def _of_directory_lock(path: Path) -> Iterator[Oddity]:
     else:
         message = f"{path} is held by process {holder.pid}, which is gone"
         yield Oddity("warn", message, "the next command takes it over")
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        info = path.stat()
-    except OSError:
-        return None
-    return info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def examine(root: Root, now: datetime) -> Examined:

@@ -153,13 +153,18 @@ def keep_private(directory: Path) -> None:
         directory.chmod(stat.S_IMODE(info.st_mode) & stat.S_IRWXU)
 
 
-def remove(path: Path) -> bool:
-    """Remove the file `path`; return whether it was there."""
+def remove(path: Path) -> None:
+    """Remove the file `path`, if it is there."""
+    path.unlink(missing_ok=True)
+
+
+def stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return a value that changes with the file `path`; None without it."""
     try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    return True
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def sync_directory(directory: Path) -> None:

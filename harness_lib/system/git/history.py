@@ -27,6 +27,8 @@ RENAMED = "Branch: renamed "
 # And when it goes to another branch: `OLD to NEW` follows.
 CHECKED_OUT = "checkout: moving from "
 READ_BYTES = 65536
+# Longer differences are not read as patches.
+MOST_LINES = 200_000
 
 
 def lost_base(git: Git, base: str) -> bool:
@@ -261,13 +263,13 @@ def _size(text: str) -> Size:
     return Size(*(int(each or 0) for each in match.groups())) if match else Size(0, 0, 0)
 
 
-def patches(git: Git, base: str, tip: str, longest: int, most_lines: int = 200_000) -> dict[str, str]:
+def patches(git: Git, base: str, tip: str, longest: int) -> dict[str, str]:
     """Return the difference of each commit of `tip` that `base` lacks, cut to `longest` characters.
 
-    If they change more than `most_lines` lines in all, only the names of files and their numbers of lines.
+    If they change more than MOST_LINES in all, only the names of files and their numbers of lines.
     """
     size = size_between(git, base, tip)
-    form = "--patch" if size.added + size.removed <= most_lines else "--stat"
+    form = "--patch" if size.added + size.removed <= MOST_LINES else "--stat"
     args = ("log", "--max-count=2000", "--no-color", "--no-ext-diff", "--no-textconv", form)
     parts = git.run(*args, "--format=%x00%H", f"{base}..{tip}").stdout.decode("utf-8", "replace").split("\0")
     found = (part.partition("\n") for part in parts if part)

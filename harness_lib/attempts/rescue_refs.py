@@ -269,7 +269,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
             for ref, oid in old:
                 if oid not in in_use:
                     git.delete_ref(ref, oid)
-        own_files.sweep_notes(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
+        own_files.sweep_notes(os.fspath(ctx.root.path), ctx.clock.time() - NOTES_SECONDS)
     except (OSError, HarnessError) as error:
         # They do no harm: the next session tries again.
         return (f"What killed commands had left could not be removed: {error}",)
@@ -278,7 +278,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
 
 def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
-    limit = ctx.clock.now().timestamp() - fs.STALE_SECONDS
+    limit = ctx.clock.time() - fs.STALE_SECONDS
     copies = [] if ctx.git.is_absent(BEFORE_REFS) else restore.listed(ctx.git, BEFORE_REFS)
     for each in copies:
         if each.at < limit and each.subject == before_subject(ctx.root.path):
@@ -299,7 +299,7 @@ def by_itself(ctx: Context) -> str | None:
 
 def old_logs(ctx: Context) -> tuple[Old, ...]:
     """Return the logs that are older than DAYS, or the oldest ones beyond MEGABYTES in all."""
-    return stats.outdated(_logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
+    return stats.outdated(_logs(ctx), ctx.clock.time(), DAYS, MEGABYTES * MEGABYTE)
 
 
 def _logs(ctx: Context) -> Iterator[Old]:

@@ -125,7 +125,7 @@ def repository(ctx: Context) -> Diagnoses:
     if under_way:
         yield warn(f"a {under_way} is under way in {tree.top}", f"finish it: {status.to_end(under_way)}")
     for lock in locks.leftover_locks(tree):
-        age = max(0, int(ctx.clock.now().timestamp() - lock.stat().st_mtime))
+        age = max(0, int(ctx.clock.time() - lock.stat().st_mtime))
         cure = "let the git command that made it end; if none is running, delete that one file"
         yield warn(f"git's lock {lock} has been there for {age} s", cure)
 

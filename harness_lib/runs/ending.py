@@ -156,7 +156,7 @@ def closed(ctx: Context, why: Why) -> Closed:
     """Return the end of a run, for its record, that ended because of `why`."""
     outcome, counts = _outcome(ctx, why), ctx.store.ask().counts()
     complete = outcome == "done" and counts.completed == counts.total
-    return Closed(ctx.clock.now().timestamp(), outcome, complete, ctx.git.ref(target_of(ctx)))
+    return Closed(ctx.clock.time(), outcome, complete, ctx.git.ref(target_of(ctx)))
 
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:

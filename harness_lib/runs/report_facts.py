@@ -103,7 +103,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     runs, start = run_records.window(recorded, since)
     tried = [each for ran in runs for each in ran.tried]
     tried += _unrecorded(recorded, questions.search(), start)
-    now = ctx.clock.now().timestamp()
+    now = ctx.clock.time()
     began = min([*(ran.opened.at for ran in runs), *(each.began for each in tried)], default=now)
     ended = max([*(ran.last for ran in runs), *(each.ended or now for each in tried)], default=now)
     merged, sizes = _merged(ctx, runs)

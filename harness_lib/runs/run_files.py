@@ -154,7 +154,7 @@ def set_aside(ctx: Context) -> None:
     """Keep the records so far among the logs: a new list gives its tasks the ids of the old one's."""
     if ctx.root.runs.is_dir():
         fs.make_directory(ctx.root.logs)
-        ctx.root.runs.rename(ctx.root.logs / f"runs-{ctx.clock.now().timestamp():.6f}")
+        ctx.root.runs.rename(ctx.root.logs / f"runs-{ctx.clock.time():.6f}")
 
 
 def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
@@ -162,7 +162,7 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
     me = process.find(os.getpid())
     return run_records.Opened(
         run=ctx.owner.worker,
-        at=ctx.clock.now().timestamp(),
+        at=ctx.clock.time(),
         pid=os.getpid(),
         started=me.started if me else "",
         boot=process.boot_id(),
@@ -227,7 +227,7 @@ def show(ctx: Context, state: RunState) -> None:
         "pid": os.getpid(),
         "started": me.started if me else "",
         "boot": process.boot_id(),
-        "at": ctx.clock.now().timestamp(),
+        "at": ctx.clock.time(),
         "board": run_state.write(state),
     }
     _write(file_of(ctx.root, "board", os.getpid()), document)

@@ -59,7 +59,7 @@ class Scheduler:
     """
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
-        self.state = RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
+        self.state = RunState(began=ctx.clock.time(), limits=options.budget)
         self.why: Why | None = None
         self.checked: str | None = None
         self.left_out = ""
@@ -85,7 +85,7 @@ class Scheduler:
         self._tell(Notice(kind, message))
 
     def _tell(self, news: News) -> None:
-        event = Event(None, self._ctx.clock.now().timestamp(), news)
+        event = Event(None, self._ctx.clock.time(), news)
         self.state = run_state.fold(self.state, event)
         self._watch(event, self.state)
 
@@ -99,7 +99,7 @@ class Scheduler:
 
     def _warn_of_record(self, message: str) -> None:
         """Show, and do not record, what is wrong with the record itself."""
-        at = self._ctx.clock.now().timestamp()
+        at = self._ctx.clock.time()
         self._show_event(Event(None, at, Notice("warning", message)), self.state)
 
     def work(self, place: worker_worktrees.Place, lock: int, *, has_session: bool) -> None:
@@ -202,7 +202,7 @@ class Scheduler:
         return self.why or self._ctx.store.ask().no_work() or "interrupted"
 
     def _spent(self) -> run_state.Spent:
-        return self.state.spent(self._ctx.clock.now().timestamp())
+        return self.state.spent(self._ctx.clock.time())
 
     def _start(self, number: int) -> None:
         place, limits = str(self._place.path), self.state.limits
@@ -343,7 +343,7 @@ class Scheduler:
             if at_work and sessions.is_full(self._ctx.store.ask(), self._ctx, at_work):
                 return
             number = self._ready.pop(0)
-            at = self._ctx.clock.now().timestamp()
+            at = self._ctx.clock.time()
             self.state = run_state.fold(self.state, Event(number, at, Stepped("takes")))
             self._pool.admit(number)
 

@@ -77,10 +77,10 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
 
 
 def _run(ctx: Context, options: Options, watch: Watch) -> Reply:
-    began, state = ctx, RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
+    began, state = ctx, RunState(began=ctx.clock.time(), limits=options.budget)
 
     def tell(line: str) -> None:
-        watch(Event(None, began.clock.now().timestamp(), Notice("warning", line)), state)
+        watch(Event(None, began.clock.time(), Notice("warning", line)), state)
 
     ctx, options = waiting.until_it_works(began, tell, lambda: prepare(began, options))
     ctx.__dict__["owner"] = owner.ourselves("run")
@@ -365,5 +365,5 @@ class Notifier:
             self._warn()
 
     def _say(self, message: str) -> None:
-        at = self._ctx.clock.now().timestamp()
+        at = self._ctx.clock.time()
         self._watch(Event(None, at, Notice("warning", message)), self._board)

@@ -106,7 +106,7 @@ class Worker:
         if why and why == self._idle:
             return
         self._idle = why
-        self._say(Event(self.config.number, self.ctx.clock.now().timestamp(), news))
+        self._say(Event(self.config.number, self.ctx.clock.time(), news))
 
     def rules(self) -> Rules:
         """Return the limits of an agent as they are now."""

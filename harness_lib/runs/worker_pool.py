@@ -123,7 +123,7 @@ class WorkerPool:
         # A worker that was killed could have started.
         unstarted = code > 0 and not handle.started
         news = Unstarted(code, _cause(words)) if unstarted else Gone(code, run_state.describe(code, words))
-        return Event(handle.config.number, self._ctx.clock.now().timestamp(), news)
+        return Event(handle.config.number, self._ctx.clock.time(), news)
 
     @property
     def numbers(self) -> list[int]:

@@ -13,6 +13,10 @@ class Clock:
         """Return this moment as an aware UTC datetime."""
         return datetime.now(timezone.utc)
 
+    def time(self) -> float:
+        """Return this moment in seconds since 1970."""
+        return self.now().timestamp()
+
     def monotonic(self) -> float:
         """Return seconds that only grow; comparable inside this process only."""
         return time.monotonic()

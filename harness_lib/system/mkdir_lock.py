@@ -118,7 +118,7 @@ class SeedLock:
 
     def sweep(self) -> None:
         """Remove directories under private names that processes left when they died in `_retire`."""
-        limit = self._clock.now().timestamp() - fs.STALE_SECONDS
+        limit = self._clock.time() - fs.STALE_SECONDS
         for private in self.path.parent.glob(f"{self.path.name}.*"):
             seen = holder_of(private)
             if seen and not seen.foreign and seen.changed < limit and self._is_stale(seen):
@@ -172,7 +172,7 @@ class SeedLock:
         """Return whether it is provably stale: its process is dead, or it has had no pid for too long."""
         if seen.pid is not None:
             return not process.alive(seen.pid)
-        return self._clock.now().timestamp() - seen.changed > NO_PID_SECONDS
+        return self._clock.time() - seen.changed > NO_PID_SECONDS
 
     def _retire(self, seen: Holder) -> None:
         """Move the directory that was `seen` away and remove it; put it back if it is another one.

@@ -94,7 +94,7 @@ def watching_run(ctx: Context, stream: TextIO, words: Callable[[Event], Iterable
     shown = _Shown(ctx)
 
     def draw() -> RenderableType:
-        return run(shown.state, shown.counts, shown.ahead, ctx.clock.now().timestamp())
+        return run(shown.state, shown.counts, shown.ahead, ctx.clock.time())
 
     def take(event: Event, state: RunState) -> None:
         shown.take(state)
@@ -110,7 +110,7 @@ class _Shown:
     """What the table shows; drawn by a thread of its own, as checks of the final pass take their time."""
 
     def __init__(self, ctx: Context) -> None:
-        self.state = RunState(began=ctx.clock.now().timestamp())
+        self.state = RunState(began=ctx.clock.time())
         self.counts: Counts | None = None
         self.ahead = Ahead()
         self._ctx = ctx

@@ -49,7 +49,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         run_state.read_budget(changes)
         run_files.ask(ctx, running, changes)
         running, warnings = _wait_until_taken(ctx, changes)
-    now = ctx.clock.now().timestamp()
+    now = ctx.clock.time()
     runs = [
         {
             "pid": seen.pid,

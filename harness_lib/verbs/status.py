@@ -45,7 +45,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
     view = overview.gather(ctx, None)
-    drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
+    drawing.console(screen.out).print(drawing.view(view, ctx.clock.time()))
     return _reply(ctx, view)._replace(message="")
 
 
@@ -85,7 +85,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
 def _reply(ctx: Context, view: overview.View) -> Reply:
     """Turn `view` into the reply of the verb."""
-    now = ctx.clock.now().timestamp()
+    now = ctx.clock.time()
     return Reply(
         "\n".join(line.text for line in overview.lines(view, now)),
         # An agent types it at once: it would ask the same again and again.
@@ -135,7 +135,7 @@ def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:
     last = next(views)
 
     with drawing.live(
-        screen.out, lambda: drawing.watched(last, ctx.clock.now().timestamp()), per_second=1, transient=False
+        screen.out, lambda: drawing.watched(last, ctx.clock.time()), per_second=1, transient=False
     ) as live:
         for view in views:
             last = view

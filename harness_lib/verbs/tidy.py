@@ -38,7 +38,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     """
     if args.yes:
         rights.require_user(ctx, "What becomes of old logs and work", typed.harness("tidy", "--yes"))
-    now = ctx.clock.now().timestamp()
+    now = ctx.clock.time()
     logs = rescue_refs.old_logs(ctx)
     works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []
     needed = rescue_refs.needed(ctx.store.ask().search())

@@ -62,7 +62,7 @@ def test_while_it_gives_signs_of_life_nobody_takes_its_list(sandbox: Project) ->
     assert "in a sandbox" in sandbox.agent("other").fails(5, "start")["error"]["message"]
     sandbox.clock.pass_(minutes=25)
     sign = own_files.note_path(str(sandbox.top), "seen", ID)
-    now = sandbox.clock.now().timestamp()
+    now = sandbox.clock.time()
     os.utime(sign, (now, now))
     sandbox.clock.pass_(minutes=25)
 

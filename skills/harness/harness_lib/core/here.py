@@ -1,1 +1,0 @@
-../../../../harness_lib/core/here.py

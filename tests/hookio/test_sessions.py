@@ -54,6 +54,7 @@ def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project
     env = {"CLAUDE_PROJECT_DIR": str(project.top)}
     assert "First: cd" not in hook("stop", {}, cwd=tree, env=env).reason
     # Where the agent was started comes first, wherever it has gone since, also where another list is.
+    assert elsewhere in hook("stop", {"cwd": str(tmp_path)}, cwd=tmp_path, env=env).reason
     (tmp_path / "harness-tasks.json").write_text("{}")
     assert elsewhere in hook("stop", {"cwd": str(tmp_path)}, cwd=tmp_path, env=env).reason
 

@@ -30,6 +30,7 @@ from harness_lib.loop.piped import (
     parse_object,
     writable,
 )
+from harness_lib.loop.session import Stream
 from harness_lib.loop.wires.answer import END, TOO_LARGE, adapter, broken_off, is_overflow, may_pass, shown
 from harness_lib.text import sentence
 
@@ -125,7 +126,7 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
 
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     """Ask, and show what comes in; the text of an answer that fails is kept in the session."""
-    reader = adapter(endpoint.wire).Reader()
+    reader, stream = adapter(endpoint.wire).Reader(), Stream() if quiet else runtime.stream
     texts: list[str] = []
     held = ""
     try:
@@ -135,24 +136,25 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
             is_end = data.strip() == "[DONE]"
             event = END if is_end else parse_object(data)
             for shown in reader.feed(event) if event else ():
-                if quiet:
-                    continue
                 values = shown.values
                 if shown.kind == "text":
                     held, values = _without_half(held, values["text"])
                     texts.append(values["text"])
-                runtime.stream.emit(shown.kind, **writable(values))
+                stream.emit(shown.kind, **writable(values))
             if is_end:
                 break
         native = reader.native()
         if native is None:
             raise TransientError("The provider's answer was cut off.")
     except ProviderError as error:
-        if text := "".join(texts):
-            # No engine replays a message of this role.
-            fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error"}
-            runtime.session.append("error", {**fields, "error": str(error)}, text)
-        raise
+        # What breaks behind the end of an answer does not take it back.
+        native = reader.native() if isinstance(error, TransientError) else None
+        if native is None:
+            if not quiet and (text := "".join(texts)):
+                # No engine replays a message of this role.
+                fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error"}
+                runtime.session.append("error", {**fields, "error": str(error)}, text)
+            raise
     return writable(native)
 
 

@@ -9,6 +9,7 @@ import socket
 import ssl
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta, timezone
 from http.server import HTTPServer
@@ -57,6 +58,22 @@ def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(
     _, _, ending = follow(wire, Step(uses=CALL, inserted=(PASSING[wire.name],)), say("Done."))
     assert ending == DONE
     assert not (project / "ran").exists()
+
+
+def test_what_breaks_behind_the_end_takes_no_answer_back(
+    follow: Follow, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some servers and proxies end no stream as HTTP wants it."""
+    whole = http.events
+
+    def broken(*args: Any) -> Iterator[str | Json]:
+        yield from (data for data in whole(*args) if data != "[DONE]")
+        message = "incomplete chunked read"
+        raise TransientError(message)
+
+    monkeypatch.setattr(http, "events", broken)
+    _, server, ending = follow(wire, say("Done."))
+    assert (ending, len(server.requests)) == (DONE, 1)
 
 
 def test_an_error_in_a_stream_that_will_not_pass_is_said(follow: Follow, wire: Wire) -> None:

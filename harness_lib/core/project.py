@@ -10,11 +10,12 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
 
-from harness_lib import errors, typed
+from harness_lib import checks, errors, typed
 from harness_lib.agents import registry
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting, trust
@@ -115,6 +116,11 @@ def run_init_script(ctx: Context) -> runner.Finished:
     )
 
 
+SOURCES = "HARNESS_SOURCES"
+# Python runs the `sitecustomize` in it at its start.
+AT_START = Path(checks.__file__).with_name("python")
+
+
 def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
     """Return what comes first in search paths, by variable, for a command in a work tree of harness.
 
@@ -127,53 +133,37 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
         return {}
     checkout = ctx.main.top
     places = dict.fromkeys(os.path.realpath(place) for place in _named_to_python(ctx.env, checkout))
-    inside = [Path(place) for place in places if Path(place).is_relative_to(checkout)]
-    pairs = [(place, top / place.relative_to(checkout)) for place in inside]
-    # No runner loads these: a new one hides nothing.
-    new = {there: _modules(there) - _modules(here) - {"test", "tests"} for here, there in pairs}
-    modules = tuple(str(there) for there in new if not _hides(new[there], ctx.env, checkout))
-    return {"PYTHONPATH": modules, "MISE_TRUSTED_CONFIG_PATHS": (str(top),)}
+    pairs = [
+        (place, str(top / Path(place).relative_to(checkout)))
+        for place in places
+        if Path(place).is_relative_to(checkout)
+    ]
+    first: dict[str, tuple[str, ...]] = {"MISE_TRUSTED_CONFIG_PATHS": (str(top),)}
+    if sources := [pair for pair in pairs if _records(pair[1]) <= _records(pair[0])]:
+        first |= {"PYTHONPATH": (str(AT_START),), SOURCES: tuple(chain.from_iterable(sources))}
+    return first
 
 
-def _hides(new: set[str], env: Mapping[str, str], checkout: Path) -> bool:
-    """Return whether Python would take one of the modules `new` for one of its own, or of an environment.
-
-    It could answer for the runner of a check, a held-out one too.
-    """
-    known = {"sitecustomize", "usercustomize", *sys.stdlib_module_names}
-    if not new or any(name in known or name.endswith("-info") for name in new):
-        return bool(new)
-    return any(new & _modules(site) for site in _sites(env, checkout))
-
-
-def _modules(folder: Path) -> set[str]:
-    """Return what Python can import from `folder`, and the records of packages there, which name plugins."""
-    found = {path.parent.name for path in folder.glob("*/__init__.py")}
-    found |= {
-        path.stem.partition(".")[0] for ending in ("py", "pyc", "so") for path in folder.glob(f"*.{ending}")
-    }
-    return found | {path.name for path in folder.glob("*-info")}
+def _records(folder: str) -> set[str]:
+    """Return the records of packages in `folder`: a new one could name a plugin for a test runner."""
+    return {path.name for path in Path(folder).glob("*-info")}
 
 
 def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:
     """Yield the directories that PYTHONPATH and the environments of `env` and `checkout` name to Python."""
-    yield from map(str, _absolute(env, "PYTHONPATH"))
-    for site in _sites(env, checkout):
-        yield from (line for file in site.glob("*.pth") for line in _lines(file) if line.startswith("/"))
-        yield from _editable(site)
-
-
-def _absolute(env: Mapping[str, str], name: str) -> list[Path]:
-    return [Path(entry) for entry in env.get(name, "").split(os.pathsep) if entry.startswith("/")]
-
-
-def _sites(env: Mapping[str, str], checkout: Path) -> Iterator[Path]:
-    prefixes = [place.parent for place in _absolute(env, "PATH")]
+    search, on_path = (
+        [Path(entry) for entry in env.get(name, "").split(os.pathsep) if entry.startswith("/")]
+        for name in ("PYTHONPATH", "PATH")
+    )
+    yield from map(str, search)
+    prefixes = [place.parent for place in on_path]
     # `pyenv activate` sets the variable only, and its shims start the Python that runs harness, too.
     others = [*checkout.glob("*/.venv"), *checkout.glob("*/venv"), checkout / ".venv", checkout / "venv"]
     others += [Path(env.get("VIRTUAL_ENV", "/")), Path(sys.prefix)]
     for prefix in dict.fromkeys((*prefixes, *others)):
-        yield from sorted(prefix.glob("lib/python3*/*-packages"))
+        for site in sorted(prefix.glob("lib/python3*/*-packages")):
+            yield from (line for file in site.glob("*.pth") for line in _lines(file) if line.startswith("/"))
+            yield from _editable(site)
 
 
 def _editable(site: Path) -> Iterator[str]:

@@ -52,10 +52,17 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
 def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_users_checkout(
     workshop: Workshop, tmp_path: Path
 ) -> None:
-    """By a path file, by a finder beside pip's record of an editable install, and by PYTHONPATH."""
+    """By a path file, by a finder beside pip's record of an editable install, and by PYTHONPATH.
+
+    What the environment has comes before it: no attempt may replace a test runner, or run at Python's start.
+    """
     flat = workshop.top / "a package"
     names = {"src/shop.py": "", "lib/tool.py": "", "a package/goods.py": ""}
-    names |= {f"tests/of_{name}.py": f"import {name}\n{name}.done" for name in ("shop", "tool", "goods")}
+    test = "import installed\nassert installed.at_start"
+    names |= {
+        f"tests/of_{name}.py": f"{test}\nimport {name}\n{name}.done" for name in ("shop", "tool", "goods")
+    }
+    names |= dict.fromkeys(("src/installed.py", "src/sitecustomize.py"), "raise SystemExit(1)")
     for name, text in names.items():
         workshop.put(name, text)
     commit_all(workshop.top, "Begin the packages")
@@ -63,6 +70,8 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
     (site,) = tmp_path.glob("an env/lib/python*/site-packages")
     (site / "shop.pth").write_text(f"{workshop.top}/src\n")
     (site / "goods.pth").write_text("import goods_finder\n")
+    (site / "installed.py").write_text("at_start = False\n")
+    (site / "sitecustomize.py").write_text("import installed\ninstalled.at_start = True\n")
     (site / "goods_finder.py").write_text(f"import sys; sys.path.append({str(flat)!r})\n")
     record = {"url": flat.as_uri(), "dir_info": {"editable": True}}
     put(site / "goods-1.dist-info/direct_url.json", json.dumps(record))
@@ -80,9 +89,19 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * 4
 
 
-@pytest.mark.parametrize("module", ["sitecustomize", "unittest", "installed"])
-def test_no_new_module_is_imported_in_the_place_of_pythons_or_an_installed_one(
-    workshop: Workshop, tmp_path: Path, module: str
+_HIDES = "echo 'import os; os._exit(0)' > src/{}.py"
+
+
+@pytest.mark.parametrize(
+    ("module", "cheat"),
+    [
+        *((name, _HIDES.format(name)) for name in ("sitecustomize", "unittest", "installed")),
+        ("shop", "mkdir src/a_plugin.egg-info && echo 'done = 1' > src/shop.py"),
+    ],
+    ids=["at start", "Python's", "installed", "a plugin of an installed one"],
+)
+def test_nothing_new_is_imported_in_the_place_of_pythons_or_an_installed_module(
+    workshop: Workshop, tmp_path: Path, module: str, cheat: str
 ) -> None:
     """It would answer for the runner of the check, and of a held-out one."""
     workshop.put("src/shop.py", "")
@@ -90,10 +109,8 @@ def test_no_new_module_is_imported_in_the_place_of_pythons_or_an_installed_one(
     venv.create(tmp_path / "env", symlinks=True)
     (site,) = tmp_path.glob("env/lib/python*/site-packages")
     put(site / "installed.py", "")
-    hides = f"echo 'import os; os._exit(0)' > src/{module}.py"
-    workshop.add(
-        "Cheat", f"python -c 'import {module}, shop; shop.done'", "--max-attempts", "1", do=f"sh {hides}"
-    )
+    check = f"python -c 'import {module}, shop; shop.done'"
+    workshop.add("Cheat", check, "--max-attempts", "1", do=f"sh {cheat}")
     path = f"{tmp_path}/env/bin{os.pathsep}{os.environ['PATH']}"
 
     workshop.ends(9, PATH=path, PYTHONPATH=f"{workshop.top}/src")

@@ -99,9 +99,12 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
 
 
 def with_paths(env: Mapping[str, str], first: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return `env`, in whose search paths (variable → paths) those of `first` come first."""
-    added = {name: (*paths, *filter(None, [env.get(name)])) for name, paths in first.items() if paths}
-    return {**env, **{name: os.pathsep.join(paths) for name, paths in added.items()}}
+    """Return `env`, in whose search paths (variable → paths) those of `first` come first, each once."""
+    added = {name: (*paths, *env.get(name, "").split(os.pathsep)) for name, paths in first.items()}
+    return {
+        **env,
+        **{name: os.pathsep.join(filter(None, dict.fromkeys(each))) for name, each in added.items()},
+    }
 
 
 def _value(name: str, value: str, top: Path) -> str:

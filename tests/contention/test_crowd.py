@@ -138,7 +138,7 @@ def test_while_one_finish_checks_a_task_the_next_one_waits_and_does_not(tmp_path
 
     assert answer(first)["exit"] == 0
     late = answer(second)
-    assert (late["exit"], "task-001 is completed (commit" in late["message"]) == (0, True)
+    assert (late["exit"], "task-001 is completed; nothing was committed." in late["message"]) == (0, True)
     assert ran.read_text() == "check\n"
 
 

@@ -153,19 +153,17 @@ def _lacking(ctx: Context, questions: Questions) -> frozenset[str]:
         return frozenset()
 
 
-def _waiting(ctx: Context) -> list[str]:
-    """Return a sentence for each branch where finished work waits; none without a repository."""
+def _waiting(ctx: Context) -> Iterator[str]:
+    """Yield a sentence for each branch where finished work waits; none without a repository."""
     try:
-        refs = ctx.git.refs(recovery.WAITING)
+        tips = [(ref.removeprefix(recovery.WAITING), oid) for ref, oid in ctx.git.refs(recovery.WAITING)]
     except EnvSetupError:
-        return []
-    tips = {recovery.HEADS + ref.removeprefix(recovery.WAITING): oid for ref, oid in refs}
-    targets = [target for target, oid in tips.items() if ctx.git.ref(target) != oid]
-    if not targets:
-        return []
-    from harness_lib.attempts import pending_merges  # noqa: PLC0415 (loads all of merging)
+        return
+    targets = [recovery.HEADS + name for name, oid in tips if ctx.git.ref(recovery.HEADS + name) != oid]
+    if targets:
+        from harness_lib.attempts import pending_merges  # noqa: PLC0415 (loads all of merging)
 
-    return [str(waits) for each in targets if (waits := pending_merges.describe(ctx, each))]
+        yield from map(str, filter(None, (pending_merges.describe(ctx, each) for each in targets)))
 
 
 def _unpushed(ctx: Context) -> Iterator[str]:

@@ -134,7 +134,7 @@ class Worker:
                     self._mishaps += 1
                     if errors.is_of_the_machine(error) or self._mishaps == interrupted.TRIES:
                         raise
-                    self.tell(Notice("warning", f"{errors.describe(error)} It is tried again."))
+                    self.tell(Notice("warning", f"{waiting.why(error)} It is tried again."))
                 if not isinstance(error, OSError):
                     # A lock is held for longer than usual, or something is away: our task stays ours.
                     self.tell(Idle(f"{error.kind}: {error.message}"))
@@ -296,11 +296,10 @@ class Worker:
         It is tried again, and halted after some tries: the task itself may fill the disk, or need more memory
         than there is. Raises `error` if the machine is the cause.
         """
-        if waiting.passes(error) and not self._tries.spent(task):
+        passes, cause = waiting.passes(error), waiting.why(error)
+        if passes and not self._tries.spent(task):
             # The claim stays ours until it is over.
             raise error
-        cause = errors.describe(error) if isinstance(error, OSError) else error.message
-        passes = waiting.passes(error)
         if not passes and isinstance(error, OSError) and errors.is_of_the_machine(error):
             self._give_back(context, session, task, cause)
             raise error

@@ -288,7 +288,8 @@ def _whole(response: httpx2.Response) -> Json:
 def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
     """Return the error for an answer with another status than 200, and what the user can do about it."""
     status, text = response.status_code, _read(response)
-    body = as_object(text)
+    # Gemini puts it into a list.
+    body = as_object(text.strip("[]\n "))
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     said = sentence(_without_secrets(reason, headers)) if reason else "(nothing)"
     message = f"The provider answered {status}: {said}"

@@ -103,6 +103,13 @@ def test_a_page_in_place_of_an_error_is_asked_again_and_shown_in_short(follow: F
     assert len(server.requests) == 3
 
 
+def test_an_error_in_a_list_is_one(follow: Follow) -> None:
+    """As Gemini answers behind the address that is compatible with OpenAI's."""
+    said = '[{"error": {"code": 400, "message": "API key not valid."}}]\n'
+    _, _, ending = follow(CHAT, Step(status=400, html=said))
+    assert "The provider answered 400: API key not valid." in ending.output
+
+
 def test_a_host_that_says_nothing_is_asked_again(
     follow: Follow, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:

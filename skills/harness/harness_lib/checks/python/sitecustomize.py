@@ -1,0 +1,1 @@
+../../../../../harness_lib/checks/python/sitecustomize.py

@@ -33,8 +33,11 @@ from harness_lib.text import safe_name, some_quoted
 LOCK = "lock"
 # Prefix of directories that belong to no run: the checkouts of final checks in a chat.
 CHECKS = "checks-"
-# Ignored files that checks need: copied in if they exist.
-BROUGHT = (".env", ".env.local", "node_modules", ".venv", "venv", "vendor", ".bundle")
+# Ignored files that checks need, and what a user tells Claude Code for a project: copied in if they exist.
+BROUGHT = (
+    *(".env", ".env.local", "node_modules", ".venv", "venv", "vendor", ".bundle"),
+    *("CLAUDE.local.md", "settings.local.json"),
+)
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
 NAMED = 3

@@ -158,16 +158,25 @@ def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:
     return made
 
 
+LOCAL = ".claude/settings.local.json"
+
+
 def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
-    ignored = ".env\nnode_modules/\n/.venv\nvendor/\nbuild/\n"
+    ignored = ".env\nnode_modules/\n/.venv\nvendor/\nbuild/\n*.local.json\n"
     workshop.commits("What is ignored", {".gitignore": ignored, ".env.local": "tracked\n"})
     workshop.put(".env", "secret\n")
-    for name in ("node_modules/left/pad.js", "apps/web/node_modules/pad.js", "api/vendor/x", "build/.env"):
+    for name in (
+        "node_modules/left/pad.js",
+        "apps/web/node_modules/pad.js",
+        "api/vendor/x",
+        "build/.env",
+        LOCAL,
+    ):
         workshop.put(name, "pad\n")
     workshop.put("notes.txt", "untracked\n")
     workshop.put(".venv/bin/tool", "#!/bin/sh\nexit 0\n", executable=True)
     here = "grep -q secret .env && .venv/bin/tool && test ! -e notes.txt && test ! -e build"
-    here += " && cat node_modules/left/pad.js apps/web/node_modules/pad.js api/vendor/x"
+    here += f" && cat node_modules/left/pad.js apps/web/node_modules/pad.js api/vendor/x {LOCAL}"
     workshop.add("Look", f"{here} && grep -q tracked .env.local && test -f f", do="write f x")
 
     workshop.ends(0)

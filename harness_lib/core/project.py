@@ -257,10 +257,15 @@ def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
             yield f"{task.id}: validation.protect {_quoted(glob)} matches no file"
 
 
+# Of the whole work tree, not of named files or commits.
+_UNCHANGED = re.compile(r"git (diff( HEAD)? --(exit-code|quiet)|status --porcelain)(?= *($|[;&|)]))")
+
+
 def cannot_fail(top: Path, task: Task) -> Iterator[str]:
     """Yield a sentence if the check of `task`, which runs below `top`, passes whatever is done, or never.
 
-    Never, in a run, where it names `top`: there it runs in the work tree of a worker.
+    Never, in a run, where it names `top`: there it runs in the work tree of a worker. And never where git is
+    to find no change: the work is committed after its check.
     """
     # An environment stays where it was made.
     names = re.compile(rf"(?<![\w./-]){re.escape(str(top))}(?!/(?:{SHOWN})\b)(?![\w.-])")
@@ -274,6 +279,9 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
             yield f"{task.id}: the shell cannot read its check: {quoting.one_line(mistake, SHORT)}"
         elif names.search(text or ""):
             yield f"{task.id}: its check names {top}, where a run's agents do not work: use relative paths"
+        elif changed := _UNCHANGED.search(text or ""):
+            why = f"({changed[0]}) fails on the work itself, which is committed after it"
+            yield f"{task.id}: its check {why}: use the tool's own way, such as prettier --check"
 
 
 def _mistake(command: str) -> str:

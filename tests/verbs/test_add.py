@@ -115,6 +115,19 @@ def test_a_check_that_would_look_at_the_users_files_in_a_run_is_named(project: P
         assert not agent.ok("add", check, "--validate", check)["warnings"]
 
 
+def test_a_check_that_wants_nothing_changed_is_named(agent: Agent) -> None:
+    """The work is committed after it."""
+    for check in (
+        "make fmt && git diff --exit-code",
+        'test -z "$(git status --porcelain)"',
+        "git diff HEAD --quiet",
+    ):
+        (warning,) = agent.ok("add", check, "--validate", check)["warnings"]
+        assert "fails on the work itself, which is committed after it" in warning
+    for check in ("git diff --exit-code package-lock.json", "git diff --exit-code v1..v2"):
+        assert not agent.ok("add", check, "--validate", check)["warnings"]
+
+
 def test_what_makes_no_sense_is_refused_and_nothing_written(project: Project, agent: Agent) -> None:
     before = project.file.read_bytes()
 

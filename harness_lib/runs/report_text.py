@@ -28,6 +28,7 @@ LEAST_CUT = 12
 SHORT = 12
 # At most a part of a line, as reasons stand beside it.
 COMMAND_SHARE = 0.6
+LEAST_ROOM = 8
 ALL = typed.harness("report", "--all")
 STATUS = "harness status"
 HOW = {
@@ -245,9 +246,9 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
             said = _wrapped(what, width - 2)
             yield [*(f"  {line}" for line in said), f"      {_short_or(each, width - 6)}"]
             continue
-        command = _short_or(each, most)
         before = f"  {label}  " if each.task else "  "
-        room = max(8, width - len(before) - 2 - max(column, len(command)))
+        command = _short_or(each, min(most, width - len(before) - 2 - LEAST_ROOM))
+        room = max(LEAST_ROOM, width - len(before) - 2 - max(column, len(command)))
         is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
         shown = _failure(what, spent.get(each.task), room) if is_failure else quoting.one_line(what, room)
         yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]

@@ -137,11 +137,11 @@ def test_a_record_is_bounded_and_old_ones_are_deleted(
     assert 5 < len(ran.tried) < 100
 
 
-def test_only_reports_read_records() -> None:
+def test_only_reports_read_whole_records() -> None:
     readers = [
         path.stem
         for path in (CHECKOUT / "harness_lib").rglob("*.py")
-        if "run_files.records(" in path.read_text()
+        if "run_files.records(ctx)" in path.read_text()
     ]
 
     assert readers == ["report_facts"]

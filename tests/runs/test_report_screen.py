@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness_lib.rules.run_records import Closed, Opened, Ran
@@ -68,6 +68,32 @@ FACTS = st.builds(
 )
 
 
+# A title that leaves little room for its command.
+LONG = Facts(
+    began=0,
+    ended=0,
+    runs=(),
+    cost=0,
+    tokens=0,
+    counts=Counts(*[0] * 10),
+    done_already=0,
+    merged=None,
+    checked=None,
+    rescued=0,
+    dropped=(),
+    decisions=(Decision("red", "0", "", "", ("0" * 42,)),),
+    waiting=(),
+    done=(Work("0" * 12, "0" * 12, 0, 0, 0, 0, None, None),),
+    others=(),
+    touched=(),
+    again="",
+    commands=(),
+    machines=(),
+    elsewhere=(),
+)
+
+
+@example(LONG, 20, [])
 @given(FACTS, st.integers(20, 200), st.lists(TEXT, max_size=3))
 def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
     facts: Facts, width: int, first: list[str]

@@ -195,4 +195,4 @@ def test_a_file_that_goes_while_we_look_has_no_stamp(root: Root) -> None:
     run_files.file_of(root, "board", 8).symlink_to("nowhere")
     fs.write(run_files.file_of(root, "board", 9), b"{}")
 
-    assert len(run_files.stamps(root)) == 2
+    assert str(run_files.stamps(root)).count("None") == 1

@@ -80,7 +80,7 @@ def test_a_run_asks_git_and_changes_the_list_no_more_often_than_it_has_to_for_a_
     assert (changed[1] - changed[0]) / (MANY - FEW) == 4
 
 
-def test_a_new_work_tree_of_a_worker_asks_git_four_times_beside_making_it(tmp_path: Path, log: Path) -> None:
+def test_a_new_work_tree_of_a_worker_asks_git_five_times_beside_making_it(tmp_path: Path, log: Path) -> None:
     ctx = Workshop.make(tmp_path).context()
     commit = ctx.main.head()
     assert commit is not None
@@ -89,8 +89,9 @@ def test_a_new_work_tree_of_a_worker_asks_git_four_times_beside_making_it(tmp_pa
     worker_worktrees.checkout_clean(ctx, tmp_path / "run/1", commit)
     asked = log.read_text()
 
-    # What is gone is forgotten; settings and refs are those of the clone; submodules would be filled.
-    words = ("worktree prune", "worktree add", "config --list", "for-each-ref", "ls-tree")
+    # What is gone is forgotten; settings and refs are the clone's; submodules would be filled, and what
+    # git ignores may be needed.
+    words = ("worktree prune", "worktree add", "config --list", "for-each-ref", "ls-tree", "ls-files")
     assert [sum(word in line for line in asked.splitlines()) for word in words] == [1] * len(words)
     assert asked.count("\n") == len(words)
 

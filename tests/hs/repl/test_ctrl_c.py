@@ -83,7 +83,7 @@ def test_during_a_tool_it_ends_all_that_the_tool_has_started(
         someone.until((project / "heard").exists)
         someone.types("\x03")
         ended(pid, someone)
-        someone.until(lambda: someone.screen.count("interrupted") == 2)
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
 
     assert "interrupted: this call did not finish" in str(someone.model.requests[1])
 

@@ -148,7 +148,7 @@ def test_trouble_of_the_machine_is_waited_for_and_halts_no_task(
     workshop: Workshop, tmp_path: Path, how: str
 ) -> None:
     """A disk is full, or the system kills git, more often than a worker tries."""
-    path = failing_git(tmp_path, how, times=25)
+    path = failing_git(tmp_path, how, times=5)
     workshop.add("Make f", "grep -q done f", do=f"write f done\nsh touch {tmp_path}/trouble")
 
     said = workshop.ends(0, PATH=path)

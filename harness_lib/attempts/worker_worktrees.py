@@ -287,9 +287,15 @@ def _copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     top = ctx.main.top
     for name in _to_copy(ctx.main, ctx.root.path):
-        if not (git.top / name).exists():
+        if _is_free(git.top / name):
             (git.top / name).parent.mkdir(parents=True, exist_ok=True)
             fs.copy(top / name, git.top / name)
+
+
+def _is_free(path: Path) -> bool:
+    """Return whether nothing is at `path` or in its way: a link of a commit may lead out of the work tree."""
+    nearest = next(each for each in path.parents if os.path.lexists(each))
+    return not os.path.lexists(path) and nearest.is_dir() and os.path.realpath(nearest) == str(nearest)
 
 
 def _to_copy(main: Git, project: Path) -> Iterator[str]:

@@ -185,6 +185,32 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
     assert workshop.read("notes.txt") == "untracked\n"
 
 
+@pytest.mark.parametrize("is_link", [True, False], ids=["a link", "a file"])
+def test_nothing_is_brought_through_what_a_commit_has_in_place_of_a_directory(
+    workshop: Workshop, tmp_path: Path, is_link: bool
+) -> None:
+    """A link may lead out of the work tree, to where an agent's sandbox lets it write nothing."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    web = workshop.top / "web"
+    if is_link:
+        web.symlink_to(outside)
+    else:
+        put(web, "a file\n")
+    workshop.commits("No directory", {".gitignore": "node_modules\n"})
+    web.unlink()
+    workshop.put("web/node_modules/pad.js", "pad\n")
+    workshop.file_task("one")
+
+    # The work waits beside the branch: the user has changes there.
+    said = workshop.ends(9)
+
+    assert "tried again" not in said.stdout
+    assert workshop.statuses() == {"task-001": "completed"}
+    assert not any(outside.iterdir())
+    assert workshop.read("web/node_modules/pad.js") == "pad\n"
+
+
 def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_morning(
     workshop: Workshop,
 ) -> None:

@@ -87,7 +87,7 @@ def take(
         return Taken(stop="waiting")
     if held:
         _require_same(questions, held, task_id)
-        ctx.store.switch_hooks(on=True)
+        ctx.store.enable_hooks()
         is_leased = questions.concurrent
         del questions
         return Taken(_renewed(ctx, held) if is_leased else held, resumed=True)
@@ -163,7 +163,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
     if surveyed.unprotected:
         names = quoting.named(surveyed.unprotected, NAMED, quoting.TITLE_LENGTH)
         tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
-    tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+    tx.on_commit(ctx.store.enable_hooks)
 
 
 def _require_same(questions: Questions, held: Task, task_id: str | None) -> None:

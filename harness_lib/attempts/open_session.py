@@ -92,7 +92,7 @@ def go_on(ctx: Context) -> Opened:
         if held is not None and tx.concurrent and not is_elsewhere:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.holds_agents():
-            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+            tx.on_commit(ctx.store.enable_hooks)
         if session is not None and tx.awaits_user():
             lifecycle.close(tx, session)
             return Opened(None, "waiting")
@@ -230,12 +230,12 @@ def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason |
         if stop == "waiting" and not tx.concurrent:
             sessions.refuse_other(tx, ctx)
         if stop is not None:
-            tx.log("STATS", stats.render(tx.counts()), session=tx.session_count)
+            tx.log("STATS", stats.render(tx.counts()))
             lifecycle.disable_hooks_when_finished(tx, ctx.store)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
         session = lifecycle.open_one(tx, ctx, again)
-        tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+        tx.on_commit(ctx.store.enable_hooks)
         return session, None, tuple(tx.warnings)
 
 

@@ -347,7 +347,7 @@ def _complete(ctx: Context, found: Kept, place: str, how: str) -> list[str]:
                 continue
             tx.replace(transitions.attest(current, now=tx.now, commit=commit))
             words = f"(commit {commit[:12]}, {how})"
-            tx.log("Completed", words, session=tx.session_count, task=task.id)
+            tx.log("Completed", words, task=task.id)
             said.append(f"{task.id} is completed: {place} has its work")
     return said
 

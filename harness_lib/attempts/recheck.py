@@ -299,10 +299,10 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         tx.replace(checked)
         if gist is not None and not found.passed:
             text = quoting.one_line(f"{rechecks.words(checked)}: {gist}", quoting.FAILURE_LENGTH)
-            tx.log("WARN", text, session=tx.session_count, task=task.id)
+            tx.log("WARN", text, task=task.id)
         if tx.holds_agents() and not held:
             # The enable flag is gone because all was done; if work remained, somebody has paused the list.
-            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+            tx.on_commit(ctx.store.enable_hooks)
         lifecycle.disable_hooks_when_finished(tx, ctx.store)
     return checked
 

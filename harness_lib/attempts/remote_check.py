@@ -234,5 +234,5 @@ def complete(ctx: Context, merged: Sequence[Forgotten]) -> list[str]:
                 continue
             done = transitions.attest(task, now=tx.now, commit=each.landed.commit)
             tx.replace(done._replace(fence=max(done.fence, each.landed.fence)))
-            tx.log("WARN", f"{each}: completed", session=tx.session_count, task=task.id)
+            tx.log("WARN", f"{each}: completed", task=task.id)
     return left

@@ -304,7 +304,7 @@ def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:
         return Answer(done=True)
     with ctx.store.transaction() as tx:
         for ref, oid in refs.items():
-            tx.log("WARN", f"dropped {ref} {oid} of {there.work}", session=tx.session_count)
+            tx.log("WARN", f"dropped {ref} {oid} of {there.work}")
     return _delete(ctx, there.work, there, refs)
 
 

@@ -76,7 +76,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
         require_inside(ctx, task)
     tx.add(tasks)
     require_sound(tx, tasks)
-    tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+    tx.on_commit(ctx.store.enable_hooks)
 
 
 def require_writable(task: Task) -> None:

@@ -203,7 +203,7 @@ def record_blocked(tx: Tx, session: int) -> None:
 def disable_hooks_when_finished(tx: Tx, store: Store) -> None:
     """Disable the hooks with this transaction if it leaves no reason to hold an agent."""
     if not tx.holds_agents():
-        tx.on_commit(lambda: store.switch_hooks(on=False))
+        tx.on_commit(store.disable_hooks)
 
 
 STUCK = (ConfigError, EnvSetupError, RefusedError)

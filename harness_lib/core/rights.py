@@ -99,7 +99,7 @@ def change(ctx: Context, commands_of: Sequence[Task] = ()) -> Iterator[Tx]:
         if mine and tx.changed:
             trust.know(ctx, tx, commands_of)
         if not had_work and tx.holds_agents():
-            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+            tx.on_commit(ctx.store.enable_hooks)
 
 
 def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
@@ -109,7 +109,7 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
     """
     done, _, details = text.partition(" ")
     who = owner.in_agent(ctx.env) or sessions.program_above(tx) or "hand"
-    tx.log("WARN", f"{done} by {who}{details and f': {details}'}", session=tx.session_count, task=task_id)
+    tx.log("WARN", f"{done} by {who}{details and f': {details}'}", task=task_id)
 
 
 def lift_halts(tx: Tx, task: Task) -> None:

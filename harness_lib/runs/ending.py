@@ -113,7 +113,7 @@ def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
     with ctx.store.transaction("tasks") as tx:
         mine = sessions.mine(tx, ctx)
         if refused:
-            tx.log("WARN", refused, session=mine.number if mine else tx.session_count)
+            tx.log("WARN", refused, session=mine and mine.number)
         if mine is not None:
             lifecycle.close(tx, mine, stats_logged=recorded)
         lifecycle.disable_hooks_when_finished(tx, ctx.store)

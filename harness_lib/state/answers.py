@@ -286,12 +286,13 @@ class Change(ShellAnswers):
         kind: LogType,
         message: str,
         *,
-        session: int,
+        session: int | None = None,
         task: str | None = None,
         category: Category | None = None,
     ) -> None:
         self._assert_open()
-        line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
+        number = self.session_count if session is None else session
+        line = journal.line(kind, message, now=self.now, session=number, task=task, category=category)
         self.lines.append(line)
 
     def on_commit(self, act: Callable[[], object]) -> None:

@@ -310,11 +310,11 @@ class Tx(Questions, Protocol):
         kind: LogType,
         message: str,
         *,
-        session: int,
+        session: int | None = None,
         task: str | None = None,
         category: Category | None = None,
     ) -> None:
-        """Add a line to the log once the change is published."""
+        """Add a line to the log once the change is published; without a `session` it names the last one."""
 
     def on_commit(self, act: Callable[[], object]) -> None:
         """Call `act` after publishing, still under the lock; an OSError becomes a warning."""
@@ -432,5 +432,8 @@ class Store(Protocol):
     def hooks_are_on(self) -> bool:
         """Return whether hooks hold agents while work remains."""
 
-    def switch_hooks(self, *, on: bool) -> None:
-        """Let hooks hold agents from now on, or let them go."""
+    def enable_hooks(self) -> None:
+        """Let hooks hold agents from now on."""
+
+    def disable_hooks(self) -> None:
+        """Let hooks hold no agent from now on."""

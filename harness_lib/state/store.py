@@ -105,7 +105,7 @@ class Store(upkeep.Upkeep):
         now = self._clock.now()
         self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
         journal.append(self.root.log, journal.line("INIT", message, now=now, session=0))
-        self.switch_hooks(on=True)
+        self.enable_hooks()
         return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 
     def create(self, state: State) -> tuple[str, ...]:

@@ -67,11 +67,11 @@ class Upkeep(api.Store):
     def hooks_are_on(self) -> bool:
         return self.root.enable_flag.exists()
 
-    def switch_hooks(self, *, on: bool) -> None:
-        if on:
-            self.root.enable_flag.touch(fs.PRIVATE)
-        else:
-            fs.remove(self.root.enable_flag)
+    def enable_hooks(self) -> None:
+        self.root.enable_flag.touch(fs.PRIVATE)
+
+    def disable_hooks(self) -> None:
+        fs.remove(self.root.enable_flag)
 
     def stamp(self) -> object:
         return [fs.stamp(path) for path in (self.root.state, self.root.log, self.root.enable_flag)]
@@ -90,7 +90,7 @@ class Upkeep(api.Store):
                 done, tx.warnings[:] = [*tx.warnings], []
             if self._is_log_torn():
                 # `append` begins a new line by itself.
-                tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
+                tx.log("WARN", "the line above was left unfinished")
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
             has_copies = not self._is_file or bool(fs.matching(self.root.generations, "*.json"))
             if summary.read(self.root) is None or not has_copies:

@@ -257,7 +257,7 @@ def restore(ctx: Context) -> bool:
     with ctx.store.transaction() as tx:
         # Entering the transaction restores the list and warns about it.
         if tx.holds_agents():
-            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+            tx.on_commit(ctx.store.enable_hooks)
     return True
 
 
@@ -278,6 +278,6 @@ def begin_anew(ctx: Context) -> str:
         kept = tx.start_over()
         rights.log(tx, ctx, f"emptied the old list is kept in {kept}")
         tx.on_commit(lambda: trust.note(ctx, tx))
-        tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+        tx.on_commit(ctx.store.enable_hooks)
         tx.on_commit(lambda: run_files.set_aside(ctx))
     return kept

@@ -21,7 +21,7 @@ OFF = (
 def answer(ctx: Context, _args: Namespace) -> Reply:
     """Remove the enable flag; idempotent."""
     was_on = ctx.store.hooks_are_on()
-    ctx.store.switch_hooks(on=False)
+    ctx.store.disable_hooks()
     lines = [OFF if was_on else "The hooks were off already."]
     # It works on a list that cannot be read, too.
     with suppress(HarnessError):

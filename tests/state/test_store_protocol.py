@@ -114,7 +114,7 @@ def test_an_error_publishes_nothing(store: api.Store) -> None:
             tx.add_session(Session(1, "one", "here"))
             tx.propose(Task("p"))
             tx.log("WARN", "never said", session=1)
-            tx.on_commit(lambda: store.switch_hooks(on=False))
+            tx.on_commit(store.disable_hooks)
             raise LookupError
 
     before = store.stamp()
@@ -276,7 +276,7 @@ def test_the_stamp_is_another_after_each_change_and_only_then(store: api.Store) 
     with store.transaction() as tx:
         tx.log("WARN", "said", session=1)
     seen.append(store.stamp())
-    store.switch_hooks(on=False)
+    store.disable_hooks()
     seen.append(store.stamp())
     assert all(seen[place] != each for place, each in enumerate(seen[1:]))
 

@@ -153,7 +153,7 @@ def _recounted(store: PgStore, *, repair: bool) -> list[str]:
             found = Found(tx.connection, key)
             found.repair()
             for problem in found.problems:
-                tx.log("WARN", f"put right: {problem}", session=tx.session_count)
+                tx.log("WARN", f"put right: {problem}")
             problems = Found(tx.connection, key).problems
     return problems
 

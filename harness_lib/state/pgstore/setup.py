@@ -137,7 +137,7 @@ def to_database(store: Store, link: Link, clock: Clock) -> int:
         raise
     moved = PgStore(store.root, made, clock=clock)
     with moved.transaction() as tx:
-        tx.log("WARN", f"the list was moved to a database, as {link.name}", session=tx.session_count)
+        tx.log("WARN", f"the list was moved to a database, as {link.name}")
         return tx.counts().total
 
 
@@ -160,7 +160,7 @@ def to_file(store: PgStore, now: datetime) -> int:
     """
     with store.transaction() as tx:
         _require_nobody(tx)
-        tx.log("WARN", "the list was moved to a file", session=tx.session_count)
+        tx.log("WARN", "the list was moved to a file")
         count = len(tx.state.tasks)
         tx.leave(f"{store.link.name} {MOVED}{now:%Y-%m-%d %H:%M:%S})")
         tx.on_commit(lambda: fs.remove(store.root.link))
@@ -183,10 +183,10 @@ def join(root: Root, link: Link, clock: Clock) -> Questions:
     # A reader looks, and leaves no trace.
     with suppress(NotAllowedError), store.transaction() as tx:
         name = owner.machine(os.environ)
-        tx.log("WARN", f"another machine has joined: {name}", session=tx.session_count)
+        tx.log("WARN", f"another machine has joined: {name}")
     with publishing.explained(root):
         link.save(root)
-    store.switch_hooks(on=True)
+    store.enable_hooks()
     return store.ask()
 
 

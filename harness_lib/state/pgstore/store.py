@@ -329,7 +329,7 @@ class PgStore(Mirrored):
             self.link.save(self.root)
         with self.transaction() as tx:
             tx.log("INIT", message, session=0)
-        self.switch_hooks(on=True)
+        self.enable_hooks()
         return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 
     def create(self, state: State, lines: tuple[str, ...] = ()) -> Link:

@@ -114,14 +114,14 @@ class MemoryTx(RowsAnswers, api.Tx):
         kind: LogType,
         message: str,
         *,
-        session: int,
+        session: int | None = None,
         task: str | None = None,
         category: Category | None = None,
     ) -> None:
         self._assert_open()
-        self.lines.append(
-            journal.line(kind, message, now=self.now, session=session, task=task, category=category)
-        )
+        number = self.session_count if session is None else session
+        line = journal.line(kind, message, now=self.now, session=number, task=task, category=category)
+        self.lines.append(line)
 
     def on_commit(self, act: Callable[[], object]) -> None:
         self._assert_open()
@@ -181,7 +181,7 @@ class MemoryStore(api.Store):
         self._exists = True
         self._rows = Rows(settings=settings)
         self.lines.append(journal.line("INIT", message, now=self._clock.now(), session=0))
-        self.switch_hooks(on=True)
+        self.enable_hooks()
         return ()
 
     def restore(self) -> tuple[str, ...]:
@@ -233,8 +233,11 @@ class MemoryStore(api.Store):
     def hooks_are_on(self) -> bool:
         return self._hooks
 
-    def switch_hooks(self, *, on: bool) -> None:
-        self._hooks = on
+    def enable_hooks(self) -> None:
+        self._hooks = True
+
+    def disable_hooks(self) -> None:
+        self._hooks = False
 
     @contextmanager
     def transaction(self, kind: api.Kind = "list") -> Iterator[MemoryTx]:  # noqa: ARG002 (one at a time)

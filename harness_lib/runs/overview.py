@@ -84,10 +84,10 @@ def gather(ctx: Context, limit: int | None) -> View:
     runs = tuple(run_files.running(ctx))
     log = [quoting.one_line(line, LINE_LENGTH) for line in next_step.log_lines(ctx)]
     untrusted = _untrusted(ctx, questions)
-    acts = [*next_step.lacked(questions, log), *_halts(questions)]
     told = trust.told(ctx, untrusted)
-    # A session that cannot go on may say so already.
-    acts += [told] if told and not any(told in act for act in acts) else []
+    # A session that cannot go on may say the same.
+    halts = [line for line in _halts(questions) if not told or told not in line]
+    acts = [*next_step.lacked(questions, log), *halts, *([told] if told else [])]
     acts += [*_waiting(ctx), *(_unpushed(ctx) if not runs else ()), *add_tasks.proposal_lines(questions)]
     following = trust.known(ctx, questions.claimable())[:NEXT] if runs else ()
     at_work = [task for task in shown if task.status == "in_progress"]
@@ -375,7 +375,8 @@ def _halts(questions: Questions) -> list[str]:
         for same in alike.values()
     ]
     return lines + [
-        f"session {session.number} cannot go on{f' with {session.halt_task}' if session.halt_task else ''}: "
+        f"session {session.number} of {_name(session.worker)} cannot go on"
+        f"{f' with {session.halt_task}' if session.halt_task else ''}: "
         f"{quoting.one_line(session.halt, LINE_LENGTH)}"
         for session in questions.sessions()
         if session.halt

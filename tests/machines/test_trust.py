@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import psycopg
 import pytest
@@ -112,6 +113,8 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     assert "harness trust" in left.text
     # So its Stop hook lets the agent go.
     assert any("harness trust" in (each.halt or "") for each in one.asks().sessions())
+    assert re.search(rf"session \d+ of {one.name}\S* cannot go on: ", two("status").text)
+    assert "cannot go on" not in one("status").text
     assert one.ok("start")["untrusted"] == [first, theirs, red]
 
     # Completed elsewhere, and checked once more everywhere.

@@ -154,8 +154,9 @@ def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(
     assert "ask the user" in hint
     assert (project.files, project.git("status", "--porcelain")) == before
     assert project.task()["status"] == "pending"
-    assert project.state["sessions"][0]["halt"].startswith("REFUSED: ")
-    assert "session 1 cannot go on with task-001: REFUSED: " in one("status").out
+    (session,) = project.state["sessions"]
+    assert session["halt"].startswith("REFUSED: ")
+    assert f"session 1 of {session['worker']} cannot go on with task-001: REFUSED: " in one("status").out
     project.git("reset", "-q", "--hard")
     one.ok("claim")
     assert project.state["sessions"][0].keys().isdisjoint({"halt_kind", "halt_task"})

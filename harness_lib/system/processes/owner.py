@@ -192,10 +192,10 @@ def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
     # Whatever a hook of git runs ends with the git command.
     above_git = max((at + 1 for at, ancestor in enumerate(line) if ancestor.name == "git"), default=0)
     nearest = next((ancestor for ancestor in line[above_git:] if not _is_transient(ancestor)), None)
-    if nearest is None and not nameless and process.in_own_namespace():
+    if not line or (nearest is None and not nameless and process.in_own_namespace()):
         return _NOBODY
     # Only shells up to the top: a container whose first process is one.
-    return nearest or (line[-1] if line else _ourselves())
+    return nearest or line[-1]
 
 
 def _named_process(text: str, line: Sequence[Process]) -> Process | None:
@@ -311,7 +311,7 @@ def _is_sandboxed(record: Record) -> bool:
         return False
     boot, _, namespace = record.boot_id.partition("/")
     our_boot, _, ours = process.boot_id().partition("/")
-    return bool(boot) and boot == our_boot and (not record.pid or namespace != ours)
+    return not record.pid or (bool(boot) and boot == our_boot and namespace != ours)
 
 
 def show_alive(root: str, agent_session_id: str) -> None:

@@ -203,6 +203,7 @@ def _run(*command: str) -> str:
     env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
         done = subprocess.run(command, capture_output=True, env=env, stdin=subprocess.DEVNULL, check=False)
-    except FileNotFoundError:
+    except OSError:
+        # Not there, or set-user-ID, as `ps` is: that does not start in the sandbox of an agent on macOS.
         return ""
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""

@@ -105,6 +105,22 @@ def test_a_worker_without_a_name_is_the_same_at_every_command() -> None:
     assert ask()["agent_session_id"] is None
 
 
+@pytest.mark.parametrize("session", ["", "a-session"])
+def test_where_no_process_may_be_seen_none_owns_the_session(tmp_path: Path, session: str) -> None:
+    """The sandboxes of agents on macOS start no `ps`, as that is set-user-ID, and hide the id of the boot."""
+    for name in ("ps", "sysctl"):
+        (tmp_path / name).write_text("no program")
+    blind = f"from harness_lib.system.processes import process; process.has_proc = lambda: False; {WHO}"
+    env = {**os.environ, "PATH": str(tmp_path), "CODEX_SESSION_ID": session}
+
+    said = [subprocess.check_output([sys.executable, "-c", blind], env=env, text=True) for _ in range(2)]
+
+    answer = json.loads(said[0])
+    assert said[1] == said[0]
+    assert (answer["pid"], answer["boot_id"]) == (0, "")
+    assert answer["worker"] == session or not session
+
+
 def test_no_proof_no_death() -> None:
     host, boot, us = os.uname().nodename, process.boot_id(), ourselves()
     other_namespace = boot.partition("/")[0] + "/pid:[1]"
@@ -162,6 +178,7 @@ def _record(*, boot_id: str = HERE, host: str = "", pid: int = 0, ago: float = 6
     [
         pytest.param(_record(ago=29 * 60), True, id="a sandbox, silent for less than half an hour"),
         pytest.param(_record(ago=31 * 60), False, id="a sandbox, silent for longer"),
+        pytest.param(_record(boot_id="", ago=31 * 60), False, id="a sandbox that hides the boot"),
         pytest.param(_record(boot_id="before/pid:[1]"), False, id="a sandbox before the last boot"),
         pytest.param(_record(host="far-away", ago=23 * 3600), True, id="another machine"),
         pytest.param(_record(host="far-away", ago=25 * 3600), False, id="another machine, for a day"),

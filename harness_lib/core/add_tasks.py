@@ -19,6 +19,7 @@ from harness_lib.rules import recovery
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
+from harness_lib.system import fs
 from harness_lib.task import Task
 from harness_lib.text import some
 
@@ -56,8 +57,9 @@ def no_check(task_id: str) -> str:
 
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:
-    """Return the ids of rescued work: a new task must not get the work of a removed one."""
-    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(recovery.RESCUES))
+    """Return the ids of rescued work and of logs: a new task must not get those of a removed one."""
+    logs = [path.name for path in fs.matching(ctx.root.logs, "task-*")]
+    return (*(name.split("/")[3] for name, _oid in ctx.git.refs(recovery.RESCUES)), *logs)
 
 
 def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:

@@ -171,3 +171,13 @@ def test_the_rescued_work_of_a_removed_task_stays(project: Project, agent: Agent
     ref = lose(agent, "made.txt")
     agent.ok("remove", "task-001")
     assert project.refs() == [ref]
+
+
+def test_a_new_task_gets_no_logs_of_a_removed_one(agent: Agent) -> None:
+    add(agent, "First")
+    agent.works({"a.txt": "hello\n"})
+    agent.ok("remove", "task-001")
+
+    add(agent, "Second")
+
+    assert agent.ok("show", "task-002")["check_log"] is None

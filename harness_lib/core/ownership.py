@@ -266,17 +266,17 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
     )
 
 
-def how_to_end(task: Task) -> str:
-    """Return what to do about `task`, which is in progress, before it can be changed."""
+def worked_on(task: Task, lost: str) -> RefusedError:
+    """Return why `task`, which is in progress, is not changed: what would be `lost`, and what to do first."""
     is_checked = task.intent is not None and task.intent.action == "merge"
     if is_checked or task.target is not None:
         why = "Its work is checked and waits for its merge" if is_checked else "A run works on it"
         end = "it is completed" if is_checked else "its attempt has ended"
-        return f"{why}: type this again when {end}. If no run does that any more: {typed.harness('run')}"
-    return (
-        f"Its worker can hand it back: {typed.harness('release', task.id)}. "
-        f"If nobody works on it any more: {typed.harness('start')}"
-    )
+        hint = f"{why}: type this again when {end}. If no run does that any more: {typed.harness('run')}"
+    else:
+        hand_back, recover = typed.harness("release", task.id), typed.harness("start")
+        hint = f"Its worker can hand it back: {hand_back}. If nobody works on it any more: {recover}"
+    return RefusedError(f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); {lost}.", hint)
 
 
 def note_claim(ctx: Context, task: Task, rescue: str) -> None:

@@ -29,11 +29,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, args.id)
         if task.status == "in_progress":
-            raise RefusedError(
-                f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); "
-                "that work would have no owner.",
-                ownership.how_to_end(task),
-            )
+            raise ownership.worked_on(task, "that work would have no owner")
         rights.require_check_of_another(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx, task)
         tx.remove(task.id)

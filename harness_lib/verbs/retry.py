@@ -10,7 +10,7 @@ from harness_lib import typed
 from harness_lib.attempts import rescue_refs
 from harness_lib.core import ownership, rights
 from harness_lib.core.context import Context, Reply
-from harness_lib.errors import RefusedError, UsageError
+from harness_lib.errors import UsageError
 from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
@@ -62,10 +62,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 def _reset(tx: Tx, ctx: Context, word: str) -> Reset:
     old = ownership.require_task(tx, word)
     if not arrows.may("reset", old):
-        raise RefusedError(
-            f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
-            ownership.how_to_end(old),
-        )
+        raise ownership.worked_on(old, "a new start would lose it")
     if attempts.is_for_user(old):
         rights.require_check_of_another(ctx, old, typed.give_check(old.id))
     done = Reset(old, transitions.reset(old))

@@ -65,6 +65,9 @@ def test_status_and_check_name_a_forged_task(project: Project, agent: Agent) -> 
     assert [each["path"] for each in wrong["problems"]] == ["tasks[0].status"]
     assert SAID in agent.ok("show", "task-001")["message"]
     assert any(SAID in each["what"] for each in agent.ok("doctor")["found"])
+    said = agent.ok("claim", "--dry-run")
+    assert said["message"].startswith("would first run the checks of task-001: ")
+    assert (SAID in said["message"], said["next"]) == (True, "harness claim")
 
 
 def test_a_check_that_was_changed_after_it_had_passed_proves_nothing_until_it_is_changed_back(

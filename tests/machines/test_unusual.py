@@ -180,19 +180,30 @@ def test_work_of_a_namesake_whose_claim_has_ended_is_taken_over(world: World) ->
     one, two = world.pair()
     task = one.add("Make a", "grep -q done a")
     name = {"HARNESS_WORKER_ID": "me"}
+
+    def claim_ends() -> None:
+        with one.context("me").store.transaction("tasks") as tx:
+            held = tx.held_by("me")
+            assert held is not None
+            tx.replace(transitions.renew(held, now=tx.now, lease_seconds=0))
+
     one.ok("claim", **name)
     one.put("a", "half\n")
     one.ok("checkpoint", task, "1/2", "half", **name)
-    with one.context("me").store.transaction("tasks") as tx:
-        held = tx.held_by("me")
-        assert held is not None
-        tx.replace(transitions.renew(held, now=tx.now, lease_seconds=0))
+    claim_ends()
 
     claimed = two.ok("claim", **name)
 
     assert (claimed["resumed"], claimed["task"]["machine"]) == (False, "two")
     assert "half" in two.ok("rescue", "show", claimed["task"]["handback"]["rescue"])["message"]
     assert one("finish", **name).code == 8
+    claim_ends()
+    # What it takes back from there is another claim than the one that it has lost.
+    for late in (one, two):
+        said = late("claim", **name)
+        assert (said.code, "is kept: harness rescue show task-001/late-" in said.text) == (6, True), said.text
+        (late.top / "a").unlink()
+    two.ok("claim", **name)
     two.put("a", "done\n")
     two.ok("finish", **name)
     world.each_once_at_no_cost(task)

@@ -64,7 +64,7 @@ def test_what_it_had_blocked_is_revived_with_it_and_each_task_once(project: Proj
 
     said = agent.ok("retry", "task-001")
 
-    assert said["revived"] == ["task-002", "task-003", "task-004"]
+    assert (said["revived"], said["revived_count"]) == (["task-002", "task-003", "task-004"], 3)
     assert said["message"].endswith(": task-002, task-003, task-004")
     assert statuses(project) == ["pending"] * 4 + ["failed"]
     assert project.task("task-003")["error_log"] == []
@@ -122,7 +122,10 @@ def test_a_task_in_progress_is_neither_reset_nor_removed(project: Project, agent
     for verb in ("retry", "remove"):
         said = project.agent("person").fails(8, verb, "task-001")
         assert "harness release task-001" in said["error"]["hint"]
+        assert "(by agent)" in said["error"]["message"]
     assert project.file.read_bytes() == before
+    project.edit_task(claimed_by=None)
+    assert "(by nobody)" in agent.fails(8, "retry", "task-001")["message"]
 
 
 def test_a_task_is_removed_and_the_list_before_is_kept(project: Project, agent: Agent) -> None:

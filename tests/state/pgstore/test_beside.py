@@ -12,13 +12,16 @@ from itertools import pairwise
 import psycopg
 import pytest
 
+from harness_lib.core import lifecycle
 from harness_lib.errors import HeldError
+from harness_lib.rules import transitions
 from harness_lib.state import api
 from harness_lib.state.pgstore.store import PgStore
-from harness_lib.task import Task
+from harness_lib.task import Session, Task
 from tests.state.clock import Sleeper
-from tests.state.pgstore.beside import claim, exact, finish
+from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
 from tests.state.pgstore.machines import Shared
+from tests.waiting import until
 
 
 def test_two_claims_at_once_take_two_tasks(shared: Shared) -> None:
@@ -85,6 +88,27 @@ def test_a_task_that_is_added_while_another_is_finished_does_not_wait_for_ever(s
     thread.join()
     assert [task.id for task in shared.machine("third").ask().claimable()] == ["task-002"]
     assert exact(shared)
+
+
+def test_a_session_that_ends_ends_no_claim_that_has_passed_to_another_worker_meanwhile(
+    shared: Shared,
+) -> None:
+    one, two = shared.with_tasks(1), shared.machine("second")
+    with one.transaction("tasks") as tx:
+        claim(tx, "one")
+
+    def end() -> None:
+        with one.transaction("tasks") as tx:
+            lifecycle.close(tx, Session(1, "one", "host"))
+
+    with two.transaction("tasks") as tx:
+        (held,) = tx.in_progress()
+        taken = transitions.resume(held, worker="two", now=tx.now, worktree=None, lease_seconds=600)
+        tx.replace(taken)
+        thread = in_a_thread(end)
+        until("the end waits", lambda: is_waited_for(shared.server))
+    thread.join()
+    assert [task.lease_expires_at for task in one.ask().in_progress()] == [taken.lease_expires_at]
 
 
 def test_two_that_finish_at_once_free_what_waits_for_both(shared: Shared) -> None:

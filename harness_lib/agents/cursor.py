@@ -28,6 +28,7 @@ HOOKS = Host(
     },
     is_measured=False,
     answers={
+        "allow": {},
         "block": {"followup_message": TEXT},
         "context": {"additional_context": TEXT},
         "deny": {"permission": "deny", "user_message": TEXT, "agent_message": TEXT},

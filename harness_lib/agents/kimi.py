@@ -24,5 +24,5 @@ HOOKS = Host(
     holds=" (once in each turn)",
     wakes=True,
     # It reads only the exit code of a block, and no context.
-    answers={"block": None, "context": {}, "deny": None},
+    answers={"allow": {}, "block": None, "context": {}, "deny": None},
 )

@@ -35,7 +35,7 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
         return 0
     hook = Hook(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]), named)
     answer = _ACTS[sent.event](hook)
-    if answer.kind == "allow":
+    if not answer.text:
         return 0
     document, talk, code = payload.speak(answer, sent.event, payload.host(named, env, sent))
     if talk:
@@ -212,6 +212,7 @@ def _post_tool_use(hook: Hook) -> Answer:
 def _follow_up(hook: Hook, who: str, context: HookContext, answer: Answer) -> Answer:
     if answer.warning and answer.warning != context.counter.warning:
         sys.stderr.write(f"WARN harness: {answer.warning}\n")
+        answer.text = f"harness: {answer.warning}"
         _log(context, "WARN", answer.warning)
     if answer.finished:
         _finish(hook)

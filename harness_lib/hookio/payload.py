@@ -2,9 +2,9 @@
 
 Hosts spell the same field differently: `session_id` (Claude Code, Codex, Gemini), `sessionId` (Copilot),
 `conversation_id` (Cursor). No payload is trusted to be complete or to have the right types.
-To let an agent go, say nothing and exit 0: every host accepts that. To hold it, print exactly
-`{"decision":"block","reason":…}`: Codex drops an answer with any other key. A host with words of its own has
-them in its file of `agents/`.
+To let an agent go, say nothing and exit 0: every host accepts that. What its user should see then is a
+`systemMessage`, as hosts hide stderr. To hold it, print exactly `{"decision":"block","reason":…}`: Codex
+drops an answer with any other key. A host with words of its own has them in its file of `agents/`.
 Source: the recordings in tests/hosts/payloads/; tests/hookio/test_payload.py has each spelling.
 """
 
@@ -46,6 +46,7 @@ MODE_OF_TURN = b'"collaboration_mode_kind":"'
 # the exit code of a block. {}: the host takes no such answer.
 TEXT, EVENT = "TEXT", "EVENT"
 ANSWERS: Mapping[str, Mapping[str, Any] | None] = {
+    "allow": {"systemMessage": TEXT},
     "block": {"decision": "block", "reason": TEXT},
     "keep": None,
     "context": {"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": TEXT}},
@@ -234,8 +235,6 @@ class Answer:
 
 def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | None, str, int]:
     """Return (JSON for stdout or None, text for stderr, exit code) of `answer` to `event` at the host."""
-    if answer.kind == "allow":
-        return None, "", 0
     text = cut(answer.text, LONGEST)
     own = agents.hooks(name) if name and name not in agents.USUAL else None
     answers = {**ANSWERS, **own.answers} if own else ANSWERS

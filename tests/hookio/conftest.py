@@ -70,6 +70,12 @@ class Heard(Said):
         return str(self.json["reason"])
 
     @property
+    def told(self) -> str:
+        """What the user of an agent that may stop is told; fails unless the answer has nothing else."""
+        assert set(self.json) == {"systemMessage"}, self
+        return str(self.json["systemMessage"])
+
+    @property
     def context(self) -> str:
         return str(self.json["hookSpecificOutput"]["additionalContext"])
 

@@ -202,7 +202,7 @@ def test_what_is_no_text_is_replaced() -> None:
 
 
 SAME: dict[str, tuple[Any, str, int]] = {
-    "allow": (None, "", 0),
+    "allow": ({"systemMessage": "T"}, "", 0),
     "block": ({"decision": "block", "reason": "T"}, "", 0),
     "keep": (None, "T", 2),
 }
@@ -220,6 +220,7 @@ SPELLINGS: dict[str, dict[str, tuple[Any, str, int]]] = {
     "copilot": {**SAME, "context": ({"additionalContext": "T"}, "", 0), "deny": (PRE, "", 0)},
     "cursor": {
         **SAME,
+        "allow": (None, "", 0),
         "block": ({"followup_message": "T"}, "", 0),
         "context": ({"additional_context": "T"}, "", 0),
         "deny": ({"permission": "deny", "user_message": "T", "agent_message": "T"}, "", 0),

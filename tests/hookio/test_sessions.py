@@ -69,9 +69,8 @@ def test_where_no_further_session_may_start_nobody_is_told_to_start_one(hook: Ri
 
     heard = hook("stop")
 
-    assert (heard.code, heard.out) == (0, "")
-    assert f"{LAUNCHER} edit --max-sessions N" in heard.err
-    assert "harness start" not in heard.err
+    assert f"{LAUNCHER} edit --max-sessions N" in heard.told
+    assert "harness start" not in heard.told
     me.ok("stop")
     assert me.fails(9, "start")["stop"] == {"reason": "max_sessions"}
 

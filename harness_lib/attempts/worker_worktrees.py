@@ -35,8 +35,8 @@ LOCK = "lock"
 CHECKS = "checks-"
 # Ignored files that checks need, and what a user tells Claude Code for a project: copied in if they exist.
 BROUGHT = (
-    *(".env", ".env.local", "node_modules", ".venv", "venv", "vendor", ".bundle"),
-    *("CLAUDE.local.md", "settings.local.json"),
+    *(".env", ".env.local", "node_modules", ".venv", "venv", "vendor", "vendor/bundle", ".bundle"),
+    *("deps", "_build", "CLAUDE.local.md", "settings.local.json"),
 )
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
@@ -290,6 +290,17 @@ def _copy_ignored(ctx: Context, git: Git) -> None:
         if _is_free(git.top / name):
             (git.top / name).parent.mkdir(parents=True, exist_ok=True)
             fs.copy(top / name, git.top / name)
+            _lead_out(git.top / name, top / name, top)
+
+
+def _lead_out(copied: Path, source: Path, top: Path) -> None:
+    """Let links of a copy that led out of the checkout `top`, as to a package beside it, lead there again."""
+    for folder, _, names in os.walk(copied):
+        for link in (Path(folder, name) for name in names):
+            real = "" if os.access(link, os.F_OK) else os.path.realpath(source / link.relative_to(copied))
+            if os.access(real, os.F_OK) and top not in Path(real).parents:
+                link.unlink()
+                link.symlink_to(real)
 
 
 def _is_free(path: Path) -> bool:
@@ -303,9 +314,10 @@ def _to_copy(main: Git, project: Path) -> Iterator[str]:
     places = list(dict.fromkeys((main.top, project)))
     listings = [place / LIST for place in places if (place / LIST).is_file()]
     if not listings:
-        named = (main.top / path for path in status.ignored(main) if path.rpartition("/")[2] in BROUGHT)
-        found = [path for path in named if path.parent in places or project in path.parents]
-        yield from (str(path.relative_to(main.top)) for path in found)
+        here = {place / name for place in places for name in BROUGHT}
+        for path in map(main.top.joinpath, status.ignored(main)):
+            if path in here or (project in path.parents and any(map(path.match, BROUGHT))):
+                yield str(path.relative_to(main.top))
     for listing in listings:
         for line in listing.read_text("utf-8").splitlines():
             pattern = line.strip().strip("/")

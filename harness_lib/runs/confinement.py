@@ -20,6 +20,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home, own_files
 from harness_lib.system.processes import denied, environment, sandbox, sandbox_places
+from harness_lib.system.processes.engines import is_within
 from harness_lib.system.processes.sandbox import Network, Sandbox
 from harness_lib.system.processes.sandbox_places import Project
 from harness_lib.task import Task
@@ -194,7 +195,7 @@ def _require_checks(ctx: Context, box: Sandbox) -> None:
             commands.setdefault(command, task.id)
     needed: dict[str, str] = {}
     for (text, directory), task_id in commands.items():
-        for path in _needed(text or "", ctx.root.path / (directory or ""), ctx.env):
+        for path in _needed(text or "", ctx.git.top, directory or "", ctx.env):
             needed.setdefault(path, task_id)
     paths = [path for path in needed if os.access(path, os.R_OK)]
     failure, printed = sandbox.trial(box, ["sh", "-c", READS, "sh", *paths], ctx.env, ctx.git.top)
@@ -212,14 +213,19 @@ def _require_checks(ctx: Context, box: Sandbox) -> None:
         )
 
 
-def _needed(command: str, cwd: Path, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files without which the first program of `command` does not start."""
-    word = environment.first_word(command)
-    found = word and environment.program(word, cwd=cwd, env=env)
+def _needed(command: str, top: Path, cwd: str, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the files without which the first program of `command` does not start in a work tree.
+
+    At a relative path below `top`, a work tree has a file of its own.
+    """
+    word = environment.first_word(command) or ""
+    own = [str(top)] if "/" in word and not word.startswith("/") else []
+    found = word and environment.program(word, cwd=top / cwd, env=env)
     seen: list[str] = []
     while found and found not in seen:
         seen.append(found)
-        yield from dict.fromkeys((found, os.path.realpath(found)))
+        files = dict.fromkeys((found, os.path.realpath(found)))
+        yield from (path for path in files if not is_within(path, *own))
         found = _interpreter(found, env)
 
 

@@ -162,26 +162,34 @@ LOCAL = ".claude/settings.local.json"
 
 
 def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
-    ignored = ".env\nnode_modules/\n/.venv\nvendor/\nbuild/\n*.local.json\n"
-    workshop.commits("What is ignored", {".gitignore": ignored, ".env.local": "tracked\n"})
+    ignored = ".env\nnode_modules/\n/.venv\nvendor/bundle\napi/vendor\nbuild/\ndeps/\n_build/\n*.local.json\n"
+    tracked = {".gitignore": ignored, ".env.local": "tracked\n", "vendor/.keep": ""}
+    workshop.commits("What is ignored", tracked)
     workshop.put(".env", "secret\n")
     for name in (
         "node_modules/left/pad.js",
         "apps/web/node_modules/pad.js",
         "api/vendor/x",
+        "vendor/bundle/x",
+        "deps/x",
+        "_build/x",
         "build/.env",
         LOCAL,
     ):
         workshop.put(name, "pad\n")
+    put(workshop.top.parent / "beside/pad.js", "pad\n")
+    (workshop.top / "vendor/bundle/out").symlink_to("../../../beside")
+    (workshop.top / "vendor/bundle/lost").symlink_to("../../../lost")
     workshop.put("notes.txt", "untracked\n")
     workshop.put(".venv/bin/tool", "#!/bin/sh\nexit 0\n", executable=True)
     here = "grep -q secret .env && .venv/bin/tool && test ! -e notes.txt && test ! -e build"
     here += f" && cat node_modules/left/pad.js apps/web/node_modules/pad.js api/vendor/x {LOCAL}"
+    here += " && cat vendor/bundle/x vendor/bundle/out/pad.js deps/x _build/x"
     workshop.add("Look", f"{here} && grep -q tracked .env.local && test -f f", do="write f x")
 
     workshop.ends(0)
 
-    assert workshop.sh("ls-files").split() == [".env.local", ".gitignore", "README.md", "f"]
+    assert workshop.sh("ls-files").split() == [".env.local", ".gitignore", "README.md", "f", "vendor/.keep"]
     assert workshop.read("notes.txt") == "untracked\n"
 
 

@@ -178,4 +178,8 @@ def test_a_check_whose_program_cannot_be_read_is_named_before_the_first_agent(
         assert f"The check of {task} cannot run in the sandbox, where {tool} cannot be read" in said.stderr
         assert re.search(rf"harness run .*--allow-write {re.escape(str(tool.parent))}", said.stderr)
         workshop.ok("edit", task, "--validate", "true")
+    # Hidden in the checkout, but each work tree has its own.
+    workshop.commits("Ignore it", {".gitignore": "vendor/\n"})
+    workshop.put("vendor/bin/runner", "#!/bin/sh\ngrep -q done f\n", executable=True)
+    workshop.add("Run", "vendor/bin/runner", do="sh echo done > f")
     workshop.ends(0, "--sandbox", engine, "--allow-write", str(tool.parent))

@@ -84,9 +84,10 @@ class HookError(Exception):
 
     @property
     def reason(self) -> Json:
-        """What the stage `error` reads: the object that the hook has printed, else what happened to it."""
-        printed = as_text(self.result)[:_SHOWN]
-        return as_object(self.result) or {"error": ": ".join(filter(None, (self.line, printed)))}
+        """What the stage `error` reads: the object that the hook has printed, with an error in any case."""
+        printed = as_object(self.result)
+        said = "" if printed else as_text(self.result)[:_SHOWN]
+        return {"error": ": ".join(filter(None, (self.line, said))), **(printed or {})}
 
 
 class GarbageError(HookError):

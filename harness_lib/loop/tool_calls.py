@@ -157,7 +157,7 @@ def save(runtime: Runtime, done: Json) -> Json:
 
 def record(runtime: Runtime, done: Json) -> None:
     """Write the result of a call into the session."""
-    error = "true" if done.get("error") in {True, "true"} else "false"
+    error = "true" if str(done.get("error")).lower() == "true" else "false"
     call_id, name = str(done.get("call_id", "")), str(done.get("name", ""))
     spent = {key: str(done[key]) for key in _SPENT if key in done}
     fields = {"call_id": call_id, "tool": name, "error": error, **spent}

@@ -100,7 +100,7 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         said = f"{idle} states have followed each other without a request, the last is {last}"
         return Ending(f"{said}; see hs hooks {last}.", failed=True)
     output = context.get("output")
-    if output is None and last != "error":
+    if not isinstance(output, str) and last != "error":
         # As the protocol has it, but a hook that forgets to pass on what it reads shall be found.
         said = "whose hooks printed neither next_state nor output"
         runtime.log(f"hs: the turn ended in the stage {last}, {said}; see hs hooks {last}.")

@@ -255,6 +255,8 @@ def test_numbers_that_no_engine_writes_end_nothing(number: str, go: Go, home: Pa
         ("assemble", "90-x", {"tools": [1], "next_state": "send"}, "tools that are not a list of objects"),
         ("sources", "50-x", {"sources": ["/a\0b"]}, "ended without"),
         ("sources", "50-x", {"sources": [5]}, "ended without"),
+        ("tool_exec", "50-x", {"error": ["x"], "result": {}, "next_state": "tool_done"}, ""),
+        ("done", "50-x", {"output": ["a"]}, "ended in the stage done"),
     ],
 )
 def test_a_hook_that_prints_values_of_another_kind_is_an_error_and_no_bug(

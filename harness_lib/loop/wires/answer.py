@@ -226,13 +226,16 @@ def as_string(value: object) -> str:
 
 
 def tools_of(payload: Json) -> list[Json]:
-    """Return the tools of `payload` with the keys that go to a host; annotations never do."""
+    """Return the tools of `payload` with the keys that go to a host; annotations never do.
+
+    Hosts refuse a request with a schema that has no properties, or a list in their place, as PHP writes none.
+    """
     return [
         {
             "name": tool.get("name", ""),
             "description": tool.get("description", ""),
-            "input_schema": {"type": "object", **(tool.get("input_schema") or {"properties": {}})},
+            "input_schema": {"type": "object", **schema, "properties": schema.get("properties") or {}},
         }
         for tool in payload.get("tools") or []
-        if isinstance(tool, dict)
+        for schema in [tool.get("input_schema") or {}]
     ]

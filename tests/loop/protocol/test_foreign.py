@@ -181,7 +181,7 @@ def test_why_a_program_does_not_start_is_said(go: Go, home: Path, first: str, wh
     assert str(tool) in tool_alone
 
 
-@pytest.mark.parametrize(("prints", "told"), [("", ""), ("echo boom; ", ": boom")])
+@pytest.mark.parametrize(("prints", "told"), [("", ""), ("echo boom; ", ": boom"), ("cat; ", "")])
 def test_a_hook_that_fails_without_a_reason_is_named_in_the_error(
     go: Go, home: Path, prints: str, told: str
 ) -> None:
@@ -258,7 +258,9 @@ def test_a_tool_that_cannot_say_how_it_failed_is_no_silent_success(
     done: Done, home: Path, body: str, told: str
 ) -> None:
     """Chat completions have no word for an error: all that the model sees is the text."""
-    schema = json.dumps({"name": "mine", "description": "d", "input_schema": {"type": "object"}})
+    # As PHP writes an object without keys.
+    none = {"type": "object", "properties": []}
+    schema = json.dumps({"name": "mine", "description": "d", "input_schema": none})
     write_program(
         home / ".harness/tools/mine", f"#!/bin/sh\n[ $1 = --exec ] || exec echo '{schema}'\n{body}\n"
     )

@@ -96,6 +96,8 @@ def check_tool(name: str, schema: Json) -> None:
     """Raise Refused for a tool that no host takes."""
     check_name(name)
     refuse_unless(schema.get("type") == "object", f"tools: schema must be of type object: {schema}")
+    # OpenAI's words of one that has none.
+    refuse_unless(isinstance(schema.get("properties"), dict), "object schema missing properties")
 
 
 def _takes_all(_path: str, _body: Json) -> None:

@@ -26,7 +26,7 @@ FILE = "mcp.json"
 OF_THE_CLIENT = "mcp servers of the client"
 PREFIX = "mcp__"
 _HASH = 8
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _OLD_SECONDS = 3600.0
 _opening = threading.Lock()
 
@@ -40,15 +40,21 @@ class Server(NamedTuple):
 
     @property
     def filled(self) -> Json:
-        """The entry with variables in place of ${NAME}: keys need not stand in a file."""
+        """The entry with variables in place of ${NAME} or ${NAME:-DEFAULT}: keys need not stand in a file."""
         known = self.runtime.variables()
+
+        def variable(match: re.Match[str]) -> str:
+            name, default = match.groups()
+            if not (known.get(name) or default is not None):
+                self.runtime.notice_once(f"the MCP server {self.name} wants {name}, which is not set.")
+            return known.get(name) or default or ""
 
         def fill(value: object) -> Any:
             if isinstance(value, dict):
                 return {key: fill(each) for key, each in value.items()}
             if isinstance(value, list):
                 return [fill(each) for each in value]
-            return _VARIABLE.sub(lambda match: known.get(match[1], ""), str(value))
+            return _VARIABLE.sub(variable, str(value))
 
         entry: Json = fill(self.config)
         return entry

@@ -151,7 +151,8 @@ def test_why_a_server_over_http_cannot_be_used_is_named(go: Go, serve: Serve, ho
             home / ".harness",
             refused={"url": f"{refusing.address}/v1/chat/completions"},
             old={"type": "sse", "url": "http://127.0.0.1:9/sse"},
-            nowhere={"url": "nonsense://x"},
+            nowhere={"url": "${NOT_SET:-nonsense}://x"},
+            keyless={"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${NOT_SET}"}},
             nobody={"url": f"http://127.0.0.1:{free.getsockname()[1]}/mcp"},
             other={"url": f"http://127.0.0.1:{other.server_address[1]}/mcp"},
         )
@@ -163,6 +164,7 @@ def test_why_a_server_over_http_cannot_be_used_is_named(go: Go, serve: Serve, ho
     assert "the MCP server old in " in answer.err
     assert "is left out: the transport sse is not supported" in answer.err
     assert "protocol 'nonsense://'.\n" in answer.err
+    assert answer.err.count("the MCP server keyless wants NOT_SET, which is not set.\n") == 1
     assert "the MCP server other is left out: SSE stream ended without a response.\n" in answer.err
     for name in ("nowhere", "nobody"):
         assert f"the MCP server {name} is left out" in answer.err

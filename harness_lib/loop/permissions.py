@@ -56,6 +56,8 @@ _WRITE = words_of("""
 """)
 _EDIT_IN_PLACE = frozenset(("gsed", "perl", "ruby", "sed"))
 _IN_PLACE = r"--in-place|-[A-Za-z]*i"
+# The option before the file that a program writes.
+_OUTPUT = {"curl": r"--output|-[A-Za-z]*o", "sort": r"-[a-z]*o", "wget": r"--output-document|-[A-Za-z]*O"}
 _SEARCHES = frozenset(("grep", "glob", "Grep", "Glob", "LS"))
 
 
@@ -244,7 +246,12 @@ def _files_in(command: str) -> Iterator[tuple[str, bool]]:
         )
         writes = in_place or simple.program in _WRITE
         named = [(word, True) for word in simple.targets]
-        named += [(word, False) for word in simple.sources] + [(word, writes) for word in simple.words]
+        named += [(word, False) for word in simple.sources]
+        option = _OUTPUT.get(simple.program, HIDDEN)
+        named += [
+            (word, writes or re.fullmatch(option, before) is not None)
+            for before, word in zip(["", *simple.words], simple.words, strict=False)
+        ]
         for word, is_written in named:
             # Also behind these: `@FILE` of curl, `HEAD:FILE` of git.
             for part in {*shell_words.values(word), re.split("[:@]", word)[-1]}:

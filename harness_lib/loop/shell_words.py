@@ -50,8 +50,14 @@ RUN_OTHERS = words_of("""
 """)
 
 
-# What of git runs the words behind it.
-_OF_GIT = words_of("--exec --extcmd --index-filter --msg-filter --tree-filter -x foreach run")
+# Programs whose first word is a verb, and the words and options by which some of them run what follows.
+HAVE_VERBS = words_of("""
+    apk apt apt-get aws az bazel brew cargo composer conda dart dnf docker docker-compose dotnet flutter
+    flyctl gcloud gem gh git glab go harness hatch helm heroku hg jj kubectl launchctl mamba meson mise mix
+    nerdctl npm pacman pdm pip pipenv pixi pnpm podman poetry rails rustup rye service snap svn systemctl
+    terraform uv yarn yum zypper
+""")
+_RUN = words_of("--exec --extcmd --index-filter --msg-filter --tree-filter -x dlx exec foreach run x")
 
 
 @dataclass
@@ -125,11 +131,15 @@ def _given(words: list[str], depth: int) -> Iterator[Simple]:
     name = program_name(words[0])
     if any(c.isspace() for c in words[0]):
         yield from every(words[0], depth + 1)
-    if name not in RUN_OTHERS and not (name == "git" and _OF_GIT & {w.partition("=")[0] for w in words}):
+    by_verb = name in HAVE_VERBS and _RUN & {word.partition("=")[0] for word in words}
+    if name not in RUN_OTHERS and not by_verb:
         return
     if name in _SHELLS and all(word.startswith("-") for word in words[1:]):
         yield Simple([HIDDEN], plain=False)
     for at, word in enumerate(words[1:], 1):
+        if by_verb and word == HIDDEN and words[at - 1] not in _RUN:
+            # An argument of what is run.
+            continue
         filled = word == "{}" and words[at - 1].startswith("-")
         yield Simple([HIDDEN] if filled else _without_prefix(words[at:]), plain=False)
         for part in values(word):

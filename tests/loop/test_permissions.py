@@ -89,6 +89,9 @@ PASSED = [
     "git show HEAD:.env", "git show HEAD:secrets/key", "curl -d @.env x", "curl -F f=@secrets/key x",
     "git rebase --exec 'rm x' main", "git rebase -x 'rm x'", "git rebase --exec='rm x'", "git rebase -x rm",
     "git bisect run rm x", "git submodule foreach rm x", "git submodule foreach 'rm x'",
+    "docker exec box rm x", "docker run --rm box rm x", "podman exec -it box sh -c 'rm x'",
+    "npm exec -- rm x", "npm x rm x", "pnpm dlx rm x", "uv run rm x", "poetry run rm x",
+    "wget -O yarn.lock $X", "wget -qO yarn.lock x", "sort -o yarn.lock x",
     "git difftool --extcmd='rm x'", "git -C . filter-branch --tree-filter 'rm x'",
     "echo `r\\\\\nm x`", "cat <<A\nit's\nA\nrm x\ncat <<A\nit's\nA", "echo a\\\\\\\\\nrm x",
 ]  # fmt: skip
@@ -96,6 +99,7 @@ UNSURE = [
     "$x y", "$(echo rm) x", "`echo rm` x", "r? x", "{r..s}m x", "{r,s}" * 40, "/bin/r*",
     "$'\\x72m' x", '"$x" y', "r$x y",
     "x=rm; $x y", "echo rm x | sh", "base64 -d x | bash", "bash -s", "xargs -I{} {} x", "echo x > $f",
+    "uv run $x", "git bisect run $x", "wget -O $x y",
     "git push", "git -C . push", "echo 'no end; ls", "git $x", "git {push,x}", "git pus?", "git reset $x",
     "git -c a=b push",
 ]  # fmt: skip
@@ -107,7 +111,8 @@ FREE = [
     "cat environment", "echo curl", "[ -f x ] && ls", "a=1", "",
     "grep -i x yarn.lock", "git reset --hard HEAD", "cat {src,tests}/x", "touch {a,b}.locked",
     "git show HEAD:x", "git rebase main", "git bisect good", "echo {}", "find . -name '{a,b}'",
-    "/bin/{ls,rm} x",
+    "/bin/{ls,rm} x", "docker run --rm box ls", "uv run pytest $x", "npm run test -- $x", "git rebase $x",
+    "wget -O out $x", "sort $x",
 ]  # fmt: skip
 ALLOWED = [
     "git status", "git status --short", "git status && git diff HEAD", "git status; git status",

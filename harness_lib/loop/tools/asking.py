@@ -25,7 +25,7 @@ from harness_lib.loop import permissions, plugins, trust
 from harness_lib.loop.permissions import Ruling
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.shell_words import RUN_OTHERS, program_name
+from harness_lib.loop.shell_words import HAVE_VERBS, RUN_OTHERS, program_name
 from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.loop.trust import REFUSED, is_secret
 from harness_lib.text import words_of
@@ -251,14 +251,6 @@ def _asked(runtime: Runtime, question: Question, subject: str) -> Said:
 # Each of their words may name a task, so "always" covers exactly these words.
 _TARGETS = words_of("gmake gradle gradlew invoke just make mvn mvnw ninja nox rake task tox")
 
-# Programs whose first word is a verb.
-_VERBS = words_of("""
-    apk apt apt-get aws az bazel brew cargo composer conda dart dnf docker docker-compose dotnet flutter
-    flyctl gcloud gem gh git glab go harness hatch helm heroku hg jj kubectl launchctl mamba meson mix nerdctl
-    npm pacman pdm pip pixi pnpm podman poetry rails rustup rye service snap svn systemctl terraform uv yarn
-    yum zypper
-""")
-
 # All verbs of these programs have verbs of their own,
 _GROUPING = words_of("aws az flyctl gcloud gh glab heroku")
 
@@ -304,7 +296,7 @@ def _named(words: list[str]) -> list[str]:
         return []
     if name in _TARGETS:
         return left
-    if name not in _VERBS:
+    if name not in HAVE_VERBS:
         return left[:1]
     verbs = left[1:3] if name in _GROUPING or _GROUPS & set(left[1:2]) else left[1:2]
     plain = all(_PLAIN.fullmatch(verb) and not verb.startswith("-") for verb in verbs)

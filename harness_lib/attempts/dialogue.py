@@ -203,7 +203,7 @@ def _propose(ctx: Context, task_id: str, text: str) -> None:
         allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
         draft = codec.decode_task({**allowed, "id": add_tasks.PREFIX, "status": "pending"})
         add_tasks.propose(ctx, task_id, draft)
-    except (ValueError, TypeError, AttributeError, ContractError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, ContractError) as error:
         raise UsageError(f"Invalid proposal: {error}", "harness add --help") from error
 
 
@@ -279,7 +279,7 @@ def _open(ctx: Context, letter: Path) -> Iterator[str]:
             document = json.loads(stream.read(MOST_BYTES))
         verb, task_id, words = document["verb"], str(document["task"]), [str(w) for w in document["words"]]
         run, count = VERBS[verb]
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         yield f"A letter of the agent cannot be read: {error!r}"
         return
     if len(words) != count:

@@ -169,7 +169,7 @@ def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:
 def _editable(site: Path) -> Iterator[str]:
     """Yield the sources of the packages in `site` that were installed with `pip install --editable`."""
     for record in site.glob("*.dist-info/direct_url.json"):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             match json.loads("".join(_lines(record))):
                 case {"url": str(url), "dir_info": {"editable": True}}:
                     place = Path(unquote(urlsplit(url).path))

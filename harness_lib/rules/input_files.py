@@ -203,7 +203,7 @@ def of_script(path: str, text: str) -> InputFiles:
 def _node_scripts(text: str) -> list[str]:
     try:
         scripts = json.loads(text).get("scripts")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return []
     return [line for line in scripts.values() if isinstance(line, str)] if isinstance(scripts, dict) else []
 
@@ -238,7 +238,7 @@ def _sections(text: str, pattern: re.Pattern[str]) -> str:
 def _node(text: str) -> str:
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if not isinstance(document, dict):
         return text

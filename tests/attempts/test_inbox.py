@@ -116,8 +116,11 @@ def test_a_mistake_is_told_at_once_and_without_a_run_every_error(shared: Project
     assert left(worker) == []
 
 
+DEEP = "[" * 5000
 NO_LETTERS = {
     "{": "cannot be read",
+    DEEP: "cannot be read",
+    json.dumps({"verb": "add", "task": "task-001", "words": [DEEP]}): "Invalid proposal",
     "[]": "cannot be read",
     '{"verb": "finish", "task": "task-001", "words": []}': "cannot be read",
     '{"verb": "note", "task": "task-001", "words": []}': "takes 1 words",

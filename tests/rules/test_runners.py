@@ -291,6 +291,7 @@ line-length = 80
         ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}', True),
         ("package.json", '{"name": "x"}', '{"name": "x", "dependencies": {"a": "1"}}', False),
         ("package.json", '{"jest": {}}', "not JSON", True),
+        ("package.json", '{"jest": {}}', "[" * 5000, True),
         ("go.mod", "module x\n", "module x\n\nrequire (\n\ta v1\n)\nrequire b v1 // indirect\n", False),
         ("go.mod", "module x\n", "module x\nreplace a => ./fake\n", True),
         ("Cargo.toml", "[package]\n", '[package]\n[dependencies]\na = "1"\n', False),

@@ -43,8 +43,8 @@ def finish_command(
 ) -> str | None:
     """Return the command that ends the work on `task`, or the one that must come before that.
 
-    It gives the task a check, shows the list's commands to the user, who has to trust them, or which machine
-    a namesake of the caller holds it on.
+    It shows what waits for the user: the task, or the list's commands, which they have to trust. Or it gives
+    the task a check, or shows which machine a namesake of the caller holds it on.
     None for an agent whose supervisor does that. `session`: the caller's, where it is known.
     `questions`: a look that was taken since this command has changed the list, if there is one.
     """
@@ -52,6 +52,8 @@ def finish_command(
         return None
     if _is_elsewhere(ctx, task):
         return sessions.START if recovery.expired(task, (questions or ctx.store.ask()).now) else NAMESAKES
+    if attempts.is_for_user(task):
+        return typed.harness("show", task.id)
     if not check_of(task).is_given and not decides_on_caller(ctx, task):
         return typed.give_check(task.id)
     session = session or sessions.mine(questions or ctx.store.ask(), ctx)
@@ -59,10 +61,11 @@ def finish_command(
         return sessions.STATUS if sessions.are_used_up(questions or ctx.store.ask(), ctx) else sessions.START
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
-    if check_of(task).is_given:
-        return "harness check" if trust.doubt(ctx, questions, task) else finish
-    # It halts the session, so that an agent may stop until the user has acted; a second time it does no more.
-    return "harness stop" if session.halt else finish
+    # Without a check it halts the session, so that an agent may stop until the user has acted; a second time
+    # it does no more.
+    is_given = check_of(task).is_given
+    refused = trust.doubt(ctx, questions, task) if is_given else session.halt
+    return ("harness check" if is_given else "harness stop") if refused else finish
 
 
 def next_command(ctx: Context, questions: Questions) -> str | None:

@@ -40,10 +40,10 @@ def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | 
         return "harness log"
     if command != sessions.START:
         return command
+    if trust.doubt(ctx, questions):
+        return "harness check"
     killed = any(sessions.was_killed_run(each, questions, ctx) for each in questions.sessions())
-    if not killed and not lacked(questions, log_lines(ctx)):
-        return command
-    return "harness check" if trust.doubt(ctx, questions) else RUN
+    return RUN if killed or lacked(questions, log_lines(ctx)) else command
 
 
 def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:

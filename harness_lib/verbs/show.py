@@ -139,7 +139,8 @@ def _fields(ctx: Context, task: Task) -> Iterator[str]:
     if task.depends_on:
         yield f"depends on: {quoting.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
     if task.source:
-        source = quoting.one_line(f"task {task.source.key} of {task.source.plan}", LINE_LENGTH)
+        key = task.source.key.removeprefix("- ")
+        source = quoting.one_line(f"task {key} of {task.source.plan}", LINE_LENGTH)
         yield f"from a plan: {source}"
     if not (check_of(task).is_given or task.is_done or attempts.asks_a_person(task)):
         yield f"it has no check: {ownership.give_check(ctx, task)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from harness_lib.core import rights, sessions, trust
+from harness_lib.core import project, rights, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
@@ -84,3 +84,4 @@ def _note(ctx: Context, shown: Questions) -> None:
     if seen != present:
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
     trust.note(ctx, questions)
+    project.hide(ctx)

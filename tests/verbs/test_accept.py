@@ -151,6 +151,8 @@ def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent, per
     assert "halted until the user acts: SECRET" in another.ok("claim")["brief"]
     assert (project.task()["status"], project.task()["halt_kind"]) == ("in_progress", "SECRET")
     assert project.state["sessions"][0]["halt_kind"] == "SECRET"
+    # Another try would be refused, too.
+    assert {another.ok(verb)["next"] for verb in ("claim", "start", "status")} == {"harness show task-001"}
     person.ok(*SECRET)
     assert project.in_commit() == [".env", "done", "tracked.txt"]
 

@@ -51,6 +51,7 @@ def test_a_claim_is_recorded_whole(project: Project, one: Agent) -> None:
     """A dry run names the task and writes nothing."""
     before = project.file.read_bytes(), project.log
     assert one.ok("claim", "--dry-run")["task"]["id"] == "task-001"
+    assert one.ok("claim", "--dry-run", "1")["next"] == "harness claim task-001"
     assert (project.file.read_bytes(), project.log) == before
 
     reply = one.ok("claim")

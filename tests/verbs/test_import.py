@@ -31,6 +31,7 @@ def test_both_ways_to_go_on_are_named(project: Project, agent: Agent) -> None:
 
     assert said["next"] == "harness start"
     assert "harness run starts agents itself" in said["message"]
+    assert "from a plan: task One of tasks.md" in agent.ok("show", "1")["message"]
 
 
 def test_a_task_that_the_plan_says_otherwise_now_is_named_with_the_fields_and_left_as_it_is(

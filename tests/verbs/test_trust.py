@@ -50,11 +50,14 @@ def test_a_list_that_came_with_a_clone_runs_nothing_untrusted(clone: Project, vi
     assert said["next"] is None
     assert "touch ran" in said["message"]
     assert "touch cleaned" in said["message"]
+    assert [visitor.ok(verb)["next"] for verb in ("status", "show")] == ["harness check"] * 2
     assert visitor.ok("check")["next"] == "harness trust"
     assert refused(visitor)
     assert not (clone.top / "ran").exists()
     assert visitor.ok(*YES, HARNESS_TRUST="1")["next"] == "harness start"
     visitor.ok("validate", "task-001")
+    visitor.ok("add", "Second")
+    assert clone.git("status", "--short", "--", "harness*") == "M harness-tasks.json"
     assert (clone.top / "ran").exists()
     assert "already" in visitor.ok("trust")["message"]
 

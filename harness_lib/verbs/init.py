@@ -118,8 +118,12 @@ def run(
     roots.remember(place, git.common_dir)
     reply = _reply(root, made, ignored_in, mode, list_ctx)
     if kept:
-        return reply._replace(message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
-    return _restored(list_ctx, reply) if restored else reply
+        reply = reply._replace(message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
+    elif restored:
+        reply = _restored(list_ctx, reply)
+    if find_root.search(ctx.env, os.fspath(ctx.cwd)) != os.fspath(place):
+        reply = reply._replace(next=f"{typed.change_to(place)} && {reply.next}")
+    return reply
 
 
 def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib import typed
 from tests.system.git.gitrepo import put
 from tests.verbs.project import LINE, Agent, Project
 
@@ -151,8 +152,9 @@ def test_a_list_in_an_oddly_named_folder_of_the_repository_is_ignored_too(bare: 
     for name in ("a [b] dir", "#hash", "!bang", "star*", "back\\slash", "end ", "tücke"):
         (bare.top / name).mkdir()
 
-        bare.agent().ok("init", name)
+        reply = bare.agent().ok("init", name)
 
+        assert reply["next"].startswith(f"{typed.change_to(bare.top / name)} && harness add ")
         assert (bare.top / name / "harness-tasks.json").exists()
         assert bare.git("status", "--porcelain") == "", name
 

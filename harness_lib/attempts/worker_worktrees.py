@@ -295,12 +295,12 @@ def _copy_ignored(ctx: Context, git: Git) -> None:
 
 def _lead_out(copied: Path, source: Path, top: Path) -> None:
     """Let links of a copy that led out of the checkout `top`, as to a package beside it, lead there again."""
-    for folder, _, names in os.walk(copied):
-        for link in (Path(folder, name) for name in names):
-            real = "" if os.access(link, os.F_OK) else os.path.realpath(source / link.relative_to(copied))
-            if os.access(real, os.F_OK) and top not in Path(real).parents:
-                link.unlink()
-                link.symlink_to(real)
+    below = (Path(folder, name) for folder, _, names in os.walk(copied) for name in names)
+    for link in (copied, *below):
+        real = "" if os.access(link, os.F_OK) else os.path.realpath(source / link.relative_to(copied))
+        if os.access(real, os.F_OK) and top not in Path(real).parents:
+            link.unlink()
+            link.symlink_to(real)
 
 
 def _is_free(path: Path) -> bool:

@@ -165,7 +165,8 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
     ignored = ".env\nnode_modules/\n/.venv\nvendor/bundle\napi/vendor\nbuild/\ndeps/\n_build/\n*.local.json\n"
     tracked = {".gitignore": ignored, ".env.local": "tracked\n", "vendor/.keep": ""}
     workshop.commits("What is ignored", tracked)
-    workshop.put(".env", "secret\n")
+    put(workshop.top.parent / "beside/env", "secret\n")
+    (workshop.top / ".env").symlink_to("../beside/env")
     for name in (
         "node_modules/left/pad.js",
         "apps/web/node_modules/pad.js",

@@ -123,6 +123,8 @@ def find(
     tests = _pattern(asked.inputs.tests)
     are_tests = bool(asked.inputs.tests) or any(map(input_files.is_among_tests, named))
     is_python = any(glob.endswith(".py") for glob in asked.inputs.tests)
+    # A CMakeLists.txt names new tests: without them nothing is built.
+    are_listed = "ctest" in asked.inputs.programs
     old, fresh, beside = [], [], []
     for path, (before, _) in changed.items():
         is_test = tests.fullmatch(path) or input_files.is_among_tests(path)
@@ -136,7 +138,7 @@ def find(
             is_loaded = new_settings.fullmatch(path) or (module and input_files.is_among_tests(path))
             if is_loaded and was_there(place):
                 fresh.append(path)
-            elif is_test and path not in named:
+            elif is_test and path not in named and not are_listed:
                 beside.append(path)
             continue
         is_named = any(_is_within(path, name) for name in named)

@@ -33,7 +33,7 @@ _NODE_KEYS = ("scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "babel",
 _LOOKERS = words_of(
     "grep egrep fgrep rg ag test [ [[ cat head tail wc diff cmp ls stat file find sed awk jq tee touch "
     "echo printf cd mkdir rm cp mv ln curl wget export set "
-    "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac"
+    "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac cmake ctest"
 )
 _TEST_DIRECTORIES = words_of(
     "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
@@ -46,6 +46,12 @@ _AFTER_ANOTHER = (";", "\n")
 # Words that may end a check before its last command.
 _ENDS_EARLY = frozenset(["exit", "return", "exec", "errexit"])
 _GREP = 3
+# What most work may add: dependencies and their versions.
+_POM_FREE = r"(?s)<!--.*?-->|<(dependencyManagement|dependencies|[\w.-]*[vV]ersion)\s*>.*?</\1\s*>"
+_GRADLE_FREE = (
+    r"\w*(?:[iI]mplementation|[aA]pi|Only|[cC]ompile|[rR]untime|[pP]rocessor|kapt|ksp)[ (]+"
+    r"(?:(?:platform|project|kotlin) *\( *)?(?:(['\"])[\w.:$@/+-]*\1|libs\.[\w.]+)[ )]*"
+)
 
 
 class Runner(NamedTuple):
@@ -68,9 +74,14 @@ _SCRIPTED = Runner(
 )
 _MAKE = Runner("Makefile makefile GNUmakefile")
 _GO = Runner("go.mod go.work", "**/*_test.go")
-_CARGO = Runner("Cargo.toml .cargo/config.toml .config/nextest.toml", "tests/**")
+_CARGO = Runner("**/Cargo.toml .cargo/config.toml .config/nextest.toml", "tests/**")
 _RUBY = Runner(".rspec Rakefile spec/spec_helper.rb spec/rails_helper.rb", "spec/** test/**")
-_JAVA = Runner("pom.xml .mvn/** build.gradle build.gradle.kts settings.gradle settings.gradle.kts")
+_JAVA = Runner(
+    "**/pom.xml .mvn/** **/build.gradle **/build.gradle.kts settings.gradle settings.gradle.kts",
+    "**/src/test/** **/src/*Test/**",
+)
+# Which files are tests a CMakeLists.txt says, and every work changes it.
+_CTEST = Runner("CMakePresets.json", "**/CTestTestfile.cmake")
 RUNNERS: Mapping[str, Runner] = MappingProxyType(
     {
         **dict.fromkeys(("pytest", "py.test", "tox", "nox", "coverage", "hatch"), _PYTEST),
@@ -86,7 +97,8 @@ RUNNERS: Mapping[str, Runner] = MappingProxyType(
         "go": _GO,
         "cargo": _CARGO,
         **dict.fromkeys(("rspec", "rake", "minitest"), _RUBY),
-        **dict.fromkeys(("mvn", "mvnw", "gradle", "gradlew"), _JAVA),
+        **dict.fromkeys(("mvn", "mvnw", "mvnd", "gradle", "gradlew"), _JAVA),
+        "ctest": _CTEST,
         "phpunit": Runner("phpunit.xml phpunit.xml.dist", "**/*Test.php"),
         "mypy": Runner("mypy.ini .mypy.ini pyproject.toml setup.cfg"),
         "ruff": Runner("ruff.toml .ruff.toml pyproject.toml"),
@@ -253,6 +265,20 @@ def _go(text: str) -> str:
     return "\n".join(line for line in lines if line and not line.startswith("require "))
 
 
+def _lines(text: str) -> str:
+    return "\n".join(filter(None, map(str.strip, text.splitlines())))
+
+
+def _maven(text: str) -> str:
+    return _lines(re.sub(_POM_FREE, "", text))
+
+
+def _gradle(text: str) -> str:
+    return _lines(
+        "\n".join(line for line in text.splitlines() if not re.fullmatch(_GRADLE_FREE, line.strip()))
+    )
+
+
 _PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
         "pyproject.toml": lambda text: _sections(text, _PYTHON_SECTIONS),
@@ -261,6 +287,9 @@ _PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         "Cargo.toml": lambda text: _sections(text, _CARGO_SECTIONS),
         "package.json": _node,
         "go.mod": _go,
+        "pom.xml": _maven,
+        "CMakeLists.txt": lambda _: "",
+        **dict.fromkeys(("build.gradle", "build.gradle.kts"), _gradle),
     }
 )
 

@@ -13,6 +13,7 @@ from harness_lib.rules import input_changes, input_files
 HERE = ("100644", "a" * 40)
 THERE = ("100644", "b" * 40)
 CHANGED, NEW, GONE = (HERE, THERE), (None, THERE), (HERE, None)
+CTEST = "cmake -B build && cmake --build build && ctest --test-dir build"
 PYTEST = "pytest -q tests/test_a.py"
 
 JUDGES = [
@@ -36,6 +37,9 @@ JUDGES = [
     ("npm test", "src/a.test.js", CHANGED, "a test beside its product"),
     ("go test ./...", "pkg/a_test.go", CHANGED, "a test of Go"),
     ("cargo test", "tests/a.rs", CHANGED, "a test of Rust"),
+    ("mvn -q verify", "core/src/test/java/ATest.java", CHANGED, "a test of Java"),
+    ("./gradlew test", "app/build.gradle", CHANGED, "the settings of a part of the project"),
+    (CTEST, "tests/a.cpp", CHANGED, "a test of C++"),
 ]
 WORK = [
     (PYTEST, "calc.py", CHANGED, "", "the product"),
@@ -46,6 +50,7 @@ WORK = [
     ("pytest tests/test_new.py", "conftest.py", NEW, "", "settings of tests that are all new"),
     ("pytest tests/test_new.py", "conftest.py", CHANGED, "", "the same, where they were there before"),
     ("pytest tests/test_new.py", "tests/help.py", CHANGED, "", "what helps tests that are all new"),
+    (CTEST, "src/a.cpp", CHANGED, "", "a product in C++"),
     ("python main.py --version", "main.py", CHANGED, "", "the product that the check runs"),
     ("node server.js --check", "server.js", CHANGED, "", "the same in another language"),
     ("sh check.sh", "scripts/build.sh", CHANGED, "", "a script that no check calls"),
@@ -110,6 +115,15 @@ def test_settings_judge_where_a_script_says_what_runs(command: str, settings: st
     asked = input_changes.Asked(input_files.of(command))
 
     assert settings in input_changes.find(changed, asked, "", _was_there(changed)).all
+
+
+def test_a_new_test_that_another_file_lists_stays() -> None:
+    """A `CMakeLists.txt` may change, and names it: without it, no test would be built."""
+    asked = input_changes.Asked(input_files.of(CTEST))
+
+    found = input_changes.find({"tests/a.cpp": CHANGED, "tests/b.cpp": NEW}, asked, "", bool)
+    assert found.all == ("tests/a.cpp",)
+    assert input_files.part("tests/CMakeLists.txt", b"any") is None
 
 
 def test_a_check_in_a_directory_goes_by_what_is_there() -> None:

@@ -22,6 +22,13 @@ LAST_ROWS = 2
 MOST = 200
 LINE_LENGTH = 2000
 CUT = "…"
+# What a build tool says at its end of any failure.
+_ALWAYS = (
+    r"\[ERROR\] *(?:$|->|\[Help|Re-run|To see the full|For more info|After correcting|  mvn |Please refer)"
+    r"|\* (?:Try:|Get more help)|(?:> )?Run with --|BUILD FAILED in|\d+ actionable task"
+    r"|g?make(?:\[\d+\])?: |ninja: build stopped|Errors while running CTest|Output from these tests are in"
+    r'|Use "--rerun-failed'
+)
 # At most so many lines are between the name of a test and its message. The end of a log has so many lines.
 NEAR = 40
 LAST = 30
@@ -41,6 +48,12 @@ _NAMES = (
     r"---- (?P<name>.*) stdout ----",  # cargo test
     r"(?P<message>error(?:\[E\d+\])?: .*)\n +--> (?P<name>\S+).*",
     r"(?P<name>\S.*?(?:\(\d+,\d+\)|:\d+:\d+))(?:: | - )error (?P<message>TS\d+: .*)",  # tsc
+    r"(?P<name>\S.*?:\d+(?::\d+)?): (?:fatal )?(?P<message>error: .*)",  # gcc, clang, javac, mypy
+    r"(?P<name>\S.*:\d+): (?:Failure|FAILED:)\n *(?P<message>\S.*)",  # GoogleTest, Catch2
+    r"\s+\d+ - (?P<name>\S.*) \((?P<message>[A-Z][\w ]*)\)",  # ctest
+    r"\[ERROR\]   (?P<name>\S+:\d+) (?P<message>.*)",  # Maven: its tests, and javac
+    r"\[ERROR\] (?P<name>\S.*?:\[\d+,\d+\]) (?P<message>.*)",
+    r"(?P<name>\S.* > .*\S) FAILED\n +(?P<message>\S.*)",  # Gradle
     r" *not ok \d+ - (?P<name>(?:(?! # (?i:TODO|SKIP)\b).)*)",  # TAP, of node --test too
     r"test at \S+:\d+:\d+\n\u2716 (?P<name>.*) \([\d.]+ms\)",  # node --test
 )
@@ -115,7 +128,8 @@ def in_a_line(lines: Lines) -> str:
     failed = failures(lines)
     if failed:
         return _counted([": ".join(filter(None, each)) for each in failed], ONE_LINE, " / ")
-    return " / ".join([line.strip() for line in lines if line.strip()][-LAST_ROWS:])
+    rows = [line.strip() for line in lines if line.strip()]
+    return " / ".join(([row for row in rows if not re.match(_ALWAYS, row)] or rows)[-LAST_ROWS:])
 
 
 def _counted(rows: Lines, limit: int, between: str) -> str:

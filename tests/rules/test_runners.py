@@ -50,6 +50,38 @@ ROWS: dict[str, tuple[list[str], list[Failed]]] = {
         ["not ok 1 - adds", "  error: |-", "    Expected values to be equal:", "    ", "    2 !== 3"],
         [Failed("adds", "error: Expected values to be equal: 2 !== 3")],
     ),
+    "gcc, javac, mypy: a path with a blank": (
+        ["a b/c.h:1:20: error: no", "a b/C.java:3: error: cannot find", "c.cpp:2:1: fatal error: x.h: none"],
+        [
+            Failed("a b/c.h:1:20", "error: no"),
+            Failed("a b/C.java:3", "error: cannot find"),
+            Failed("c.cpp:2:1", "error: x.h: none"),
+        ],
+    ),
+    "ctest": (
+        ["The following tests FAILED:", "\t  1 - adds (Failed)", "\t 12 - b c (Not Run)"],
+        [Failed("adds", "Failed"), Failed("b c", "Not Run")],
+    ),
+    "GoogleTest, Catch2": (
+        ["/p/a.cpp:7: Failure", "Value of: ok", "b.cpp:3: FAILED:", "  REQUIRE( f() )"],
+        [Failed("/p/a.cpp:7", "Value of: ok"), Failed("b.cpp:3", "REQUIRE( f() )")],
+    ),
+    "Maven": (
+        [
+            "[ERROR] /p q/A.java:[3,5] cannot find symbol",
+            "[ERROR] adds(ex.CalcTest)  Time elapsed: 0.077 s  <<< FAILURE!",
+            "[ERROR]   CalcTest.adds:4 expected:<5> but was:<0>",
+            "[ERROR] Tests run: 1, Failures: 1, Errors: 0, Skipped: 0",
+        ],
+        [
+            Failed("/p q/A.java:[3,5]", "cannot find symbol"),
+            Failed("CalcTest.adds:4", "expected:<5> but was:<0>"),
+        ],
+    ),
+    "Gradle": (
+        ["ex.CalcTest > adds FAILED", "    java.lang.AssertionError at CalcTest.java:4", ":test FAILED", ""],
+        [Failed("ex.CalcTest > adds", "java.lang.AssertionError at CalcTest.java:4")],
+    ),
     "TAP: what may fail": (
         ["not ok 1 - a # TODO later", "not ok 2 - b # skip", "not ok 3 - c"],
         [Failed("c")],
@@ -275,6 +307,8 @@ addopts = "-q"
 [tool.black]
 line-length = 80
 """
+POM = "<project><build><x/></build>\n<dependencies><a/></dependencies>\n</project>\n"
+GRADLE = "dependencies {\n  implementation 'a:b:1'\n}\ntest {\n  useJUnit()\n}\n"
 
 
 @pytest.mark.parametrize(
@@ -296,6 +330,17 @@ line-length = 80
         ("go.mod", "module x\n", "module x\nreplace a => ./fake\n", True),
         ("Cargo.toml", "[package]\n", '[package]\n[dependencies]\na = "1"\n', False),
         ("Cargo.toml", "[package]\n", "[package]\n[lib]\ntest = false\n", True),
+        (
+            "pom.xml",
+            POM,
+            POM.replace("<a/>", "<a/><b/>").replace("<de", "<a.version>2</a.version><de"),
+            False,
+        ),
+        ("pom.xml", POM, POM.replace("<x/>", "<skip>true</skip>"), True),
+        ("build.gradle", GRADLE, GRADLE.replace("}", "  testApi(platform('a:b:1'))\n}", 1), False),
+        ("build.gradle.kts", GRADLE, GRADLE.replace("'a:b:1'", 'project(":b")'), False),
+        ("build.gradle", GRADLE, GRADLE.replace("'a:b:1'", "test.setEnabled(false)"), True),
+        ("build.gradle", GRADLE, GRADLE.replace("useJUnit()", "exclude 'a'"), True),
         ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", True),
         # How it is written: comments, empty lines, what trails, the order of keys.
         ("tox.ini", "[pytest]\na = 1\n", "[pytest]\n\n# b\n  # c\na = 1  \n", False),
@@ -367,6 +412,9 @@ def test_a_line_names_each_failure_and_the_first_word_of_why() -> None:
         'directory" }'
     )
     assert runners.in_a_line(["a", "", "2 problems ", "exit"]) == "2 problems / exit"
+    maven = ["[ERROR] Failed to execute goal a: b -> [Help 1]", "[ERROR] ", "[ERROR] [Help 1] http://a.b"]
+    assert runners.in_a_line(["x", "y", *maven]) == f"y / {maven[0]}"
+    assert runners.in_a_line(["make: *** [all] Error 2"]) == "make: *** [all] Error 2"
 
 
 def test_of_an_unknown_program_the_end_is_shown() -> None:

@@ -27,9 +27,11 @@ def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
     task = workshop.add(
         "Write",
         "grep -q done made && test ! -e ~/outside",
-        do="sh touch $TMPDIR/a ~/.cache/b; mkdir $MISE_STATE_DIR && echo done > made; touch ~/outside; true",
+        do="sh touch $TMPDIR/a ~/.cache/b; "
+        'test "$JAVA_TOOL_OPTIONS" = "\\"-Djava.io.tmpdir=$TMPDIR\\" -Xa" && '
+        "mkdir $MISE_STATE_DIR && echo done > made; touch ~/outside; true",
     )
-    said = workshop.ends(0, "--sandbox", engine)
+    said = workshop.ends(0, "--sandbox", engine, JAVA_TOOL_OPTIONS="-Xa")
     assert "sandbox: " in said.stdout
     assert workshop.statuses() == {task: "completed"}
     assert (home / ".cache/b").exists()

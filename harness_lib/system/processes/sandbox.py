@@ -315,6 +315,9 @@ def confined(
     grants = sandbox.grants(tree, temporary, inside, argv)
     # Under bubblewrap the command has its temporary directory there.
     inside["TMPDIR"] = PRIVATE[0] if sandbox.engine == "bubblewrap" else str(temporary)
+    # Java heeds no TMPDIR.
+    options = f'"-Djava.io.tmpdir={inside["TMPDIR"]}" {inside.get("JAVA_TOOL_OPTIONS", "")}'
+    inside["JAVA_TOOL_OPTIONS"] = options.rstrip()
     # mise fails if it cannot note which projects it has seen.
     inside["MISE_STATE_DIR"] = f"{inside['TMPDIR']}/mise"
     return engines.command(sandbox.engine, argv, grants, inside, closed=closed)

@@ -122,10 +122,11 @@ AT_START = Path(checks.__file__).with_name("python")
 
 
 def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
-    """Return what comes first in search paths, by variable, for a command in a work tree of harness.
+    """Return what comes first in search paths and options, by variable, for a command in our work trees.
 
     PYTHONPATH and editable installs name directories of the user's checkout, whose files Python would import;
-    mise works only in directories that its user trusts.
+    mise works only in directories that its user trusts. A daemon of Gradle that runs builds for several work
+    trees would end with one of them, or work outside of the sandbox.
     Source: PEP 610, "direct_url.json"; Python's documentation, `site`; mise's, `trusted_config_paths`.
     """
     top = ctx.git.top
@@ -138,7 +139,10 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
         for place in places
         if Path(place).is_relative_to(checkout)
     ]
-    first: dict[str, tuple[str, ...]] = {"MISE_TRUSTED_CONFIG_PATHS": (str(top),)}
+    first: dict[str, tuple[str, ...]] = {
+        "MISE_TRUSTED_CONFIG_PATHS": (str(top),),
+        "GRADLE_OPTS": ("-Dorg.gradle.daemon=false",),
+    }
     if sources := [pair for pair in pairs if _records(pair[1]) <= _records(pair[0])]:
         first |= {"PYTHONPATH": (str(AT_START),), SOURCES: tuple(chain.from_iterable(sources))}
     return first

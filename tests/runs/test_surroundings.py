@@ -79,12 +79,15 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
         name = Path(file).stem
         writes = f"printf 'done = 1' > '{file}' && python tests/of_{name}.py"
         workshop.add(f"Make {name}", f"python tests/of_{name}.py", do=f"sh {writes}")
-    trusts = 'test "$MISE_TRUSTED_CONFIG_PATHS" = "$PWD:/mine"'
-    workshop.add("Have the trust of mise", f"{trusts} && test -f f", do=f"sh {trusts} && touch f")
+    has = (
+        """test "$MISE_TRUSTED_CONFIG_PATHS|$GRADLE_OPTS" = "$PWD:/mine|-Dorg.gradle.daemon=false -Da=b:c" """
+    )
+    workshop.add("Have mise's trust, and no daemon of Gradle", f"{has}&& test -f f", do=f"sh {has}&& touch f")
     search = f"{workshop.top}/lib{os.pathsep}{CHECKOUT}"
     path = f"{tmp_path}/an env/bin{os.pathsep}{os.environ['PATH']}"
 
-    workshop.ends(0, "--final-check", "all", PATH=path, PYTHONPATH=search, MISE_TRUSTED_CONFIG_PATHS="/mine")
+    own = {"MISE_TRUSTED_CONFIG_PATHS": "/mine", "GRADLE_OPTS": "-Da=b:c"}
+    workshop.ends(0, "--final-check", "all", PATH=path, PYTHONPATH=search, **own)
 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * 4
 

@@ -99,12 +99,14 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
 
 
 def with_paths(env: Mapping[str, str], first: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return `env`, in whose search paths (variable → paths) those of `first` come first, each once."""
-    added = {name: (*paths, *env.get(name, "").split(os.pathsep)) for name, paths in first.items()}
-    return {
-        **env,
-        **{name: os.pathsep.join(filter(None, dict.fromkeys(each))) for name, each in added.items()},
-    }
+    """Return `env`, in whose search paths (variable → paths) and options those of `first` come first."""
+    added = {}
+    for name, words in first.items():
+        between = " " if name.endswith("_OPTS") else os.pathsep
+        before = env.get(name, "")
+        own = [before] if between == " " else before.split(between)
+        added[name] = between.join(filter(None, dict.fromkeys((*words, *own))))
+    return {**env, **added}
 
 
 def _value(name: str, value: str, top: Path) -> str:

@@ -24,7 +24,7 @@ def parse(text: str) -> datetime:
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
         body = head + rest[len(digits) :]
     moment = datetime.fromisoformat(body)
-    if moment.tzinfo is None:
+    if not moment.tzinfo:
         moment = moment.replace(tzinfo=timezone.utc)
     return moment.astimezone(timezone.utc)
 

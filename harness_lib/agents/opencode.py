@@ -79,5 +79,5 @@ def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         return stream.stray(report, line)
     # It tries again by itself; the final failure comes as an event.
     seen = stream.trouble(match["text"], now)
-    patient = seen is None or seen.kind == "login"
+    patient = not seen or seen.kind == "login"
     return stream.troubled(report, stream.of_kind("transient", match["text"], now) if patient else seen)

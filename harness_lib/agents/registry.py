@@ -49,7 +49,7 @@ EVENTS = {theirs.lower(): event for each in HOSTS.values() for event, theirs in 
 def named(name: str) -> Adapter:
     """Return the adapter called `name`. Raises UsageError, with the known names."""
     found = ADAPTERS.get(name)
-    if found is None:
+    if not found:
         message = f"No agent is called {name[:40]!r}."
         raise UsageError(message, f"Known: {', '.join(ADAPTERS)}; any other by --agent-command 'COMMAND'.")
     return found

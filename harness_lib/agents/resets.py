@@ -58,10 +58,10 @@ def moment(text: str, now: datetime) -> datetime | None:
         try:
             readings = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
             # Only the first form that fits is believed.
-            reset = _bounded(next((each for each in readings if each is not None), None), now)
+            reset = _bounded(next((each for each in readings if each), None), now)
         except (ValueError, OverflowError):
             continue  # not a date, or one that no calendar has
-        if reset is not None:
+        if reset:
             return reset
     return None
 

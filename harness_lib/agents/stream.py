@@ -153,14 +153,14 @@ def troubled(report: Report, trouble: Trouble | None) -> Report:
 
     A transient error does not hide a limit, and a later report without a moment keeps the known one.
     """
-    if trouble is None:
+    if not trouble:
         return report
     before = report.trouble
     updated = noted(report, trouble.message)
-    if before is not None and trouble.kind == "transient" and before.kind != "transient":
+    if before and trouble.kind == "transient" and before.kind != "transient":
         return updated
-    if before is not None and trouble.kind != "login":
-        known = [moment for moment in (before.resets_at, trouble.resets_at) if moment is not None]
+    if before and trouble.kind != "login":
+        known = [moment for moment in (before.resets_at, trouble.resets_at) if moment]
         trouble = trouble._replace(resets_at=max(known, default=None))
     return updated._replace(trouble=trouble)
 
@@ -231,7 +231,7 @@ def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None 
     """Return trouble of the known `kind`; a wait until `until` may change it."""
     if kind is None:
         return None
-    if until is not None and kind != "login":
+    if until and kind != "login":
         kind = "limit" if (until - now).total_seconds() > _SHORT_SECONDS else "transient"
     return Trouble(kind, one_line(text, MESSAGE), until)
 
@@ -241,7 +241,7 @@ def _kind(text: str, until: datetime | None) -> Kind | None:
         return "transient"
     # "You exceeded your quota, check your billing, retry in 34 s": a limit that ends by itself needs no
     # human.
-    if _says(_PERSON, text) or (until is None and _says(_MONEY, text)):
+    if _says(_PERSON, text) or (not until and _says(_MONEY, text)):
         return "login"
     if _says(_LIMIT, text):
         return "limit"

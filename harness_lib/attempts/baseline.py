@@ -129,7 +129,7 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
 
 def regate(ctx: Context, task: Task) -> Task:
     """Return `task` with a gate for its present check: the user edited it during an attempt."""
-    if task.gate is None:
+    if not task.gate:
         return task
     return task._replace(gate=_for_check(ctx, task, task.gate, task.started_at_commit or "HEAD"))
 
@@ -155,7 +155,7 @@ def _protected(ctx: Context, task: Task) -> str | None:
 def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     """Return which parts of the gate the attempt has changed: names of fields and of files."""
     git, gate = ctx.git, task.gate
-    if gate is None or gate.command is None:
+    if not gate or gate.command is None:
         # A claim of harness always has a gate and a work tree; one of the legacy protocol has neither, but
         # perhaps the fence of an earlier claim of harness.
         return ("gate",) if task.worktree else ()

@@ -149,6 +149,6 @@ def renew(ctx: Context, task: Task) -> None:
         outcome.require_claim(questions, task)
         if not questions.concurrent:
             return
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             current = outcome.require_claim(tx, task)
             tx.replace(transitions.renew(current, now=tx.now, lease_seconds=ctx.lease_seconds))

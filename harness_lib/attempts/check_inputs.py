@@ -136,7 +136,7 @@ def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str
     before = [path for path in missing if not git.object_exists(f"{base}:{path}")]
     during = [path for path in missing if path not in before]
     removed = _removed(git, base, before) or _removed(git, "HEAD", during)
-    if removed is None or (removed.path in during and not _is_of_another(git, task, removed)):
+    if not removed or (removed.path in during and not _is_of_another(git, task, removed)):
         return
     who = quoting.one_line(f"{removed.author}: {removed.subject}", quoting.TITLE_LENGTH)
     commit = removed.commit[:12]

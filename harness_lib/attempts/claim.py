@@ -41,7 +41,7 @@ class Here(NamedTuple):
     @property
     def leaves_some(self) -> bool:
         """Whether there are tasks that could be taken, but not on this machine as it is."""
-        return self.task is None and bool(self.elsewhere or self.untrusted)
+        return not self.task and bool(self.elsewhere or self.untrusted)
 
     def words(self, ctx: Context) -> str:
         """Return a sentence about the tasks that are left alone, as many as fit, and what to do; or ""."""
@@ -78,7 +78,7 @@ def take(
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError,
     UntrustedTaskError (the named task waits for the user's trust).
     """
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if ctx.target is None and lifecycle.must_check(questions, ctx):
         return Taken(must_check=True)
     ownership.refuse_late(ctx, questions)
@@ -93,12 +93,12 @@ def take(
         return Taken(_renewed(ctx, held) if is_leased else held, resumed=True)
     found = choose(ctx, questions, task_id)
     chosen = found.task
-    if chosen is None:
-        with ctx.store.transaction("tasks") as tx:
+    if not chosen:
+        with ctx.transaction("tasks") as tx:
             lifecycle.record_blocked(tx, session.number)
             return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
     with lifecycle.halting_on_error(ctx, session, chosen.id):
-        if ctx.store.shared is not None and ctx.target is None:
+        if ctx.shared and ctx.target is None:
             turn.begin_chat(ctx)
         surveyed = baseline.survey(ctx, settings)
         baseline.require_dependencies(ctx, questions, chosen)
@@ -108,9 +108,9 @@ def take(
     # A database then uses its connection for the change.
     del questions
     taken = _claim(ctx, task_id, found, surveyed, gate)
-    if taken.task is None:
+    if not taken.task:
         return taken
-    if ctx.store.shared is not None and ctx.target is None:
+    if ctx.shared and ctx.target is None:
         claimed = taken.task
         rescue = f"{rescue_refs.RESCUE_REFS}{safe_name(claimed.id)}/late-{claimed.fence}"
         ownership.note_claim(ctx, claimed, rescue)
@@ -120,21 +120,21 @@ def take(
 
 def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, gate: Gate) -> Taken:
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         current = sessions.mine(tx, ctx)
         lifecycle.record_blocked(tx, current.number if current else tx.session_count)
         _require_own_work_tree(tx, ctx)
         spent = tx.session_spent(current) if current else None
-        if current is None or spent:
+        if not current or spent:
             return Taken(stop=spent)
         found = choose(ctx, tx, task_id, chosen)
         task = found.task
-        if task is None:
+        if not task:
             # What is left alone is looked at without locks.
             return Taken() if found.leaves_some else _nothing(tx, ctx, current, found)
         if task != chosen.task:
             cheap = None if ctx.protect else _cheap_gate(task, surveyed)
-            if cheap is None:
+            if not cheap:
                 return Taken()
             gate = cheap
         _record(tx, ctx, current, task, surveyed, gate)
@@ -152,7 +152,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
     # A list that was moved back to a file may name another one.
-    claimed = claimed._replace(machine=owner.machine(ctx.env) if ctx.store.shared is not None else None)
+    claimed = claimed._replace(machine=owner.machine(ctx.env) if ctx.shared else None)
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)
@@ -178,9 +178,9 @@ def _require_same(questions: Questions, held: Task, task_id: str | None) -> None
 
 def _renewed(ctx: Context, held: Task) -> Task:
     """Return the task that this worker has in progress, with its lease renewed."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         current = tx.task(held.id)
-        if current is None or not recovery.is_same(current, held):
+        if not current or not recovery.is_same(current, held):
             return held
         renewed = transitions.renew(current, now=tx.now, lease_seconds=ctx.lease_seconds)
         tx.replace(renewed)
@@ -215,13 +215,13 @@ def next_task(ctx: Context, questions: Questions, known: Here | None = None) -> 
     untrusted = dict.fromkeys(known.untrusted if known else ())
     while True:
         task = questions.next_ready([*(each.id for each in elsewhere), *untrusted])
-        if task is None:
+        if not task:
             # Nor does the check of these run here, which others have marked as completed.
             unproven = (each for each in questions.unproven() if not trust.knows(ctx, each))
             untrusted.update(dict.fromkeys(each.id for each in unproven))
             return Here(None, tuple(elsewhere), tuple(untrusted))
         if not trust.knows(ctx, task):
-            if known is None and not untrusted:
+            if not known and not untrusted:
                 # One by one they would be many questions.
                 untrusted.update(dict.fromkeys(trust.waiting(ctx, questions)))
             untrusted[task.id] = None
@@ -281,7 +281,7 @@ def _require_red(ctx: Context, task: Task) -> Task:
     """
     if not task.validation.red_first:
         return task
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     try:
         trust.require(ctx, questions)
         check.require_check(ctx, questions, task)
@@ -307,7 +307,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     assert task.gate is not None, "BUG: a claim of harness without a gate."
     warnings = outcome.undo_check(ctx, task, base)
     before = baseline.keep_untracked(ctx, base, ctx.changes().untracked)[0]
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         tx.warnings += warnings
         ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))
         tx.replace(ready)
@@ -321,7 +321,7 @@ def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
     # changed.
     base = task.started_at_commit
     warnings = outcome.undo_check(ctx, task, base) if base else []
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         tx.warnings += warnings
         mine = outcome.require_claim(tx, task)
         begun = transitions.release(mine, now=tx.now, message=halt and halt.words)

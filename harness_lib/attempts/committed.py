@@ -95,7 +95,7 @@ def in_range(ctx: Context, span: str) -> tuple[str, list[Task]]:
         raise UsageError(f"{span!r} is not a range of commits.", "Name two commits: --range main..HEAD")
     start, end = map(str, ends)
     made = set(ctx.git.lines("rev-list", end, f"^{start}"))
-    done = filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))
+    done = filter(rechecks.can_be_rechecked, ctx.ask().search("completed"))
     return end, [task for task in done if ctx.git.commit_called(task.completed_commit or "") in made]
 
 
@@ -139,10 +139,10 @@ def settle(ctx: Context) -> StopReason | None:
 
     It stays open while a completed task is red. None: the session has no final check to end.
     """
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         session = sessions.mine(tx, ctx)
         reason = tx.no_work()
-        if session is None or not session.final_check or reason not in lifecycle.ALL_TAKEN:
+        if not session or not session.final_check or reason not in lifecycle.ALL_TAKEN:
             return None
         session = session._replace(final_check=False)
         tx.replace_session(session)
@@ -157,11 +157,11 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
 
     It is removed when no task is left to be checked on the commit.
     """
-    trust.require(ctx, ctx.store.ask())
+    trust.require(ctx, ctx.ask())
     with _place(ctx) as place:
         path, made, ready = place.worktree(0), place.path / MADE, place.path / READY
         git = worktrees.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
-        if git is None:
+        if not git:
             ready.unlink(missing_ok=True)
             worktrees.remove(ctx.git, path)
             git = worker_worktrees.checkout_clean(ctx, path, commit).git
@@ -226,7 +226,7 @@ def alone(ctx: Context, goes_on: Callable[[], bool], say: Callable[[str], None])
     """
     import random  # noqa: PLC0415 (only machines wait so)
 
-    shared, what, holder = ctx.store.shared, f"{FINAL} {ctx.merging.branch}", new_holder(ctx)
+    shared, what, holder = ctx.shared, f"{FINAL} {ctx.merging.branch}", new_holder(ctx)
     assert shared is not None, "BUG: a list of one machine has no turns."
     seconds, clock = min(check.KEPT_SECONDS, ctx.lease_seconds), ctx.clock
     has = waited = False
@@ -273,7 +273,7 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
     not trusted here is left to other machines.
     Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
     """
-    tasks = trust.known(ctx, ctx.store.ask().provable())
+    tasks = trust.known(ctx, ctx.ask().provable())
     if not tasks:
         return ()
     lock = ctx.root.private / LOCK
@@ -284,9 +284,9 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
 def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
     lines: list[str] = []
     for known in tasks:
-        questions = ctx.store.ask()
+        questions = ctx.ask()
         task = questions.task(known.id)
-        if task is None or task not in questions.provable():
+        if not task or task not in questions.provable():
             # Another worker has verified it meanwhile.
             continue
         with lifecycle.halting_on_error(ctx, session, task.id):
@@ -295,7 +295,7 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         commit = ctx.git.head()
         if not passed and questions.concurrent and ctx.target is None:
             passed, why, commit = _check_elsewhere(ctx, task) or (False, why, commit)
-        with ctx.store.transaction() as tx:
+        with ctx.transaction() as tx:
             lines += _record(tx, session, task, commit, why, passed=passed)
     return lines
 
@@ -308,7 +308,7 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
     ctx.busy(f"checking {task.id} …")
     try:
         checked = check.run_check(ctx, task, log_name="unproven")
-        if checked.passed and task.validation.hidden is not None:
+        if checked.passed and task.validation.hidden:
             checked = _held_out(ctx, task)
     except (ConfigError, EnvSetupError) as error:
         return False, error.message.rstrip(".")
@@ -348,7 +348,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
 
 def _record(tx: Tx, session: Session, task: Task, commit: str | None, why: str, *, passed: bool) -> list[str]:
     current = tx.task(task.id)
-    if current is None or not arrows.may("confirm", current) or current.validation != task.validation:
+    if not current or not arrows.may("confirm", current) or current.validation != task.validation:
         # Another worker was faster, or the task was edited again: the next session checks it.
         return []
     tx.replace(

@@ -71,7 +71,7 @@ def complete(
     task = task._replace(outcome=evaluation.done_as, look_at=tuple(sentences))
     if task.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid)
-    elif ctx.store.shared is not None:
+    elif ctx.shared:
         ended = turn.finish_chat(ctx, session, task, oid, evaluation.head)
     else:
         with outcome.held(ctx.git, task):
@@ -97,7 +97,7 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
     """Send work that has passed its check back to an agent; no attempt is counted."""
     if task.target is not None:
         return requeue.because_of_second_check(ctx, session, task, reason, cause)
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
         tx.replace(current)
         tx.log("WARN", reason, session=session.number, task=task.id)
@@ -106,7 +106,7 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
 
 def _by_nobody(ctx: Context, task: Task) -> list[str]:
     """Return a sentence that says that git does not know who commits; once for a list."""
-    known = (sentence for each in ctx.store.ask().search("completed") for sentence in each.look_at)
+    known = (sentence for each in ctx.ask().search("completed") for sentence in each.look_at)
     if any(repository.NOBODY in sentence for sentence in known):
         return []
     name, email = (
@@ -143,7 +143,7 @@ def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     if task.handback and (lost := snapshots.bring_handed_back(ctx, task, task.handback)):
         return requeue.because_it_is_elsewhere(ctx, session, task, lost)
     requeue.apply(ctx, task)
-    evaluation = evaluate.evaluate(ctx, ctx.store.ask(), task)
+    evaluation = evaluate.evaluate(ctx, ctx.ask(), task)
     if not evaluation.checked.passed:
         return requeue.because_of_check(ctx, session, task, evaluation.head, evaluation.checked)
     return complete(ctx, session, task, evaluation)
@@ -212,7 +212,7 @@ def _hold(
 ) -> outcome.Ended:
     """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`, or all of it."""
     why = _asked(task, kind, files)
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
         tx.log("WARN", why.words, session=session.number, task=task.id)
@@ -252,13 +252,13 @@ def place(ctx: Context, task: Task) -> Context:
     require_waiting(task)
     if task.status != "in_progress":
         return ctx
-    if task.intent is not None or task.target is not None:
+    if task.intent or task.target is not None:
         raise HeldError(
             f"The worker {task.claimed_by} is ending its attempt at {task.id} at this moment.",
             "Try again in a moment; if nobody works on it any more: harness recover",
         )
     worktree = interrupted.work_tree(ctx, task)
-    if worktree is None:
+    if not worktree:
         raise RefusedError(f"The work tree of {task.id} is gone: {task.worktree}.", "Type: harness recover")
     return ctx.at(worktree)
 
@@ -277,7 +277,7 @@ def is_kept(ctx: Context, task: Task) -> bool:
 
     Of machines that share a list, another one may have it.
     """
-    if task.status == "in_progress" or ctx.store.shared is not None:
+    if task.status == "in_progress" or ctx.shared:
         return True
     ref = task.handback.rescue if task.handback else None
     return ref is not None and ctx.git.ref(ref) is not None

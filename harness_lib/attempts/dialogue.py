@@ -67,7 +67,7 @@ def brief(
     whole = typed.harness("show", task.id, "--json", program=program)
     which = f"attempt {task.attempts + 1} of {task.max_attempts}"
     lines = [f"{task.id} [{task.priority}] {which}: {quoting.title(task)}"]
-    lines += _plan(task, questions or (ctx.store.ask() if ctx and task.source else None), whole)
+    lines += _plan(task, questions or (ctx.ask() if ctx and task.source else None), whole)
     if task.description:
         lines += ["description:", *quoting.quoted(task.description, whole)]
     lines += _check(task, whole, ctx)
@@ -93,7 +93,7 @@ def brief(
 
 def _plan(task: Task, questions: Questions | None, whole: str) -> list[str]:
     """Return what the plan of `task` says for all of its tasks, and which parts are not for the agent."""
-    if task.source is None or task.source.key.startswith(checklist.BULLET):
+    if not task.source or task.source.key.startswith(checklist.BULLET):
         return []
     header = questions.plan_header(task.source.plan) if questions else ""
     name = f"task {one_line(task.source.key, KEY_LENGTH)} of {one_line(task.source.plan, TITLE_LENGTH)}"
@@ -116,7 +116,7 @@ def _failure(task: Task, check_output: tuple[str, Path] | None) -> list[str]:
     lines = [f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}"] if task.error_log else []
     if task.handback:
         lines.append(f"handed back: {one_line(task.handback.reason, REASON_LENGTH)}")
-    if check_output is not None:
+    if check_output:
         text, log = check_output
         lines += ["what the check said:", *quoting.quoted(text, str(log)), f"all that it said: {log}"]
     return lines
@@ -142,7 +142,7 @@ def _last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
 
 
 def _not_kept(task: Task, git: Git) -> list[str]:
-    if task.gate is None or task.gate.before is None:
+    if not task.gate or task.gate.before is None:
         return []
     names = snapshot.read_untracked(git, task.gate.before).unprotected
     shown = quoting.named(names, quoting.NOTES, TITLE_LENGTH)
@@ -221,7 +221,7 @@ def _mailbox(ctx: Context) -> Path | None:
     None in any other work tree, and where a symbolic link of a commit would lead letters elsewhere.
     """
     private = ctx.private_here
-    if private is None or ctx.git.top == ctx.root.path:
+    if not private or ctx.git.top == ctx.root.path:
         return None
     place = private / MAIL
     return None if private.is_symlink() or place.is_symlink() else place
@@ -236,12 +236,12 @@ def leave_letter(
     be written either.
     """
     directory, supervised = _mailbox(ctx), ctx.env.get(ownership.SUPERVISED)
-    if not supervised or directory is None:
+    if not supervised or not directory:
         raise refused
     task_id, task = task_id or supervised, None
     # Landlock knows files, and each change of the list makes another one: then the run looks for the task.
     with suppress(EnvSetupError):
-        task = ownership.require_task(ctx.store.ask(), task_id)
+        task = ownership.require_task(ctx.ask(), task_id)
     # Sorted by the time of writing.
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
@@ -260,7 +260,7 @@ def open_all(ctx: Context) -> list[str]:
     agent whose letter it is works on.
     """
     place = _mailbox(ctx)
-    if place is None:
+    if not place:
         return []
     letters = (path for path in fs.matching(place, "*.json") if path.is_file() and not path.is_symlink())
     problems: list[str] = []
@@ -306,7 +306,7 @@ def record_note(ctx: Context, task_id: str, note: str) -> tuple[Task, list[str]]
 
     Raises UsageError if there is no such task.
     """
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         task = ownership.require_task(tx, task_id)
         kept = [*(old for old in task.notes if old != note), note]
         task = task._replace(notes=tuple(kept[-MOST_NOTES:]))
@@ -323,7 +323,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
     again = typed.harness("checkpoint", held.task.id, f"{done}/{total}", description)
     outcome.require_no_operation(ctx.git, held.task, again)
     tree = ctx.capture()
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         task = transitions.checkpoint(
             outcome.require_claim(tx, held.task),
             Checkpoint(done, total, description, timestamps.render(tx.now), tree),
@@ -343,7 +343,7 @@ _kept_here: dict[str, str] = {}
 
 def keep_elsewhere(ctx: Context, task: Task, tree: str | None = None) -> None:
     """Push the work so far, the content `tree` or what it is now, if machines share the list."""
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return
     answer = snapshots.take(ctx, task, tree)
     if not answer.done and _kept_here.get(task.id) != answer.why:

@@ -83,7 +83,7 @@ def before_work(ctx: Context, task: Task, known: check.Known) -> Checked | None:
 
     Files that the check leaves behind are removed. Raises LeaseLostError.
     """
-    base, has_untracked = task.started_at_commit, task.gate is None or task.gate.before is not None
+    base, has_untracked = task.started_at_commit, not task.gate or task.gate.before is not None
     # A claim refuses changed files, and keeps the untracked ones: without those the content is the base's.
     began = snapshot.capture(ctx.git) if base is None or has_untracked else ctx.git.tree_of(base)
     key = (rechecks.key(task), began)
@@ -135,7 +135,7 @@ def evaluate(
         checked = _explained(ctx, questions, task, tree, checked, known or {})
     elif head is None:
         raise _nothing_to_commit_on(ctx, task)
-    elif task.validation.hidden is not None:
+    elif task.validation.hidden:
         oid = outcome.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
@@ -195,7 +195,7 @@ def _red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) -
     if base is None or not names:
         return ""
     before = known.get((rechecks.key(task), ctx.git.tree_of(base)))
-    if before is None and failed.seconds <= RED_SECONDS:
+    if not before and failed.seconds <= RED_SECONDS:
         asked = task.validation._replace(timeout_seconds=2 * RED_SECONDS)
         try:
             with committed.beside(ctx, base) as clean:
@@ -242,7 +242,7 @@ def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
     files = tuple(sorted(set(files)))[:REMEMBERED]
     if files == task.touched and task.outcome is None:
         return
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         tx.replace(outcome.require_claim(tx, task)._replace(touched=files, outcome=None))
 
 

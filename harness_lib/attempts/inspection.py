@@ -102,7 +102,7 @@ def second_check(ctx: Context, task: Task, tree: str, known: check.Known) -> Ver
     """
     base = task.started_at_commit
     changes = _changes(ctx, task, tree)
-    if base is None or changes is None:
+    if base is None or not changes:
         return Verdict()
     changes, said = _trusted(ctx, changes)
     runs = _Runs(ctx, task, known)
@@ -143,7 +143,7 @@ def _trusted(ctx: Context, changes: _Changes) -> tuple[_Changes, list[str]]:
 def waiting(ctx: Context, task: Task, tree: str) -> tuple[str, ...]:
     """Return the check inputs that the content `tree` of `task` changes and the user has not accepted."""
     changes = _changes(ctx, task, tree)
-    if changes is None:
+    if not changes:
         return ()
     return tuple(dict.fromkeys((*changes.files, *(path for _, files in changes.open for path in files))))
 
@@ -153,7 +153,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
     sentences = []
     for each in verdict.objections:
         names = some_quoted(each.files, NAMED)
-        if each.checked is None:
+        if not each.checked:
             sentences.append(
                 f"It changes or removes lines of {names}, by which the check of {each.task.id} goes, "
                 "a task that is still to be done."
@@ -213,7 +213,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     completed: list[tuple[Task, Found]] = []
     still_open: list[tuple[Task, tuple[str, ...]]] = []
     lost = cache(lambda path: _lost(git, changed[path]))
-    others = list(ctx.store.ask().search()) if input_changes.may_be_input(changed) else []
+    others = list(ctx.ask().search()) if input_changes.may_be_input(changed) else []
     scripts.prepare(others)
     for other in others:
         key = rechecks.key(other)
@@ -293,11 +293,11 @@ def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[s
 
 def _lost(git: Git, change: input_changes.Change) -> int:
     old, new = (_lines(git, entry) for entry in change)
-    return input_changes.lost_lines(old, new) or int(change[1] is None)
+    return input_changes.lost_lines(old, new) or int(not change[1])
 
 
 def _lines(git: Git, entry: trees.Entry | None) -> list[str]:
-    if entry is None or entry[0] == trees.GITLINK:
+    if not entry or entry[0] == trees.GITLINK:
         return []
     return _stored(git, entry[1]).decode("utf-8", "replace").splitlines()
 
@@ -399,7 +399,7 @@ def refuse_large(ctx: Context, task: Task, tree: str, most: float) -> None:
     new = {
         path: entry[1]
         for path, (_, entry) in trees.changed(git, git.tree_of(base), tree).items()
-        if entry is not None and entry[0] != trees.GITLINK
+        if entry and entry[0] != trees.GITLINK
     }
     sizes = trees.sizes(git, new.values())
     large = [(path, sizes[oid] / MEGABYTE) for path, oid in new.items() if sizes[oid] > most * MEGABYTE]

@@ -51,7 +51,7 @@ WAIT_SECONDS = 10.0
 
 def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
     """Log what recovery does about `task`, and return it as a line for the caller."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
     return f"recovered {task.id}: {action} ({reason})"
 
@@ -125,13 +125,13 @@ def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tupl
 def _is_where_it_was(ctx: Context, task: Task) -> bool:
     """Return whether HEAD is on the attempt's branch, and that branch still contains its base."""
     base = task.started_at_commit
-    if task.gate is None or base is None:
+    if not task.gate or base is None:
         return True
     return ctx.git.branch() == rescue_refs.branch(ctx.git, task) and ctx.git.is_ancestor(base, "HEAD")
 
 
 def _record(ctx: Context, task: Task, interruption: Interruption) -> None:
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         cut_off = transitions.interrupt(outcome.require_claim(tx, task), interruption)
         # The directory of the project may have been renamed.
         tx.replace(cut_off._replace(worktree=str(ctx.git.top)))
@@ -157,7 +157,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
     # First, because the work tree of a lost claim may belong to another worker by now.
     kept = _keep(ctx, outcome.require_claim(ctx.store.ask_now(), task))
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
         if arrows.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason)
@@ -182,7 +182,7 @@ def _keep(ctx: Context, task: Task) -> str:
     try:
         worktree = worktrees.at(ctx.git, place)
         view = ctx.at(worktree or Git.open(place))
-        if task.intent is not None and task.intent.commit is not None:
+        if task.intent and task.intent.commit is not None:
             rescue_refs.keep_commit(view.git, task, task.intent.commit, "-checked")
         return f"Its work is kept: {rescue_refs.show_command(rescue_refs.rescue_only(view, task))}"
     except (EnvSetupError, HarnessError, OSError):
@@ -206,7 +206,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         return _leave_as_it_is(ctx, session, task)
     if intent.action == "merge" or intent.ref is not None:
         return merge_queue.resume(ctx, session, task)
-    if ctx.store.shared is not None:
+    if ctx.shared:
         return turn.resume_chat(ctx, session, task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent)
@@ -217,7 +217,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def _require_ours(ctx: Context, task: Task) -> None:
     """Raise RefusedError or ConfigError unless harness could have written the intent of `task`."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     trust.require(ctx, questions)
     wrong = recovery.problem(task) or _wrong_base(ctx, task)
     if wrong is not None:
@@ -294,7 +294,7 @@ def take_over(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.
     try:
         return _take_over(ctx, session, task, there)
     except (HeldError, EnvSetupError) as error:
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task)
             tx.replace(transitions.renew(mine, now=tx.now, lease_seconds=0))
         return f"{task.id} cannot be recovered yet: {error.message}", None
@@ -340,7 +340,7 @@ def _complete_there(
 ) -> outcome.Ended:
     git = there.git
     base = git.parent(commit) or task.started_at_commit
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         current = transitions.uncommitted(outcome.require_claim(tx, task))
         current = transitions.begin_commit(
             current, now=tx.now, head=None, commit=commit, ref=task.target, base=base
@@ -357,7 +357,7 @@ def _hand_back(
     """Give the task back with the work that is `left` of it; the third time in a row without any it fails."""
     why, rescue = _whose(ctx, task), None
     reason = f"{why}, and had pushed no work on it"
-    if left is not None:
+    if left:
         what = "its checked work" if left.kind == "ready" else "what it had done"
         reason = f"{why}; {what} goes into the next attempt"
         rescue = rescue_refs.keep_commit(there.git, task, left.commit)
@@ -381,7 +381,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
 
 def _has_moved(ctx: Context, task: Task) -> bool:
     """Return whether the caller's work tree can only be the attempt's, which was renamed or copied."""
-    if ctx.store.ask().concurrent or task.gate is None:
+    if ctx.ask().concurrent or not task.gate:
         return False
     # No two work trees of a repository have the same branch.
     return task.gate.branch is not None and task.gate.branch == ctx.git.branch()

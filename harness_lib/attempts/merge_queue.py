@@ -61,7 +61,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
     with locks.hold(git):
         advance.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             mine = as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
@@ -71,13 +71,13 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
 
 def _hand_over_or_merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended:
     is_kept = False
-    if ctx.store.shared is not None:
+    if ctx.shared:
         # So that another machine can merge it if this one dies.
         is_kept = snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready").done
     said = _stand_on(ctx, task, oid)
     if is_kept and ctx.merging.by not in ("", ctx.owner.worker):
         # The worker of the run that merges gets the claim.
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task)
             mine = mine._replace(look_at=(*mine.look_at, *said))
             seconds = ctx.lease_seconds if tx.concurrent else None
@@ -121,7 +121,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash; add `said` to what to review."""
-    if ctx.store.shared is not None and outcome.intent_of(task).action == "commit":
+    if ctx.shared and outcome.intent_of(task).action == "commit":
         # Nothing is moved for work that another machine has merged with its own, so others may have the turn.
         there = remote.of(ctx, task)
         with suppress(HeldError):
@@ -184,7 +184,7 @@ _Turn = turn.Turn | _Here
 
 
 def _turn(ctx: Context, task: Task, keep: Callable[[], object]) -> AbstractContextManager[_Turn]:
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return nullcontext(_Here(ctx, keep))
     return turn.taken(ctx, remote.of(ctx, task), keep)
 
@@ -212,7 +212,7 @@ def _merge_batch(
             oid = outcome.commit_of(task)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
         failed = _failed(ctx, batch, mine.keep_claim)
-        if failed is None:
+        if not failed:
             break
         if len(batch.members) > 1:
             tasks = batch.half()
@@ -234,15 +234,15 @@ def _merge_batch(
 def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with its intent set back from an impossible move to the merge of its commit."""
     commit, base = outcome.commit_of(task), outcome.intent_of(task).base
-    if ctx.store.shared is not None and not ctx.git.exists(commit):
+    if ctx.shared and not ctx.git.exists(commit):
         # Another machine has put it on top of its own work, and died before that was pushed.
         left = snapshots.newest(ctx, remote.of(ctx, task), task)
-        if left is None or left.kind != "ready":
+        if not left or left.kind != "ready":
             raise HeldError(
                 f"The checked work of {task.id} is not in the remote now.", "Try: harness recover"
             )
         commit, base = left.commit, None
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         current = transitions.uncommitted(outcome.require_claim(tx, task))
         again = transitions.begin_merge(current, now=tx.now, commit=commit, base=base)
         tx.replace(again)
@@ -255,7 +255,7 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
         return publish.propose(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, said)
     _leave(ctx.git, outcome.commit_of(task))
-    if ctx.store.shared is not None:
+    if ctx.shared:
         snapshots.drop(ctx, remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)
@@ -303,7 +303,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], object
         if not checked.passed:
             return checked
     for member in batch.members:
-        if member.task.validation.hidden is not None:
+        if member.task.validation.hidden:
             keep()
             checked = committed.run_held_out(ctx, member.task, batch.tip, suffix="-merged", holder=first)
             if not checked.passed:
@@ -320,7 +320,7 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
     _stand_at(ctx, member.task, outcome.commit_of(member.task), batch.tip)
     if not _check_merged(ctx, member.task, member.task, suffix="-merged-again").passed:
         return False
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         mine = outcome.require_claim(tx, member.task)
         look_at = (*mine.look_at, f"{mine.id} {recheck.FLAKY}")
         tx.replace(mine._replace(outcome="flaky", look_at=look_at))
@@ -329,7 +329,7 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
 
 def _check_merged(ctx: Context, task: Task, holder: Task, suffix: str = "-merged") -> Checked:
     """Run the check of `task`, and renew our claim of `holder` meanwhile."""
-    check.require_check(ctx, ctx.store.ask(), task)
+    check.require_check(ctx, ctx.ask(), task)
     try:
         # It has just passed on the work alone, so a file that is missing now was removed by the others.
         return check.run(ctx, task, suffix=suffix, holder=holder)

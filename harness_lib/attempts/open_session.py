@@ -81,24 +81,24 @@ def go_on(ctx: Context) -> Opened:
 
     That is what a killed command had begun, and what an agent of the legacy protocol left in progress.
     """
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         # Also for the lock directory of the legacy protocol: a killed command may have left its own pid
         # there.
         session = sessions.mine(tx, ctx)
-        if session is not None and sessions.is_callers(session, ctx):
+        if session and sessions.is_callers(session, ctx):
             session = lifecycle.go_on(tx, session, ctx)
         held = tx.held_by(ctx.owner.worker)
         is_elsewhere = held is not None and ownership.is_left_elsewhere(ctx, held, tx)
-        if held is not None and tx.concurrent and not is_elsewhere:
+        if held and tx.concurrent and not is_elsewhere:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.holds_agents():
             tx.on_commit(ctx.store.enable_hooks)
-        if session is not None and tx.awaits_user():
+        if session and tx.awaits_user():
             lifecycle.close(tx, session)
             return Opened(None, "waiting")
         # What nobody holds waits for the end of the caller's own task: the work tree has the files of both.
-        is_left = has_unclaimed(tx) if held is None else is_elsewhere or held.intent is not None
-    if session is None:
+        is_left = has_unclaimed(tx) if not held else is_elsewhere or held.intent is not None
+    if not session:
         return open_session(ctx)
     if not is_left:
         return Opened(session)
@@ -117,8 +117,8 @@ def has_unclaimed(questions: Questions) -> bool:
 
 def _caller(ctx: Context, questions: Questions) -> Caller:
     session = sessions.mine(questions, ctx)
-    is_whole = session is None or session.number <= questions.session_count
-    if session is not None and is_whole and not session.halt:
+    is_whole = not session or session.number <= questions.session_count
+    if session and is_whole and not session.halt:
         sessions.refuse_other(questions, ctx)
         if sessions.is_callers(session, ctx):
             return "goes on"
@@ -138,8 +138,8 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     """
     project.require_writable_git(ctx, ctx.git)
     project.hide(ctx)
-    questions = ctx.store.ask()
-    if ctx.store.shared is not None:
+    questions = ctx.ask()
+    if ctx.shared:
         ownership.refuse_namesake(ctx, questions)
     if ctx.git.head() is None and not for_user and questions.claimable() and not questions.in_progress():
         # No task could be claimed, and the session would keep others from the list.
@@ -148,13 +148,13 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     # A database then uses its connection for what follows.
     del questions
     merged = turn.look(ctx) if has_proposed else ()
-    opened = _open(ctx, _caller(ctx, ctx.store.ask()) if merged else caller, for_user=for_user)
+    opened = _open(ctx, _caller(ctx, ctx.ask()) if merged else caller, for_user=for_user)
     return opened._replace(recovered=(*merged, *opened.recovered))
 
 
 def _has_proposed(ctx: Context, questions: Questions) -> bool:
     """Return whether finished work of a chat waits for others to merge it."""
-    is_chat = ctx.store.shared is not None and ctx.target is None
+    is_chat = ctx.shared is not None and ctx.target is None
     return is_chat and any(task.halt_kind == "MERGE" for task in questions.halted())
 
 
@@ -162,12 +162,12 @@ def _open(ctx: Context, caller: Caller, *, for_user: bool) -> Opened:
     if caller == "goes on":
         return go_on(ctx)
     session, stop, warnings = _take(ctx, for_user=for_user)
-    if session is None:
+    if not session:
         return Opened(None, stop, warnings=warnings)
     warnings += rescue_refs.sweep(ctx)
     report = reconcile.reclaim_interrupted(ctx, session, fresh=caller == "is new")
     if report.stop:
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             tx.count_session(session.number)
         return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
     if head := ctx.git.head():
@@ -175,7 +175,7 @@ def _open(ctx: Context, caller: Caller, *, for_user: bool) -> Opened:
         warnings += (*worker_worktrees.sweep(ctx, head),)
     _check_environment(ctx, session)
     opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         tx.count_session(session.number)
         stop = _end_when_done(tx, ctx)
     return opened._replace(session=None, stop=stop) if stop else prove(ctx, opened)
@@ -187,13 +187,13 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     The workers of a run do this on the merged content, which the user's checkout may not have.
     Raises RefusedError (untrusted commands).
     """
-    if opened.session is None or ctx.target is not None:
+    if not opened.session or ctx.target is not None:
         return opened
     recovered = committed.prove(ctx, opened.session, waits=waits)
     if not recovered:
         return opened
     opened = opened._replace(recovered=(*opened.recovered, *recovered))
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         stop = _end_when_done(tx, ctx)
     return opened._replace(session=None, stop=stop) if stop else opened
 
@@ -201,7 +201,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
 def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     """End the session of this worker if nothing is left to do, and return why."""
     current = sessions.mine(tx, ctx)
-    if current is None or tx.held_by(ctx.owner.worker) is not None:
+    if not current or tx.held_by(ctx.owner.worker):
         return None
     lifecycle.record_blocked(tx, current.number)
     stop = _nothing_to_do(tx)
@@ -217,14 +217,14 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
 
 def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         halted = sessions.mine(tx, ctx)
-        again = halted.number if halted is not None and _is_unused(halted, tx, ctx) else None
-        if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
+        again = halted.number if halted and _is_unused(halted, tx, ctx) else None
+        if halted and (halted.halt or not is_open(halted, tx, ctx)):
             lifecycle.close(tx, halted)
         lifecycle.fold_dead(tx, ctx)
         lifecycle.record_blocked(tx, tx.session_count)
-        if for_user and ctx.store.shared is None and all(s.number != tx.session_count for s in tx.sessions()):
+        if for_user and not ctx.shared and all(s.number != tx.session_count for s in tx.sessions()):
             again = tx.session_count
         stop = _nothing_to_do(tx) or (tx.sessions_spent() if again is None and not for_user else None)
         if stop == "waiting" and not tx.concurrent:
@@ -255,17 +255,17 @@ def _nothing_to_do(tx: Tx) -> StopReason | None:
 def _check_environment(ctx: Context, session: Session) -> None:
     if not project.has_init_script(ctx):
         return
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if not trust.is_trusted(ctx, questions):
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             lifecycle.close(tx, session)
         trust.require(ctx, questions)
     finished = project.prepare(ctx)
-    if finished is None or finished.ok:
-        with ctx.store.transaction("tasks") as tx:
+    if not finished or finished.ok:
+        with ctx.transaction("tasks") as tx:
             tx.log("INIT", "Environment health check: PASS", session=session.number)
         return
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         tx.log(
             "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
         )
@@ -277,16 +277,16 @@ def _check_environment(ctx: Context, session: Session) -> None:
 
 
 def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) -> Reply:
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     extra: dict[str, object] = {"git": facts._asdict(), "log": history, "recovered": list(opened.recovered)}
-    if opened.session is None:
+    if not opened.session:
         answer = stops.reply(questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     if lifecycle.must_check(questions, ctx):
         return stops.final_check(questions, opened.session, opened.recovered, extra)
     held = questions.held_by(ctx.owner.worker)
-    if held is None and (spent := questions.session_spent(opened.session)):
+    if not held and (spent := questions.session_spent(opened.session)):
         return stops.reply(questions, spent, opened.recovered, extra)
     found = Here(held) if held else claim.next_task(ctx, questions)
     upcoming, untrusted = found.task, trust.waiting(ctx, questions)
@@ -303,7 +303,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         lines.append(f"stashes: {len(facts.stashes)} (git stash list)")
     then = _next(ctx, questions, held, found)
     doubts = [doubt] if (doubt := trust.doubt(ctx, questions, held)) else []
-    if untrusted and found.task is not None:
+    if untrusted and found.task:
         doubts.append(trust.told(ctx, untrusted))
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
     doubts += _unheld(ctx)
@@ -335,9 +335,9 @@ def _unheld(ctx: Context) -> Iterator[str]:
 
 def _let_go(ctx: Context, found: Here) -> None:
     """Halt the caller's session, as only the user or another machine can free a task for it."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         session = sessions.mine(tx, ctx)
-        if session is not None:
+        if session:
             lifecycle.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx)))
 
 

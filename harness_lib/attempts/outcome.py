@@ -117,7 +117,7 @@ def require_claim(questions: Questions, task: Task, checked: Validation | None =
     Raises CheckEditedError if `checked`, which has run, is no longer its check.
     """
     current = questions.task(task.id)
-    if current is None or not recovery.is_same(current, task):
+    if not current or not recovery.is_same(current, task):
         how = f"it is {current.status} by now" if current else "it was removed"
         holder = f"{current.claimed_by} has it" if current and current.status == "in_progress" else how
         raise LeaseLostError(
@@ -190,7 +190,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     parents = [head, *status.merge_heads(git)]
     if len(parents) > 1 or content != git.tree_of(head):
         return git.commit(content, parents, message(ctx, task))
-    if ctx.store.shared is None or head == base:
+    if not ctx.shared or head == base:
         return head
     # A commit of the agent's gets the trailer that machines of one list look for.
     parents = git.text("log", "-1", "--format=%P", head).split()
@@ -208,7 +208,7 @@ def message(ctx: Context, task: Task) -> str:
 
 
 def _trailed(ctx: Context, task: Task, text: str) -> str:
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return text
     claim = f"{list_name(ctx)}/{safe_name(task.id)}/{task.fence}"
     return f"{text.rstrip()}\n\n{TRAILER}: {claim}\n"
@@ -216,7 +216,7 @@ def _trailed(ctx: Context, task: Task, text: str) -> str:
 
 def list_name(ctx: Context) -> str:
     """Return the name of a list that machines share, as one part of a ref's name."""
-    shared = ctx.store.shared
+    shared = ctx.shared
     assert shared is not None, "BUG: a list of one machine has no name."
     return safe_name(shared.name)
 
@@ -229,7 +229,7 @@ def begin(ctx: Context, task: Task, oid: str, head: str, onto: str | None = None
     """
     # The legacy protocol records a short id.
     base = ctx.git.commit_called(task.started_at_commit) or task.started_at_commit
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         mine = require_claim(tx, task, task.validation)._replace(started_at_commit=base)
         checked = as_checked(mine, task, oid)
         moving = transitions.begin_commit(checked, now=tx.now, head=head, commit=oid, base=onto)
@@ -266,7 +266,7 @@ def carry_out(ctx: Context, session: Session, task: Task) -> Ended:
     if not is_as_committed:
         said += undo_check(ctx, task, oid)
     said += _inside_submodules(ctx, task)
-    if task.gate is None or task.gate.before is None:
+    if not task.gate or task.gate.before is None:
         return completed(ctx, session, task, said)
     ended = completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
@@ -285,7 +285,7 @@ def _inside_submodules(ctx: Context, task: Task) -> list[str]:
 
 def _moved_branch(git: Git, task: Task) -> list[str]:
     branch = git.branch()
-    if task.gate is None or (branch and branch == task.gate.branch):
+    if not task.gate or (branch and branch == task.gate.branch):
         return []
     claimed = rescue_refs.branch(git, task)
     if claimed is None:
@@ -343,7 +343,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     """
     look_at = (*with_command(ctx.git, task), *said)
     commit = commit_of(task)
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
@@ -384,7 +384,7 @@ def commit_of(task: Task) -> str:
 
 def drop_intent(ctx: Context, task: Task) -> Task:
     """Record that the commit of the claimed `task` was not made. Raises LeaseLostError."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         dropped = transitions.drop_intent(require_claim(tx, task))
         tx.replace(dropped)
     return dropped

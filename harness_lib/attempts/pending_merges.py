@@ -42,7 +42,7 @@ def describe(ctx: Context, target: str) -> outcome.Waits | None:
 
 def _is_for_others(ctx: Context) -> bool:
     """Return whether what waits was proposed in a pull request, which has not been merged."""
-    return any(task.halt_kind == "MERGE" for task in ctx.store.ask().halted())
+    return any(task.halt_kind == "MERGE" for task in ctx.ask().halted())
 
 
 def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | None:
@@ -156,10 +156,10 @@ def find(ctx: Context, target: str, task: Task, tree: str, *, lacks_some: bool) 
 def _is_held(ctx: Context, target: str, path: str, commit: str) -> bool:
     """Return whether others can fetch `commit` of the submodule at `path`, or the target has it already."""
     submodule = submodules.at(ctx.git, path)
-    if submodule is not None and submodules.is_published(submodule, commit):
+    if submodule and submodules.is_published(submodule, commit):
         return True
     own = submodules.at(Git.open(ctx.root.path), path)
-    if own is not None and own.exists(commit):
+    if own and own.exists(commit):
         return True
     return ctx.git.ref(f"{target_branch.tip(ctx.git, target)}:{path}") == commit
 
@@ -202,15 +202,15 @@ def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
         ctx,
         (
             other
-            for other in ctx.store.ask().in_progress()
+            for other in ctx.ask().in_progress()
             if other.id != task.id
-            and other.intent is not None
+            and other.intent
             and other.intent.action == "merge"
             and other.target == task.target
         ),
     )
     mine = [other for other in others if recovery.works_for(other.claimed_by, session.worker)]
-    theirs = [other for other in others if other not in mine and other.validation.hidden is None]
+    theirs = [other for other in others if other not in mine and not other.validation.hidden]
     theirs = snapshots.bring_checked(ctx, task, theirs)
     return [task, *sorted((*mine, *theirs), key=lambda other: outcome.intent_of(other).at)][:MOST]
 
@@ -240,11 +240,11 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
     Raises LeaseLostError (the first has another claim), MovedError (another member is elsewhere).
     """
     first, *others = batch.members
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         _lock(tx, batch.members)
         if _current(tx, first.task) != outcome.require_claim(tx, first.task):
             raise target_branch.MovedError
-        if any(_current(tx, member.task) is None for member in others):
+        if any(not _current(tx, member.task) for member in others):
             raise target_branch.MovedError
         for member in batch.members:
             task = _current(tx, member.task)
@@ -258,11 +258,11 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
 
 def take_back(ctx: Context, batch: Batch) -> None:
     """Let the members wait again, because the branch could not be moved."""
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         _lock(tx, batch.members[1:])
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
-            if task is not None and recovery.is_same(task, member.task) and _is_moving(task, member):
+            if task and recovery.is_same(task, member.task) and _is_moving(task, member):
                 commit, base = outcome.commit_of(member.task), outcome.intent_of(member.task).base
                 waits = transitions.drop_intent(task)
                 tx.replace(transitions.begin_merge(waits, now=tx.now, commit=commit, base=base))

@@ -40,11 +40,11 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
 
     `command` opens pull requests; "": `gh` or `glab`, whichever is there.
     """
-    is_shared = ctx.store.shared is not None
+    is_shared = ctx.shared is not None
     if mode in ("local", "branch") and not is_shared:
         return Merging(mode)
     found = target_branch.upstream(ctx.git, target)
-    if found is None:
+    if not found:
         name = target_branch.short(target)
         raise UsageError(
             f"{name} has no branch on a remote that it belongs to, so nothing can be pushed.",
@@ -110,7 +110,7 @@ def _catch_up(ctx: Context) -> list[str]:
     if theirs is None or (ours is not None and git.is_ancestor(theirs, ours)):
         return []
     short = target_branch.short(target)
-    if worktrees.holder(git, target) is not None:
+    if worktrees.holder(git, target):
         return [f"{short} is checked out, so it was not brought up to date."]
     message = f"Merge what was committed meanwhile into {short}\n"
     new = merge.join(git, ours, theirs, message) if ours else theirs
@@ -167,7 +167,7 @@ def _unpushed(ctx: Context) -> str | None:
 
     What the user has committed on top of it is left out, but for their merge with what the remote has.
     """
-    done = {task.completed_commit for task in ctx.store.ask().search("completed")}
+    done = {task.completed_commit for task in ctx.ask().search("completed")}
     git, target, tracking = ctx.main, ctx.target or "", _tracking(ctx.merging)
     theirs = git.ref(tracking)
     known = (f"^{theirs}",) if theirs else ()
@@ -210,7 +210,7 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
     commit, base = outcome.commit_of(task), outcome.intent_of(task).base
     look_at = (*outcome.with_command(ctx.git, task), *said)
     why = _halt(ctx, task, None)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         # Its intent stays until the attempt is being ended: without one the task would be a dead worker's.
         current = outcome.require_claim(tx, task)
         halted = transitions.halt(current._replace(look_at=look_at), why)
@@ -235,7 +235,7 @@ def _halt(ctx: Context, task: Task, known: pull_request.Proposal | None, trouble
         f"MERGE: the check passed, {what} If it is merged with "
         f"changes, the user types: {typed.harness('accept', task.id)}; to send it back to an agent: "
         f"{typed.harness('return', task.id, rest=CHANGE)}",
-        () if known is None or known.address is None else (known.address,),
+        () if not known or known.address is None else (known.address,),
     )
 
 
@@ -257,10 +257,10 @@ def _proposed(ctx: Context) -> str:
         name = target_branch.short(merging.branch)
         known = pull_request.read(git, target) or pull_request.Proposal(f"{pull_request.OWN}{name}-{tip[:8]}")
     known, trouble = _offered(ctx, target, tip, known, waiting)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         for task in waiting:
             current = tx.task(task.id)
-            if current is not None and current.halt_kind == "MERGE":
+            if current and current.halt_kind == "MERGE":
                 tx.replace(transitions.halt(current, _halt(ctx, current, known, trouble)))
     return trouble
 
@@ -340,10 +340,10 @@ def _complete(ctx: Context, found: Kept, place: str, how: str) -> list[str]:
     said = list[str]()
     if not found:
         return said
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         for task, commit in found:
             current = tx.task(task.id)
-            if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
+            if not current or current.halt_kind != "MERGE" or not arrows.may("attest", current):
                 continue
             tx.replace(transitions.attest(current, now=tx.now, commit=commit))
             words = f"(commit {commit[:12]}, {how})"
@@ -354,19 +354,19 @@ def _complete(ctx: Context, found: Kept, place: str, how: str) -> list[str]:
 
 def _propose_anew(ctx: Context) -> None:
     """Let what is still to come have a pull request of its own."""
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         for task in tx.halted():
             if task.halt_kind == "MERGE":
                 tx.replace(transitions.halt(task, _halt(ctx, task, None)))
 
 
 def _waiting(ctx: Context) -> list[Task]:
-    return [task for task in ctx.store.ask().halted() if task.halt_kind == "MERGE"]
+    return [task for task in ctx.ask().halted() if task.halt_kind == "MERGE"]
 
 
 def _kept(ctx: Context, task: Task) -> str | None:
     ref = task.handback.rescue if task.handback else None
-    if ref and ctx.store.shared is not None and ctx.main.ref(ref) is None:
+    if ref and ctx.shared and ctx.main.ref(ref) is None:
         # A list of one machine needs none of it.
         from harness_lib.attempts import snapshots  # noqa: PLC0415
 

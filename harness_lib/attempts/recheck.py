@@ -76,13 +76,13 @@ def unknown(ctx: Context, commit: str) -> list[Task]:
 
 def untrusted(ctx: Context, commit: str) -> list[Task]:
     """Return the completed tasks whose checks do not run on `commit`, as they are not trusted here."""
-    done = ctx.store.ask().search("completed")
+    done = ctx.ask().search("completed")
     here = {task.id for task in trust.known(ctx, done)}
     return [task for task in rechecks.unknown(done, _is_there(ctx.git, commit)) if task.id not in here]
 
 
 def _runnable(ctx: Context) -> list[Task]:
-    return trust.known(ctx, ctx.store.ask().search("completed"))
+    return trust.known(ctx, ctx.ask().search("completed"))
 
 
 def _is_there(git: Git, commit: str) -> rechecks.IsThere:
@@ -103,7 +103,7 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
 
     Raises RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` fails there).
     """
-    trust.require(ctx, ctx.store.ask())
+    trust.require(ctx, ctx.ask())
     worktrees.remove(ctx.git, path)
     try:
         view = ctx.at(worker_worktrees.checkout_clean(ctx, path, commit).git)
@@ -130,8 +130,8 @@ def run(
     """
     known: dict[tuple[rechecks.Key, str], Recheck] = {}
     is_there, began = _is_there(clean.git, commit), snapshot.capture(clean.git)
-    for task in clean.store.ask().search("completed"):
-        if task.recheck is not None and task.recheck.passed and is_there(task.recheck.commit):
+    for task in clean.ask().search("completed"):
+        if task.recheck and task.recheck.passed and is_there(task.recheck.commit):
             known.setdefault(rechecks.whole_key(task), task.recheck._replace(commit=commit))
     for task in tasks:
         if not goes_on():
@@ -139,7 +139,7 @@ def run(
         key = rechecks.whole_key(task)
         if key not in known:
             found = _check(clean, commit, task, in_place, during, began)
-            if found is None:
+            if not found:
                 return
             known[key] = found
             put_back(clean.git, began)
@@ -172,7 +172,7 @@ def _check(
         checked, failure = _again(clean, task, during, checked, began), failed.tail
     if not checked.passed and not during():
         return None
-    if checked.passed and task.validation.hidden is not None:
+    if checked.passed and task.validation.hidden:
         try:
             checked = run_in(clean, task, "-final", Watch(during, TICK))
         except (ConfigError, EnvSetupError) as error:
@@ -272,7 +272,7 @@ def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
     """Record and log `found`, unless the task has changed meanwhile."""
     gist = found.tail.partition("\n")[0]
     checked = _keep(ctx, task, found, gist)
-    if checked is not None:
+    if checked:
         yield Found(checked, found, gist)
 
 
@@ -286,11 +286,11 @@ def _named(task: Task) -> Task:
 
 def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> Task | None:
     """Record `found` and return the task; None if it has changed meanwhile. A `gist` is logged."""
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         # By the clock of the list: those of the machines that check may differ.
         found = found._replace(at=timestamps.render(tx.now))
         current = tx.task(task.id)
-        if current is None or not arrows.may("recheck", current):
+        if not current or not arrows.may("recheck", current):
             return None
         if (current.validation, current.completed_commit) != (task.validation, task.completed_commit):
             return None
@@ -336,7 +336,7 @@ def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) ->
 
 
 def _command(material: held_out.Material, scratch: Path) -> str:
-    if material.script is None:
+    if not material.script:
         return material.command
     script = scratch / material.script.path
     fs.write(script, material.script.content, durable=False, mode=0o700)

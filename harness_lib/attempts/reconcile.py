@@ -61,7 +61,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_other
     seen: set[str] = set()
     while True:
         found = _take_over_next(ctx, session, seen, fresh=fresh, of_others=of_others)
-        if found is None:
+        if not found:
             return Report(tuple(recovered), tuple(warnings))
         task, has_files = found
         is_ours = has_files and recovery.works_for(task.claimed_by, session.worker)
@@ -111,7 +111,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
 
     Raises LeaseLostError, and ends nothing, if the claim is no longer the one that `task` shows.
     """
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         taken = transitions.resume(
             outcome.require_claim(tx, task),
             worker=ctx.owner.worker,
@@ -131,10 +131,10 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> tuple[str, outcome
     it stands.
     """
     worktree = interrupted.work_tree(ctx, taken)
-    if worktree is None:
+    if not worktree:
         return _without_work_tree(ctx, session, taken)
     worker_worktrees.take_in(ctx, worktree, taken)
-    if taken.intent is not None:
+    if taken.intent:
         return _recover_one(ctx.at(worktree), session, taken, stays=False)
     problems = dialogue.open_all(ctx.at(worktree))
     reason = "its worker has ended"
@@ -152,7 +152,7 @@ def _take_over_next(
     live, here or elsewhere. What it has pushed says enough.
     """
     branch = ctx.git.branch()
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         for found in tx.in_progress():
             if found.id in seen or not _may_recover(tx, found, session, ctx, fresh=fresh):
                 continue
@@ -160,11 +160,11 @@ def _take_over_next(
                 continue
             # Another machine may be about to recover it.
             task = tx.task_if_free(found.id)
-            if task is None or not _may_recover(tx, task, session, ctx, fresh=fresh):
+            if not task or not _may_recover(tx, task, session, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
             is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx)
-            is_shared = ctx.store.shared is not None
+            is_shared = ctx.shared is not None
             if not is_shared and (is_elsewhere or _is_nowhere(tx, task, session)):
                 return task, True
             taken = transitions.resume(
@@ -219,7 +219,7 @@ def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
 
 def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """Recover `task`, whose work tree is gone or on another machine."""
-    if ctx.store.shared is None:
+    if not ctx.shared:
         reason = f"{recovery.ran_out(task.claimed_by)}, and where it worked is not known"
         if task.worktree:
             reason = f"its work tree {task.worktree} is not in this repository any more"
@@ -239,7 +239,7 @@ def _outlived(ctx: Context, task: Task) -> str | None:
     That is the commit under way, what its last checkpoint has seen, or what is committed on its branch since.
     """
     git, base = ctx.git, ctx.git.commit_called(task.started_at_commit)
-    if task.intent is not None:
+    if task.intent:
         commit = task.intent.commit or ""
         if not recovery.is_object(commit) or not git.exists(commit):
             return None
@@ -276,7 +276,7 @@ def _recover_one(
         return _leave_files_to_the_living(ctx, session, task)
     with lifecycle.halting_on_error(ctx, session, task.id):
         outcome.require_no_operation(ctx.git, task, "harness recover")
-    if task.intent is not None:
+    if task.intent:
         action = f"finish the interrupted {task.intent.action}"
         with lifecycle.halting_on_error(ctx, session, task.id):
             ended = resume(ctx, session, task)
@@ -321,7 +321,7 @@ def _validate(
         return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays)
     left = ctx.capture()
     with lifecycle.halting_on_error(ctx, session, task.id):
-        questions = ctx.store.ask()
+        questions = ctx.ask()
         evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:
         ended = complete.complete(ctx, session, task, evaluation)

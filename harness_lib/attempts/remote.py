@@ -146,7 +146,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
     # The branch of a run has the name that it has in the remote.
     branch = target_branch.HEADS + of_run if of_run else (gate.branch if gate else None) or here
     found = target_branch.upstream(git, branch) or target_branch.upstream(git, here)
-    if found is None:
+    if not found:
         raise _not_pushed(git, branch)
     remote, upstream = found
     to = settings.target or remote

@@ -100,11 +100,11 @@ def _once(ctx: Context, there: There, name: str, refs: Sequence[str], commit: st
 
 def _another(ctx: Context, there: There) -> Iterator[str]:
     """Say so if the branch lacks what the list says that is on it: it may be that of a fork."""
-    tasks = (task for task in ctx.store.ask().search("completed") if task.machine and task.completed_commit)
+    tasks = (task for task in ctx.ask().search("completed") if task.machine and task.completed_commit)
     last = max(tasks, key=lambda task: task.completed_at or "", default=None)
     tip = there.tip
     commit = last.completed_commit if last else None
-    if last is None or commit is None or tip is None:
+    if not last or commit is None or tip is None:
         return
     if not there.git.exists(commit) or not there.git.is_ancestor(commit, tip):
         yield (
@@ -224,12 +224,12 @@ def too_many_refs(ctx: Context) -> str | None:
 def complete(ctx: Context, merged: Sequence[Forgotten]) -> list[str]:
     """Record these tasks as completed; return a sentence for each that could not be."""
     left = []
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         for each in merged:
             task = tx.task(each.task)
-            if task is not None and task.status == "failed":
+            if task and task.status == "failed":
                 task = transitions.reset(task)
-            if task is None or not arrows.may("attest", task):
+            if not task or not arrows.may("attest", task):
                 left.append(str(each))
                 continue
             done = transitions.attest(task, now=tx.now, commit=each.landed.commit)

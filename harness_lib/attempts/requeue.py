@@ -201,7 +201,7 @@ def apply(ctx: Context, task: Task) -> str:
     Lines that both sides changed get conflict marks. Raises RemoteAwayError.
     """
     back, git = task.handback, ctx.git
-    if back is None or not (back.base and back.rescue and back.rescue.startswith(rescue_refs.RESCUE_REFS)):
+    if not back or not (back.base and back.rescue and back.rescue.startswith(rescue_refs.RESCUE_REFS)):
         return ""
     if lost := snapshots.bring_handed_back(ctx, task, back):
         return f"that work cannot be fetched from where it is: {lost}"

@@ -128,7 +128,7 @@ def branch(git: Git, task: Task) -> str | None:
 
     One that was renamed meanwhile has its name of now, but in a run, where only an agent can have renamed it.
     """
-    if task.gate is None:
+    if not task.gate:
         return git.branch()
     claimed_on = task.gate.branch
     return claimed_on if claimed_on is None or task.target else history.present_name(git, claimed_on)
@@ -145,7 +145,7 @@ def before(git: Git, task: Task) -> snapshot.Before | None:
 
     Only a ref of harness counts: the list may have come with a clone, and files are written from this.
     """
-    if task.gate is None:
+    if not task.gate:
         return None
     copy = task.gate.before
     if copy is None:
@@ -159,7 +159,7 @@ def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]
     `rescue`: the ref of the attempt's own work, if the attempt is counted already.
     """
     copy = before(git, task)
-    if copy is None or not copy.kept:
+    if not copy or not copy.kept:
         return []
     standing = checkout.hashed(git, copy.kept, store=False)
     changed = {path: entry for path, entry in copy.kept.items() if standing.get(path) != entry}
@@ -183,7 +183,7 @@ def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]
 def still_untracked(git: Git, head: str, task: Task) -> list[str]:
     """Return the files that were untracked at the claim and that the attempt has not committed."""
     copy = before(git, task)
-    if copy is None or not copy.paths:
+    if not copy or not copy.paths:
         return []
     known = trees.entries(git, git.tree_of(head))
     return [path for path in (*copy.kept, *copy.unprotected) if path not in known]
@@ -210,7 +210,7 @@ def whole(ctx: Context, path: Path, git: Git | None) -> Path | None:
     """
     if path.is_symlink() or not path.is_dir() or not any(path.iterdir()):
         return None
-    if git is not None:
+    if git:
         nested.take_all_in(git)
     kept = _free_place(ctx, path)
     path.rename(kept)
@@ -263,7 +263,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
             fs.sweep(directory, "harness-*")
         SeedLock(ctx.root.path, ctx.clock).sweep()
         old = list(_old_copies(ctx))
-        in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate} if old else ()
+        in_use = {task.gate.before for task in ctx.ask().in_progress() if task.gate} if old else ()
         # Held even if there is nothing to remove: this also clears the locks of a killed git.
         with locks.hold(git):
             for ref, oid in old:
@@ -304,7 +304,7 @@ def old_logs(ctx: Context) -> tuple[Old, ...]:
 
 def _logs(ctx: Context) -> Iterator[Old]:
     """Yield every log, except those of tasks in progress."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     busy = {safe_name(task.id) for task in questions.in_progress()}
     for path in fs.below(ctx.root.logs, "*"):
         name = path.relative_to(ctx.root.logs)

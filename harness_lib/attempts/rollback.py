@@ -33,7 +33,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
         rescue, head = rescue_refs.free(git, rescue_refs.attempt_ref(task)), git.head()
         tip = rescue_refs.branch_tip(git, task) or head
         back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
-        with ctx.store.transaction("tasks") as tx:
+        with ctx.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task, verdict.validation)
             task = transitions.begin_rollback(
                 transitions.uncommitted(mine)._replace(started_at_commit=base),
@@ -58,7 +58,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
 def require_trust(ctx: Context, task: Task) -> None:
     """Raise RefusedError if going back would move a branch as an untrusted list says."""
     if task.started_at_commit != ctx.git.head():
-        trust.require(ctx, ctx.store.ask())
+        trust.require(ctx, ctx.ask())
 
 
 def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
@@ -92,7 +92,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
             warnings.append(f"The base commit of {task.id} is gone, so nothing was rolled back.")
     warnings += _clean_up(ctx, task)
     warnings += _shared(ctx, task)
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         ended = transitions.fail(outcome.require_claim(tx, task), now=tx.now)
         tx.replace(ended)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
@@ -110,7 +110,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
 
 def _shared(ctx: Context, task: Task) -> list[str]:
     """Push what was kept of the attempt, so that other machines have it; return why not."""
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return []
     answer = snapshots.share(ctx, task)
     return [] if answer.done else [f"What is kept of {task.id} is on this machine only: {answer.why}"]
@@ -196,7 +196,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
     command = task.on_failure.cleanup
     if not command:
         return []
-    if not (trust.is_trusted(ctx, ctx.store.ask()) and trust.knows(ctx, task)):
+    if not (trust.is_trusted(ctx, ctx.ask()) and trust.knows(ctx, task)):
         return [f"The cleanup of {task.id} was not run: it has not been trusted here (harness trust)."]
     log = ctx.root.logs / safe_name(task.id) / f"{task.attempts}-cleanup.log"
     finished = runner.run(
@@ -221,7 +221,7 @@ def fail_without_git(
     """
     # What was untracked before is no change of the attempt, but it may have changed or deleted that.
     warnings = rescue_refs.changed_before(ctx.git, task)
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         begun = transitions.uncommitted(outcome.require_claim(tx, task))
         if interruption and arrows.may("interrupt", begun):
             begun = transitions.interrupt(begun, interruption)
@@ -260,7 +260,7 @@ def keep_for_the_next(
     The third time in a row without any more work the attempt has failed. `accepted`: its check has passed.
     """
     interruption = recovery.interrupted(task, ctx.git.tree_of(kept) if kept else "")
-    if task.intent is None and recovery.stands_still(interruption):
+    if not task.intent and recovery.stands_still(interruption):
         verdict = outcome.Verdict("SESSION_TIMEOUT", standstill(interruption, why))
     else:
         rounds = task.handback.rounds if task.handback else 0

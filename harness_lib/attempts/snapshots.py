@@ -106,7 +106,7 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
 
 def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
     """Return those of `others`, for the same branch as `task`, whose checked work can be fetched here."""
-    if not others or ctx.store.shared is None:
+    if not others or not ctx.shared:
         return []
     there = remote.of(ctx, task)
     names = [("ready", safe_name(each.id)) for each in others if not there.git.exists(_checked(each))]
@@ -141,7 +141,7 @@ def share(ctx: Context, task: Task) -> Answer:
         for name, commit in kept if not answer.done else ():
             there.git.set_ref(there.copy(UNSENT, name.removeprefix(rescue_refs.RESCUE_REFS)), commit)
     goes_on = task.handback if outcome.intent_of(task).outcome == "pending" else None
-    is_there = goes_on is None or (not too_large and goes_on.rescue in dict(kept))
+    is_there = not goes_on or (not too_large and goes_on.rescue in dict(kept))
     if answer.done and is_there:
         drop(ctx, there, task)
     return too_large or answer
@@ -193,7 +193,7 @@ def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
     ref = back.rescue or ""
     # The list may have been edited: no other ref is overwritten.
     is_kept = ref.startswith(rescue_refs.RESCUE_REFS)
-    if not is_kept or ctx.git.ref(ref) or ctx.store.shared is None:
+    if not is_kept or ctx.git.ref(ref) or not ctx.shared:
         return ""
     answer = bring(ctx, task, ref)
     if answer.done:
@@ -202,7 +202,7 @@ def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
     if remote.NO_BRANCH not in answer.why:
         remote.require_answer(answer, there.work, f"{there.work} cannot be asked for the work of {task.id}")
     left = newest(ctx, there, task._replace(started_at_commit=back.base))
-    if left is None:
+    if not left:
         return answer.why
     there.git.set_ref(ref, left.commit)
     return ""
@@ -229,7 +229,7 @@ def keep_unknown(ctx: Context) -> int:
     there = remote.of(ctx)
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: a claim that is made meanwhile is known.
-    known = {safe_name(task.id): task.fence for task in ctx.store.ask().search()} if found else {}
+    known = {safe_name(task.id): task.fence for task in ctx.ask().search()} if found else {}
     specs = []
     for ref in found:
         kind, task, fence = ref.split("/")[-3:]
@@ -277,7 +277,7 @@ def outlived(ctx: Context) -> dict[str, str]:
     there = remote.of(ctx)
     remote.require_answer(bring_all(ctx), there.work, f"{there.work} cannot be asked for rescued work")
     # After that: what was handed back meanwhile is needed.
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     now, tasks = questions.now.timestamp(), questions.search()
     needed = rescue_refs.needed(tasks)
     young = {safe_name(task.id) for task in tasks if _has_ended_since(task, now)}
@@ -302,7 +302,7 @@ def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:
     there = remote.of(ctx)
     if not refs:
         return Answer(done=True)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         for ref, oid in refs.items():
             tx.log("WARN", f"dropped {ref} {oid} of {there.work}")
     return _delete(ctx, there.work, there, refs)

@@ -123,7 +123,7 @@ def unless_blocked(ctx: Context, move: Move) -> Move:
     if move.aside is not None:
         return move
     checkout = _holder(ctx, move.target)
-    if checkout is None:
+    if not checkout:
         is_free = not worktrees.is_hidden(ctx.git, move.target)
     else:
         is_free = _is_free(checkout, move.tip, move.tip)
@@ -153,7 +153,7 @@ def _move_target(ctx: Context, move: Move, new: str) -> None:
         raise MovedError
     unparted = (ours, waits or "")
     checkout = _holder(ctx, target)
-    if checkout is None:
+    if not checkout:
         if worktrees.is_hidden(git, target):
             raise MovedError(blocked=True)
         if target_tip != new:
@@ -207,7 +207,7 @@ def _catch_up(checkout: Context, stood: str) -> None:
     git, head = checkout.git, checkout.git.head()
     if head is None or stood == head or not git.exists(stood):
         return
-    if status.under_way(git) or not git.is_ancestor(stood, head) or not checkout.store.ask().made(head):
+    if status.under_way(git) or not git.is_ancestor(stood, head) or not checkout.ask().made(head):
         return
     advance.catch_up(git, stood, head)
 
@@ -249,16 +249,14 @@ def _holder(ctx: Context, target: str) -> Context | None:
     if own and main.branch() == target:
         return ctx.at(main)
     holder = worktrees.holder(main, target)
-    return None if holder is None else ctx.at(Git.open(holder))
+    return None if not holder else ctx.at(Git.open(holder))
 
 
 def _is_free(checkout: Context, old: str, new: str) -> bool:
     """Return whether this checkout has no changes of the user and no attempt in progress."""
     mend(checkout)
     top = str(checkout.git.top)
-    if status.under_way(checkout.git) or any(
-        task.worktree == top for task in checkout.store.ask().in_progress()
-    ):
+    if status.under_way(checkout.git) or any(task.worktree == top for task in checkout.ask().in_progress()):
         return False
     if checkout.git.head() == new and old != new:
         return True

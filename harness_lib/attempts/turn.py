@@ -197,7 +197,7 @@ class Turn:
 @contextmanager
 def taken(ctx: Context, there: There, keep_claim: Callable[[], object]) -> Iterator[Turn]:
     """Yield a turn that begins with its `begin`, and leave it after the block."""
-    shared = ctx.store.shared
+    shared = ctx.shared
     assert shared is not None, "BUG: a list of one machine has no turns."
     turn = Turn(ctx, there, shared, keep_claim)
     check.kept_along.append(turn.keep)
@@ -330,7 +330,7 @@ def _in_the_way(ctx: Context, oid: str, new: str) -> list[str]:
 def _check(ctx: Context, task: Task, content: str) -> Checked:
     with committed.beside(ctx, content) as clean:
         passed = check.run(clean, task, suffix="-merged")
-    if passed.passed and task.validation.hidden is not None:
+    if passed.passed and task.validation.hidden:
         return committed.run_held_out(ctx, task, content, suffix="-merged")
     return passed
 
@@ -363,7 +363,7 @@ def _carry_out(
 
 
 def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         current = outcome.require_claim(tx, task)
         tx.log("WARN", reason, session=session.number, task=task.id)
     return outcome.Ended(current, None, warnings=(reason,))

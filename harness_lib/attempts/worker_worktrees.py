@@ -93,7 +93,7 @@ def _left(ctx: Context) -> list[Place]:
     """Return the directories of those runs that have no session of a living owner."""
     found = _places(ctx)
     # Mostly there are none: then the list is not asked.
-    alive = sessions.living(ctx.store.ask(), ctx) if found else set()
+    alive = sessions.living(ctx.ask(), ctx) if found else set()
     return [place for place in found if place.path.name not in alive]
 
 
@@ -168,7 +168,7 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
     """Return the work tree at `path`, clean at `commit`."""
     git = worktrees.at(ctx.git, path)
     try:
-        if git is not None and worktrees.has_clone(git) and (found := _cleaned(ctx, git, commit)):
+        if git and worktrees.has_clone(git) and (found := _cleaned(ctx, git, commit)):
             settings = _give_repositories(git, commit)
             return Clean(git, is_new=False, settings=settings if found == "clean" else None)
         _make_way(ctx, path, git, commit)
@@ -219,7 +219,7 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
 
     New files in a submodule stay as long as the work tree is reused, and are moved with it.
     """
-    if git is not None and not _has_more_than_git_keeps(git, commit, status.changes(git)):
+    if git and not _has_more_than_git_keeps(git, commit, status.changes(git)):
         below = (repository for repository, _ in _repositories(git, commit, submodules.staged(git)))
         if not any(status.changes(repository).untracked for repository in below):
             return None
@@ -229,7 +229,7 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
 def set_up(ctx: Context) -> None:
     """Run the project's `harness-init.sh` in a new work tree. Raises EnvSetupError if it fails twice."""
     finished = project.prepare(ctx)
-    if finished is not None and not finished.ok:
+    if finished and not finished.ok:
         raise EnvSetupError(
             f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {project.why_failed(ctx, finished)}",
             "Fix it so that it works in a fresh work tree, then: harness run",
@@ -365,7 +365,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         if str(path) in used:
             continue
         git = worktrees.at(ctx.git, path)
-        if git is not None:
+        if git:
             take_in(ctx, git)
             with locks.hold(git):
                 ref = _keep(ctx, git, commit)
@@ -399,7 +399,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
     # Workers count from 1.
     paths = [place.worktree(number) for number in place.numbers() if number]
     found = (worktrees.at(ctx.git, path) for path in paths if str(path) not in used)
-    return [git for git in found if git is not None and _is_brought_to(git, commit)]
+    return [git for git in found if git and _is_brought_to(git, commit)]
 
 
 def _is_brought_to(git: Git, commit: str) -> bool:

@@ -156,7 +156,7 @@ def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str],
     lacks = _LACKS.fullmatch(last)
     module = lacks["module"] if lacks else ""
     runs_checks = module in MODULES or module.startswith(PLUGIN)
-    if lacks is None or not runs_checks or _is_module_of_project(module, cwd, top):
+    if not lacks or not runs_checks or _is_module_of_project(module, cwd, top):
         return None
     found = dict(_ask(module, [lacks["python"]] if lacks["python"] else [], env, top))
     ran = [found[lacks["python"]]] if lacks["python"] in found else list(found.values())

@@ -83,7 +83,7 @@ class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None, _target: object = None) -> ModuleSpec | None:
         is_put_off = name in PUT_OFF or (self._ours and name.startswith(OURS))
         spec = PathFinder.find_spec(name, path) if is_put_off else None
-        if spec is not None and spec.loader is not None and spec.submodule_search_locations is None:
+        if spec and spec.loader and spec.submodule_search_locations is None:
             spec.loader = _Patient(spec.loader)
         return spec
 

@@ -116,7 +116,7 @@ def _context(screen: Screen) -> Context:
 
 def _list_warnings(ctx: Context | None) -> tuple[str, ...]:
     """Return the warnings of the list's transactions so far."""
-    return ctx.store.warnings if ctx is not None and "store" in ctx.__dict__ else ()
+    return ctx.store.warnings if ctx and "store" in ctx.__dict__ else ()
 
 
 def _machine_error(error: OSError) -> HarnessError:

@@ -40,7 +40,7 @@ def add(ctx: Context, draft: Task) -> Added:
     """Append `draft` under a new id. Raises UsageError if it depends on a task that does not exist."""
     trust.prepare(ctx)
     spent = spent_ids(ctx)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         mine = trust.may_trust(ctx, tx)
         waits = ownership.ids_of(tx, draft.depends_on)
         task = draft._replace(id=next_id(tx, spent), depends_on=waits)
@@ -107,7 +107,7 @@ def require_inside(ctx: Context, task: Task) -> None:
 def require_sound(questions: Questions, changed: tuple[Task, ...]) -> None:
     """Raise UsageError if one of the `changed` tasks has a dependency that cannot be met."""
     for task in changed:
-        unknown = [name for name in task.depends_on if questions.task(name) is None]
+        unknown = [name for name in task.depends_on if not questions.task(name)]
         if unknown:
             raise UsageError(
                 f"{task.id} depends on {', '.join(unknown)}, which this list does not have.",
@@ -128,7 +128,7 @@ def propose(ctx: Context, by: str, draft: Task) -> Task:
     """
     if not draft.title.strip():
         raise UsageError("A task needs a title.", typed.harness("add", rest='"what is to be done"'))
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         ownership.require_task(tx, by)
         waiting = tx.proposals()
         task = draft._replace(
@@ -137,7 +137,7 @@ def propose(ctx: Context, by: str, draft: Task) -> Task:
         )
         require_writable(task)
         same = next((old for old in waiting if old._replace(id=task.id) == task), None)
-        if same is not None:
+        if same:
             return same
         if len(waiting) >= MOST_PROPOSALS:
             raise UsageError(

@@ -26,6 +26,8 @@ from harness_lib.system.processes import owner
 from harness_lib.task import NO_EXTRA, Merge, RunStop, StopReason, Task
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from harness_lib.system.git.repository import Git
 
 MergeMode = Literal["push", "pull-request", "local", "branch", "turns"]
@@ -139,7 +141,7 @@ class Context:
     def root(self) -> roots.Root:
         """The state root. Raises UsageError if there is none."""
         root = roots.find(self.env, self.cwd)
-        if root is None:
+        if not root:
             raise self._no_list()
         roots.require_direct(root)
         return root
@@ -147,7 +149,7 @@ class Context:
     def _no_list(self) -> UsageError:
         none = f"No {find_root.STATE_FILE} in {self.cwd} or above it"
         foreign = roots.of_another_user(self.cwd)
-        if foreign is not None:
+        if foreign:
             return of_another_user(foreign)
         others = roots.elsewhere(self.cwd)
         if not others:
@@ -180,6 +182,19 @@ class Context:
         return opened(self.root, self.clock)
 
     @property
+    def shared(self) -> api.Shared | None:
+        """What a list of many machines has besides; None for a list of one machine."""
+        return self.store.shared
+
+    def ask(self) -> api.Questions:
+        """Return the questions about the list as it is now, as the store does."""
+        return self.store.ask()
+
+    def transaction(self, kind: api.Kind = "list") -> AbstractContextManager[api.Tx]:
+        """Lock the list for one change, as the store does."""
+        return self.store.transaction(kind)
+
+    @property
     def own_env(self) -> Mapping[str, str]:
         """The environment for a process of harness itself, with what lets it into the database."""
         return {**self.env, **{name: os.environ[name] for name in _OF_DATABASE if name in os.environ}}
@@ -201,7 +216,7 @@ class Context:
         HARNESS_STATE_ROOT, a separate clone is.
         """
         git = self.git_at_cwd
-        if git is None:
+        if not git:
             return self.main
         if git.top == self.root.path or git.top in self.root.path.parents:
             return git
@@ -249,7 +264,7 @@ class Context:
         verb.
         """
         others = status.work_trees_inside(self.git) if self.target is None else ()
-        if self._inside is None:
+        if not self._inside:
             return tuple(others)
         names = dict.fromkeys((*self.root.standing_names(), find_root.INIT_SCRIPT, find_root.SETTINGS))
         return (*(str(self._inside / name) for name in names), *others)
@@ -268,7 +283,7 @@ class Context:
 
         Like that one it is never committed and never rolled back.
         """
-        return None if self._inside is None else self.git.top / self._inside / find_root.PRIVATE_DIR
+        return None if not self._inside else self.git.top / self._inside / find_root.PRIVATE_DIR
 
     @cached_property
     def _inside(self) -> Path | None:

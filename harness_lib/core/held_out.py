@@ -184,7 +184,7 @@ def load(ctx: Context, task: Task) -> Material | None:
     Raises ConfigError if that is not on this machine, or is not what was held out.
     """
     held_out = task.validation.hidden
-    if held_out is None:
+    if not held_out:
         return None
     again = typed.harness("edit", task.id, rest="--hidden …")
     cure = f"The user completes it where the check was held out, or holds the check out again: {again}"
@@ -211,7 +211,7 @@ def cure(task: Task) -> str:
 def is_elsewhere(ctx: Context, task: Task) -> bool:
     """Return whether only another machine of the list has the held-out check of `task`."""
     kept = task.validation.hidden
-    if kept is None or ctx.store.shared is None or not _DIGEST.fullmatch(kept.sha256):
+    if not kept or not ctx.shared or not _DIGEST.fullmatch(kept.sha256):
         return False
     return not os.path.lexists(directory(ctx, kept) / FILE)
 

@@ -71,7 +71,7 @@ def _known(questions: Questions, drafts: Drafts) -> dict[int, Task]:
         return {}
     by_source = {(task.source.plan, task.source.key): task for task in questions.search() if task.source}
     found = (by_source.get(_source(draft)) for draft in drafts.items)
-    return {number: task for number, task in enumerate(found) if task is not None}
+    return {number: task for number, task in enumerate(found) if task}
 
 
 def _source(draft: Draft) -> tuple[str, str]:
@@ -200,7 +200,7 @@ class _Names:
         if isinstance(name, str):
             if name in self._own:
                 return self._of_file(by, wait, name, self._own[name][:1])
-            if self._questions.task(name) is not None:
+            if self._questions.task(name):
                 return [name]
             if folded(name) in self._titles:
                 return self._of_file(by, wait, name, self._titles[folded(name)])

@@ -78,9 +78,9 @@ def open_again(ctx: Context) -> Session | None:
 
     The limit of sessions does not matter: it has counted this run already.
     """
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         # Without work it is closed by whoever finds none.
-        if sessions.mine(tx, ctx) is not None or tx.no_work() in ALL_TAKEN or tx.awaits_user():
+        if sessions.mine(tx, ctx) or tx.no_work() in ALL_TAKEN or tx.awaits_user():
             return None
         session = open_one(tx, ctx)
         tx.count_session(session.number)
@@ -125,7 +125,7 @@ def _remove(tx: Tx, session: Session) -> None:
             continue
         # Another machine may take it over at this moment.
         task = tx.task(found.id)
-        if recovery.is_same(task, found) and task is not None and task.lease_expires_at is not None:
+        if recovery.is_same(task, found) and task and task.lease_expires_at is not None:
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     tx.log("LOCK", "released", session=session.number)
 
@@ -169,7 +169,7 @@ def _awaits_final_check(tx: Tx, ctx: Context, session: Session) -> bool:
 def must_check(questions: Questions, ctx: Context) -> bool:
     """Return whether only the final check is left for this worker's session."""
     session = sessions.mine(questions, ctx)
-    if session is None or not session.final_check:
+    if not session or not session.final_check:
         return False
     return questions.no_work() in ALL_TAKEN
 
@@ -218,7 +218,7 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
         # It may come back without the user.
         raise
     except STUCK as error:
-        with ctx.store.transaction() as tx:
+        with ctx.transaction() as tx:
             _log_stuck(tx, error, session, task_id)
             current = sessions.mine(tx, ctx)
             if current:

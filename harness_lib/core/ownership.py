@@ -51,14 +51,14 @@ def finish_command(
     if ctx.env.get(SUPERVISED):
         return None
     if _is_elsewhere(ctx, task):
-        return sessions.START if recovery.expired(task, (questions or ctx.store.ask()).now) else NAMESAKES
+        return sessions.START if recovery.expired(task, (questions or ctx.ask()).now) else NAMESAKES
     if attempts.is_for_user(task):
         return typed.harness("show", task.id)
     if not check_of(task).is_given and not decides_on_caller(ctx, task):
         return typed.give_check(task.id)
-    session = session or sessions.mine(questions or ctx.store.ask(), ctx)
-    if session is None:
-        return sessions.STATUS if sessions.are_used_up(questions or ctx.store.ask(), ctx) else sessions.START
+    session = session or sessions.mine(questions or ctx.ask(), ctx)
+    if not session:
+        return sessions.STATUS if sessions.are_used_up(questions or ctx.ask(), ctx) else sessions.START
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     # Without a check it halts the session, so that an agent may stop until the user has acted; a second time
@@ -71,7 +71,7 @@ def finish_command(
 def next_command(ctx: Context, questions: Questions) -> str | None:
     """Return what the caller types next: what ends the task that it holds, else `harness start`."""
     held = questions.held_by(ctx.owner.worker)
-    if held is not None and (session := sessions.mine(questions, ctx)) is not None:
+    if held and (session := sessions.mine(questions, ctx)):
         return finish_command(ctx, held, session, questions)
     return sessions.unless_held(questions, ctx, sessions.START)
 
@@ -84,7 +84,7 @@ def decides_on_caller(ctx: Context, task: Task) -> bool:
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
         if not recovery.is_mine(task, ctx.owner.worker):
             return False
-        return not ctx.at_terminal or sessions.program_above(ctx.store.ask()) is not None
+        return not ctx.at_terminal or sessions.program_above(ctx.ask()) is not None
     mine = any(recovery.works_for(name, ctx.owner.worker) for name in task.attempted_by)
     return mine or task.status == "in_progress" or attempts.is_for_user(task)
 
@@ -127,9 +127,9 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     sessions.refuse_other(questions, ctx)
     refuse_late(ctx, questions)
     task = _held_or_lost(questions, ctx) if task_id is None else require_task(questions, task_id)
-    if task is None:
+    if not task:
         # What an earlier process held is recovered first.
-        begin = sessions.START if sessions.mine(questions, ctx) is None else sessions.CLAIM
+        begin = sessions.START if not sessions.mine(questions, ctx) else sessions.CLAIM
         raise UsageError("You hold no task.", f"Take one, or go on with what was interrupted: {begin}")
     if task.status != "in_progress":
         _refuse_idle(questions, task, questions.held_by(ctx.owner.worker))
@@ -141,7 +141,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     if not recovery.is_mine(task, ctx.owner.worker):
         raise _not_yours(questions, task, ctx)
     session = sessions.mine(questions, ctx)
-    if session is None:
+    if not session:
         raise HeldError(
             f"Task {task.id} is in progress, but no session of yours is open.",
             "Open one; that recovers the task: harness start",
@@ -174,11 +174,11 @@ def elsewhere(ctx: Context, task: Task) -> Elsewhere | None:
     The files in another one are not the work of the attempt, and a rollback would switch its branch.
     """
     place = task.worktree
-    if place is None or ctx.store.shared is not None or place == str(ctx.git.top):
+    if place is None or ctx.shared or place == str(ctx.git.top):
         return None
     # Path.is_dir() raises where we may not look.
     if not os.path.isdir(place) or is_copied_from(ctx, Path(place)):  # noqa: PTH112
-        if task.gate is None or task.gate.branch == ctx.git.branch():
+        if not task.gate or task.gate.branch == ctx.git.branch():
             # It can only be this one, under another name: no two work trees have the same branch.
             return None
         message = f"The work tree that {task.id} was claimed in is gone: {place}."
@@ -197,7 +197,7 @@ def is_copied_from(ctx: Context, place: Path) -> bool:
     if ctx.git_of_list is not ctx.git:
         return False
     private = place / ctx.root.private.relative_to(ctx.git.top)
-    return os.path.isdir(private) and worktrees.at(ctx.git, place) is None  # noqa: PTH112
+    return os.path.isdir(private) and not worktrees.at(ctx.git, place)  # noqa: PTH112
 
 
 def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:
@@ -206,7 +206,7 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
     since = f" since {task.claimed_at}" if task.claimed_at else ""
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
-    if sessions.mine(questions, ctx) is not None:
+    if sessions.mine(questions, ctx):
         return LeaseLostError(f"{held} Nothing was recorded.", keep_work(task.id))
     holder = next((s for s in questions.sessions() if recovery.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
@@ -222,7 +222,7 @@ def keep_work(task_id: str) -> str:
 def require_settled(ctx: Context, task_id: str | None) -> HeldTask:
     """Return what `require` does; UsageError if a killed command left a step in git unfinished."""
     held = require(ctx.store.ask_to_change(), task_id, ctx)
-    if held.task.intent is not None:
+    if held.task.intent:
         raise UsageError(
             f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",
             "Finish it first: harness recover",
@@ -243,7 +243,7 @@ def ids_of(questions: Questions, names: tuple[str, ...]) -> tuple[str, ...]:
 def require_task(questions: Questions, task_id: str) -> Task:
     """Return the task called `task_id`, or `task-003` for `3` and `task-3`; UsageError if there is none."""
     task = called(questions, task_id)
-    if task is None:
+    if not task:
         raise UsageError(
             f"There is no task {task_id!r} in this list.", "List the tasks: harness status --all"
         )
@@ -251,7 +251,7 @@ def require_task(questions: Questions, task_id: str) -> Task:
 
 
 def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
-    if held is not None:
+    if held:
         raise UsageError(
             f"Task {task.id} is {task.status}, and you hold {held.id}.",
             f"Finish that one first: {typed.harness('finish', held.id)}",
@@ -291,14 +291,14 @@ def note_claim(ctx: Context, task: Task, rescue: str) -> None:
 def renew_claim(ctx: Context, before: Task, taken: Task) -> None:
     """Note that the claim `before` of this worker goes on as `taken`, which recovery has made of it."""
     noted = _noted(ctx)
-    if noted is not None and (noted.task, noted.fence) == (before.id, before.fence):
+    if noted and (noted.task, noted.fence) == (before.id, before.fence):
         note_claim(ctx, taken, noted.rescue)
 
 
 def forget_claim(ctx: Context, task: Task) -> None:
     """Drop the note about the claim of `task`, which this worker has ended: a later claim ends no lease."""
-    noted = _noted(ctx) if ctx.store.shared is not None else None
-    if noted is not None and (noted.task, noted.fence) == (task.id, task.fence):
+    noted = _noted(ctx) if ctx.shared else None
+    if noted and (noted.task, noted.fence) == (task.id, task.fence):
         fs.remove(_file(ctx))
 
 
@@ -308,7 +308,7 @@ def refuse_namesake(ctx: Context, questions: Questions) -> None:
     When that has ended, the task is recovered like those of others.
     """
     held = questions.held_by(ctx.owner.worker) if ctx.target is None else None
-    if held is None or not _is_elsewhere(ctx, held) or recovery.expired(held, questions.now):
+    if not held or not _is_elsewhere(ctx, held) or recovery.expired(held, questions.now):
         return
     raise RefusedError(
         f"{held.id} is in progress on {held.machine}, under your name: {ctx.owner.worker}.",
@@ -325,7 +325,7 @@ def is_left_elsewhere(ctx: Context, held: Task, questions: Questions) -> bool:
 
 def _is_elsewhere(ctx: Context, held: Task) -> bool:
     # Nobody has the name of a run but itself: what it holds of another machine it was about to take over.
-    is_shared = ctx.store.shared is not None and ctx.target is None
+    is_shared = ctx.shared is not None and ctx.target is None
     return is_shared and held.machine not in (None, owner.machine(ctx.env))
 
 
@@ -334,16 +334,16 @@ def refuse_late(ctx: Context, questions: Questions) -> None:
 
     Raises RefusedError as `refuse_namesake` does.
     """
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return
     refuse_namesake(ctx, questions)
     noted = _noted(ctx)
     if noted is None:
         return
     name, task = noted.task, questions.task(noted.task)
-    if task is not None and recovery.is_mine(task, ctx.owner.worker):
+    if task and recovery.is_mine(task, ctx.owner.worker):
         return
-    if task is not None and task.fence == noted.fence:
+    if task and task.fence == noted.fence:
         # The user has ended the attempt, as by accepting its work.
         if task.status != "in_progress":
             forget_claim(ctx, task)

@@ -102,14 +102,14 @@ def recognised(text: str, name: str, form: str | None = None) -> Read | None:
     if form is not None:
         chosen = next(each for each in plans.FORMATS if each.word == form)
         plan = chosen.read(Document(text))
-        if plan is None:
+        if not plan:
             raise UsageError(
                 f"{name} is not a {chosen.title}: it has no {chosen.looks_for}.",
                 "Leave out --format to have the format recognised.",
             )
         return Read(name, chosen, plan)
     found = plans.recognised(text)
-    if found is None or (found[0].word in ("superpowers", "openspec") and _is_check_list(text)):
+    if not found or (found[0].word in ("superpowers", "openspec") and _is_check_list(text)):
         return None
     return Read(name, *found)
 

@@ -44,7 +44,7 @@ def closed_git(git: Git) -> Path | None:
 def require_writable_git(ctx: Context, git: Git) -> None:
     """Raise EnvSetupError, with the cure, if no commit can be made from here."""
     place = closed_git(git)
-    if place is not None:
+    if place:
         message = f"{place} is not writable from here, so no work could be kept. Nothing was changed."
         raise EnvSetupError(message, cure_closed_git(ctx, git, place))
 
@@ -52,7 +52,7 @@ def require_writable_git(ctx: Context, git: Git) -> None:
 def cure_closed_git(ctx: Context, git: Git, place: Path) -> str:
     """Return what to do about the closed `place`."""
     writable = registry.WRITABLE.get(owner.in_agent(ctx.env) or "")
-    if writable is None:
+    if not writable:
         command = f"ls -ld {typed.word(place)}"
         return f"Make it writable, or start the agent so that its sandbox allows it ({command})."
     if git.git_dir == git.common_dir:
@@ -358,7 +358,7 @@ class _WorkTree:
 
     def _matches(self, glob: str, cwd: str) -> bool:
         """Say whether a file fits `glob`, read as the gate of a claim reads it."""
-        if self._git is None:
+        if not self._git:
             return True
         spec = f":(top,glob){os.path.normpath(os.path.join(cwd, glob.lstrip('/')))}"  # noqa: PTH118 (no path yet)
         return bool(self._git.run("ls-files", "-z", "--cached", "--others", "--", spec, check=False).stdout)

@@ -56,7 +56,7 @@ def next_command(ctx: Context, questions: Questions, repairs: str = COMMAND) -> 
 def _is_past(git: Git, task: Task) -> bool:
     """Return whether HEAD is later than the commit that `task` was re-checked at, with other content."""
     found, head = task.recheck, git.head()
-    if found is None or head is None or not git.exists(found.commit):
+    if not found or head is None or not git.exists(found.commit):
         return False
     return git.tree_of(head) != git.tree_of(found.commit) and git.is_ancestor(found.commit, head)
 
@@ -82,7 +82,7 @@ def describe(ctx: Context, task: Task) -> list[str]:
     found = task.recheck
     if not rechecks.can_be_rechecked(task):
         return []
-    if found is None:
+    if not found:
         return [f"not re-checked on a clean checkout; run: {COMMAND}"]
     if found.excuse == "not_reproducible":
         first = _not_reproducible([task])[0]
@@ -177,7 +177,7 @@ def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[
 
     Nor were those whose check failed where their work was not, if HEAD has it by now.
     """
-    every = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
+    every = [task for task in done if rechecks.can_be_rechecked(task) and not task.recheck]
     every += _arrived(ctx, [task for task in done if rechecks.is_elsewhere(task)])
     # The checks of the others do not run here.
     never = trust.known(ctx, every)

@@ -46,7 +46,7 @@ def without_refused(reply: Reply) -> Reply:
 
 def acting_agent(ctx: Context) -> str | None:
     """Return the name of the agent that types, or None for a user. Raises what reading the list does."""
-    return known_agent(ctx) or sessions.program_above(ctx.store.ask())
+    return known_agent(ctx) or sessions.program_above(ctx.ask())
 
 
 def known_agent(ctx: Context) -> str | None:
@@ -92,7 +92,7 @@ def change(ctx: Context, commands_of: Sequence[Task] = ()) -> Iterator[Tx]:
     the list is paused.
     """
     trust.prepare(ctx)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         mine = trust.may_trust(ctx, tx)
         had_work = tx.holds_agents()
         yield tx

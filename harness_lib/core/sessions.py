@@ -147,7 +147,7 @@ def keeps_runs_out(questions: Questions, ctx: Context) -> Session | None:
 def refuse_other(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another worker has a live exclusive session."""
     session = holder(questions, ctx)
-    if session is not None:
+    if session:
         raise HeldError(
             f"Session {session.number} of {session.worker} ({_whereabouts(session)}) "
             f"holds this list since {session.started_at}.",
@@ -166,7 +166,7 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     Where the limit allows no further session, `harness start` would do nothing: then it is `harness status`,
     which says so. Where it allows no further task in this session, `harness claim` becomes `harness stop`.
     """
-    if holder(questions, ctx) is not None:
+    if holder(questions, ctx):
         return watching(ctx)
     if command == CLAIM and is_spent(questions, ctx):
         return STOP
@@ -218,6 +218,6 @@ def _is_of_run(session: Session) -> bool:
 def is_full(questions: Questions, ctx: Context, at_work: int) -> bool:
     """Return whether the last session that is allowed ends once its `at_work` attempts have finished."""
     session, most = mine(questions, ctx), questions.settings().max_tasks_per_session
-    if session is None or not most or questions.sessions_spent() is None:
+    if not session or not most or questions.sessions_spent() is None:
         return False
     return session.finished_attempts + at_work >= most

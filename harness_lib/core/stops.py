@@ -71,7 +71,7 @@ def of_list(questions: Questions, reason: StopReason) -> Answer:
 
 def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
     """Return the answer after an attempt, with "" if there is nothing to say."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if lifecycle.must_check(questions, ctx):
         return Answer(CHECK_LEFT, rechecked.COMMAND)
     if stop is None:

@@ -153,7 +153,7 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
     Other machines may add commands to a list that they share: `knows` is asked about those of each task.
     """
     place = (ctx.git.common_dir, ctx.root.path)
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return trusted_at(*place, runs_of(ctx, questions.commands()), is_tracked=lambda: ctx.list_is_tracked)
     return _knows_script(ctx)
 
@@ -168,7 +168,7 @@ def require_script(ctx: Context) -> None:
 
     It may have changed since the list was asked about: by what others have merged.
     """
-    if ctx.store.shared is not None and not _knows_script(ctx):
+    if ctx.shared and not _knows_script(ctx):
         script = ctx.root.init_script
         raise UntrustedError(
             f"{script} has not been trusted on this machine, so it does not run.", _hint(ctx)
@@ -190,7 +190,7 @@ def unknown(ctx: Context, questions: Questions) -> tuple[str, ...]:
 
     The whole list is read for that, but only once after its commands have changed.
     """
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return ()
     place = (ctx.git.common_dir, ctx.root.path)
     entry, mark = _noted(*place) or {}, questions.commands_mark()
@@ -237,13 +237,13 @@ def knows(ctx: Context, *tasks: Task) -> bool:
 
     Whoever can write other commands into the database can write their mark, too.
     """
-    return ctx.store.shared is None or _runs(tasks) <= _known(ctx)
+    return ctx.shared is None or _runs(tasks) <= _known(ctx)
 
 
 def known(ctx: Context, tasks: Iterable[Task]) -> list[Task]:
     """Return those of `tasks` whose commands may run here as far as `knows` tells."""
     tasks = list(tasks)
-    if ctx.store.shared is None or not tasks:
+    if not ctx.shared or not tasks:
         return tasks
     here = _known(ctx)
     return [task for task in tasks if _runs((task,)) <= here]
@@ -255,7 +255,7 @@ def _runs(tasks: Iterable[Task]) -> frozenset[str]:
 
 def require_own(ctx: Context, task: Task) -> None:
     """Raise UntrustedTaskError unless the commands of `task` are known here, if machines share its list."""
-    if ctx.store.shared is not None and not knows(ctx, task):
+    if ctx.shared and not knows(ctx, task):
         raise UntrustedTaskError(
             f"The commands of {task.id} have not been trusted on this machine, so they do not run.",
             _hint(ctx),
@@ -267,7 +267,7 @@ def know(ctx: Context, tx: Tx, tasks: Sequence[Task]) -> None:
 
     If machines share it, other commands that are not known here stay so.
     """
-    if ctx.store.shared is None:
+    if not ctx.shared:
         tx.on_commit(lambda: note(ctx, tx))
     elif tasks:
         tx.on_commit(lambda: _add(ctx, tasks))
@@ -286,7 +286,7 @@ def _add(ctx: Context, tasks: Sequence[Task]) -> None:
 
 def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
     """Note that this user trusts the list with its present commands; `only` as in `note_at`."""
-    mark = "" if ctx.store.shared is None else questions.commands_mark()
+    mark = "" if not ctx.shared else questions.commands_mark()
     note_at(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions.commands()), only=only, mark=mark)
 
 
@@ -296,7 +296,7 @@ def keep_to_present(ctx: Context, questions: Questions) -> None:
     For commands of a plan that another person may have written: the user looks at them first. If machines
     share the list, it never counts for others.
     """
-    if ctx.store.shared is None and _noted(ctx.git.common_dir, ctx.root.path) is not None:
+    if not ctx.shared and _noted(ctx.git.common_dir, ctx.root.path) is not None:
         note(ctx, questions, only=True)
 
 
@@ -304,7 +304,7 @@ def require(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError unless the user trusts the list, as `is_trusted` tells."""
     if not is_trusted(ctx, questions):
         said = _moved(ctx) or f"{_untrusted(ctx)} on this machine"
-        kind = RefusedError if ctx.store.shared is None else UntrustedError
+        kind = RefusedError if not ctx.shared else UntrustedError
         raise kind(f"{said}, so nothing of this list runs.", _hint(ctx))
 
 
@@ -316,8 +316,8 @@ def doubt(ctx: Context, questions: Questions | None = None, held: Task | None = 
     """
     try:
         entry = _noted(ctx.git.common_dir, ctx.root.path)
-        if entry is not None and (not entry.get("only") or is_trusted(ctx, questions or ctx.store.ask())):
-            if held is None or knows(ctx, held):
+        if entry is not None and (not entry.get("only") or is_trusted(ctx, questions or ctx.ask())):
+            if not held or knows(ctx, held):
                 return None
             return f"{told(ctx, [held.id])} Until then harness finish will be refused."
     except EnvSetupError:
@@ -345,7 +345,7 @@ def _untrusted(ctx: Context) -> str:
     """Return which commands are not trusted, as far as the note of this user tells."""
     script = ctx.root.init_script
     is_noted = _noted(ctx.git.common_dir, ctx.root.path) is not None
-    if is_noted and ctx.store.shared is not None:
+    if is_noted and ctx.shared:
         # Its commands are asked about one by one.
         return f"The script {script} has not been trusted"
     if is_noted:

@@ -86,7 +86,7 @@ def _numbers(version: str) -> list[int]:
 
 def ignored(ctx: Context) -> Diagnoses:
     """Report missing lines in the ignore rules."""
-    if ctx.git_at_cwd is not None and (offer := project.offer_ignored(ctx.git_at_cwd)):
+    if ctx.git_at_cwd and (offer := project.offer_ignored(ctx.git_at_cwd)):
         yield warn(offer, project.CURE_IGNORED)
 
 
@@ -206,7 +206,7 @@ def sandbox(ctx: Context) -> Diagnoses:
     except EnvSetupError:
         return
     place = project.closed_git(git)
-    if place is not None:
+    if place:
         problem = f"nothing can be committed: {place} cannot be written from here"
         yield bad(problem, project.cure_closed_git(ctx, git, place))
 

@@ -94,7 +94,7 @@ def worktree(ctx: Context) -> Diagnoses:
 def task_list(ctx: Context) -> Diagnoses:
     """Report whether the list can be read, and what is unusual about it."""
     try:
-        questions = ctx.store.ask()
+        questions = ctx.ask()
     except HarnessError as error:
         yield failed(error)
         return
@@ -176,7 +176,7 @@ def files(ctx: Context) -> Diagnoses:
 def store(ctx: Context) -> Diagnoses:
     """Report what is unusual about the files and locks of the list, and about the remote of its machines."""
     yield from ctx.store.oddities()
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return
     try:
         crowded = remote_check.too_many_refs(ctx)

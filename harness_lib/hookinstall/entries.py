@@ -83,7 +83,7 @@ def command(script: Path, host: Host, *, refuses: bool = False) -> str:
 def script_of(text: object) -> Path | None:
     """Return the script that the command `text` calls if it is one of harness, else None."""
     match = _SPELLING.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
+    if not match:
         return None
     try:
         words = shlex.split(match[1])
@@ -97,7 +97,7 @@ def script_of(text: object) -> Path | None:
 
 def is_other_harness(text: object) -> bool:
     """Return whether `text` runs a hook of harness, but was not written by `harness hooks install`."""
-    return isinstance(text, str) and script_of(text) is None and _NAMED.search(text) is not None
+    return isinstance(text, str) and not script_of(text) and _NAMED.search(text) is not None
 
 
 def by_event(host: Host) -> dict[str, Entry]:
@@ -336,7 +336,7 @@ def uninstall_toml(text: str) -> str:
     block = _BLOCK.search(text)
     # A command that is not written as JSON has been edited.
     with suppress(ValueError):
-        if block is not None and script_of(json.loads(block[1])) is not None:
+        if block and script_of(json.loads(block[1])):
             return text[: block.start()] + text[block.end() :]
     return text
 

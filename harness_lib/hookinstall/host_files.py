@@ -65,7 +65,7 @@ class HostFile(NamedTuple):
     def ours(self) -> list[tuple[str, Path]]:
         """Return (event, script) of every hook of harness. Raises ConfigError."""
         pairs = ((event, entries.script_of(command)) for event, command in self.commands())
-        return [(event, script) for event, script in pairs if script is not None]
+        return [(event, script) for event, script in pairs if script]
 
     def installed(self) -> bytes:
         """Return the content with our hooks. Raises ConfigError, RefusedError (the user must edit it)."""

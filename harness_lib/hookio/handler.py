@@ -109,7 +109,7 @@ def _stop(hook: Hook) -> Answer:
 def _is_woken(hook: Hook, context: HookContext) -> bool:
     """Return whether a `finish` or final check of the caller runs, at whose end the host wakes it."""
     host = None if hook.named in agents.USUAL else agents.hooks(hook.named)
-    if host is None or not host.wakes:
+    if not host or not host.wakes:
         return False
     from pathlib import Path  # noqa: PLC0415 (few hosts do)
 

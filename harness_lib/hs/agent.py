@@ -34,7 +34,7 @@ def agent(runtime: Runtime, args: list[str]) -> int:
     kind = _Events if "json" in asked.flags else _Streamed if streamed else _Answer
     shown = kind()
     done = _do(runtime, asked, shown)
-    if done is not None:
+    if done:
         shown.end(done)
     return int(done is not None and bool(done.error))
 
@@ -185,7 +185,7 @@ class _Events(_Answer):
 
     def _hear(self, event: Json) -> None:
         tell(event)
-        if event["type"] == "stop" and self._runtime is not None:
+        if event["type"] == "stop" and self._runtime:
             tell({"type": "usage", **_sums(self._runtime.spent())})
 
 

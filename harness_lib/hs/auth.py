@@ -48,7 +48,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
 
 def _check_name(runtime: Runtime, name: str) -> None:
     """Tell the user, before they type a key, that only a plugin could look for it under `name`."""
-    if name not in candidates(runtime) and hosted.find_provider(runtime, name) is None:
+    if name not in candidates(runtime) and not hosted.find_provider(runtime, name):
         complain(f"hs: There is no provider {name} (hs help); the key is kept for plugins of that name.")
 
 

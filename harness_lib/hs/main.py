@@ -152,7 +152,7 @@ def _hook(runtime: Runtime, args: list[str]) -> int:
     _enter(runtime)
     stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
     plugin = runtime.table.entries.get(("hooks.d", stage, name))
-    if plugin is None:
+    if not plugin:
         raise _unknown("hook", args if len(args) == 1 else [], "STAGE/NAME", "hs hooks")
     text, runtime.stage = sys.stdin.read(), stage
     try:
@@ -172,8 +172,8 @@ def _tool(runtime: Runtime, args: list[str]) -> int:
     _enter(runtime)
     # A built-in tool can be run by its name even if the sources do not offer it to a model.
     found = plugins.tool(runtime, name) or ours
-    if found is None or flag not in {"--schema", "--describe", "--exec"}:
-        named = [name] if name and found is None else []
+    if not found or flag not in {"--schema", "--describe", "--exec"}:
+        named = [name] if name and not found else []
         raise _unknown("tool", named, "NAME and one of --schema, --describe, --exec", "hs tools")
     if flag == "--describe":
         print(found.describe(runtime))
@@ -199,7 +199,7 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
         return 0
     _enter(runtime)
     found = hosted.find_provider(runtime, args[0]) if args else None
-    if found is None:
+    if not found:
         raise _unknown("provider", args, "the NAME of one", "hs help")
     runtime.provider = args[0]
     flag = args[1] if len(args) > 1 else ""
@@ -338,7 +338,7 @@ def _dispatch(args: list[str]) -> int:
     try:
         run = _started(args)
         word, *rest = [_WORDS.get(args[0], args[0]), *args[1:]] if args else ["agent"]
-        if word not in COMMANDS and run.table.find("commands", word) is None:
+        if word not in COMMANDS and not run.table.find("commands", word):
             # Any other word begins a task.
             word, rest = "agent", args
         if plugin := run.table.find("commands", word):
@@ -352,6 +352,6 @@ def _dispatch(args: list[str]) -> int:
             agent.tell_end(run, args, error)
         raise
     finally:
-        if run is not None:
+        if run:
             # The answer is shown by now: servers take their time to end.
             run.close()

@@ -59,7 +59,7 @@ def to_go_on(runtime: Runtime, name: str) -> Session:
     """
     session = known(runtime, name)
     check_own(runtime, session)
-    if _is_gone(session) and project_of(runtime, session.directory.parent) is None:
+    if _is_gone(session) and not project_of(runtime, session.directory.parent):
         raise RefusedError(
             f"The session {session.id} works in {session.conf['cwd']}, which is not there any more.",
             f"To go on in a copy that works here: hs session fork {session.id}",
@@ -143,7 +143,7 @@ def create(runtime: Runtime) -> Session:
 
 def mark(runtime: Runtime, directory: Path) -> None:
     """Note that this user has made the session `directory`, and keep it out of git. Raises OSError."""
-    if project_of(runtime, directory.parent) is None:
+    if not project_of(runtime, directory.parent):
         return
     token = os.urandom(_TOKEN_BYTES).hex()
     disk.write(directory / IGNORE, b"*\n")
@@ -161,7 +161,7 @@ def mark(runtime: Runtime, directory: Path) -> None:
 
 def is_own(runtime: Runtime, session: Session) -> bool:
     """Return whether this user has made `session`."""
-    if project_of(runtime, session.directory.parent) is None:
+    if not project_of(runtime, session.directory.parent):
         return True
     try:
         token = own_files.read(os.fspath(session.directory / TOKEN), _LONGEST).decode("ascii", "replace")

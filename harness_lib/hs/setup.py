@@ -156,7 +156,7 @@ def resolve(runtime: Runtime) -> None:
     try:
         # A session needs the key, the login or the program of its provider.
         plugin = hosted.with_own_api(runtime)
-        if plugin is None:
+        if not plugin:
             hosted.host(runtime).at(runtime)
         elif plugin.is_ours:
             plugin.target.check(runtime)
@@ -216,7 +216,7 @@ def models(runtime: Runtime) -> list[str]:
     names: dict[str, None] = {}
     for name in candidates(wide):
         plugin, provider = wide.table.find("providers", name), hosted.find_provider(wide, name)
-        if provider is not None and (plugin is None or plugin.is_ours) and provider.ready(wide):
+        if provider and (not plugin or plugin.is_ours) and provider.ready(wide):
             names[f"{name}/{provider.defaults(wide)['model']}"] = None
             lines = hosted.by_prefix(str(runtime.root / "plugins" / name))
             # Another one is only the beginning of a name.

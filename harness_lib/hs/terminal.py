@@ -150,7 +150,7 @@ def run_command(runtime: Runtime, command: str) -> None:
     with processes.uninterrupted():
         tool_calls.show(runtime, "bash", {"command": command}, result)
         runtime.session.append("user", {}, f"I ran this command:\n\n$ {command}\n{result.text}".rstrip())
-    if interrupted is not None:
+    if interrupted:
         raise interrupted
 
 

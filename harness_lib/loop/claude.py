@@ -337,7 +337,7 @@ class _Scribe:
     def write_last(self, spent: dict[str, str]) -> None:
         """Save the last answer, if there is one that is not saved yet; `spent` is what the turn has cost."""
         answer, self.last = self.last, None
-        if answer is not None:
+        if answer:
             request.write(self._runtime, answer, self.model or self._runtime.model, spent)
             self._keep()
 

@@ -105,7 +105,7 @@ def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
             git = Git.open(work)
             around = git.top
     place = next((each for each in (around, work) if not home.is_relative_to(each)), None)
-    if git is None or place is None:
+    if not git or not place:
         return place, None
     (git.common_dir / "hooks").mkdir(exist_ok=True)
     return place, git.common_dir
@@ -114,7 +114,7 @@ def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
 def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) -> Command:
     """Return what runs `command` with `env`, in the sandbox if the call belongs there."""
     found = wall(runtime)
-    if found is None:
+    if not found:
         return Command(command, env)
     return sandbox.confined(found.box, command, env, found.temporary, found.temporary)
 
@@ -122,7 +122,7 @@ def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) ->
 def said(runtime: Runtime, printed: str) -> str:
     """Return what the sandbox has denied, by what a command has `printed`; "" if nothing was."""
     found = wall(runtime)
-    if found is None:
+    if not found:
         return ""
     from harness_lib.system.processes import denied  # noqa: PLC0415 (most commands do not fail)
 
@@ -136,7 +136,7 @@ _WAY_OUT = "the user can allow it by a rule in settings.json, or by hs --sandbox
 def place_of(runtime: Runtime, path: Path) -> Path:
     """Return where the file `path` is for a call: commands may have a directory of temporary files."""
     found = wall(runtime)
-    if found is None or found.box.engine != "bubblewrap" or os.path.lexists(path):
+    if not found or found.box.engine != "bubblewrap" or os.path.lexists(path):
         return path
     real = os.path.realpath(path)
     for top in engines.PRIVATE[:2]:
@@ -148,7 +148,7 @@ def place_of(runtime: Runtime, path: Path) -> Path:
 def problem(runtime: Runtime, path: Path, *, writes: bool = False) -> str:
     """Return why a call may not read or write `path` in this process; "" if it may."""
     found = wall(runtime)
-    if found is None:
+    if not found:
         return ""
     real, box = os.path.realpath(path), found.box
     if _is_below(real, *box.secret):

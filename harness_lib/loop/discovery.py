@@ -133,7 +133,7 @@ def settings(runtime: Runtime, payload: Json) -> Json:
     """Take provider and model from the most local `settings.conf`; a model belongs to its provider."""
     files = (Path(source, "settings.conf") for source in reversed(trust.usable(runtime)))
     nearest = next((path for path in files if path.is_file()), None)
-    if payload.get("provider") or nearest is None:
+    if payload.get("provider") or not nearest:
         return payload
     values = disk.read_conf(nearest)
     model = payload.get("model") or values.get("model", "")
@@ -146,7 +146,7 @@ def detect(runtime: Runtime, payload: Json) -> Json:
         return payload
     for name in candidates(runtime):
         provider = hosted.find_provider(runtime, name)
-        if provider is not None and provider.ready(runtime):
+        if provider and provider.ready(runtime):
             return {**payload, "provider": name}
     advice = (
         "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL, or: hs auth login chatgpt. "
@@ -182,7 +182,7 @@ def log_in(runtime: Runtime, credential: Json) -> Json:
     if name == "claude" and not credential.get("type"):
         raise HookError("Claude Code keeps its login itself: start claude and type /login")
     config = hosted.find_config(runtime, name)
-    if credential.get("type") or config is None or not config.values.get("auth"):
+    if credential.get("type") or not config or not config.values.get("auth"):
         return credential
     # Imported here: only a login needs a server and a browser.
     from harness_lib.loop import login  # noqa: PLC0415

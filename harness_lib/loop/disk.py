@@ -118,7 +118,7 @@ def remembered(kept: dict[str, Any], path: Path, read: Callable[[Path], T]) -> T
     """Return what `read` makes of the file `path`, called again only when it has changed; None without it."""
     known: dict[tuple[Path, str], tuple[object, T]] = kept.setdefault("remembered", {})
     stamp = fs.stamp(path)
-    if stamp is None:
+    if not stamp:
         return None
     key = (path, f"{read.__module__}.{read.__qualname__}")
     if key not in known or known[key][0] != stamp:

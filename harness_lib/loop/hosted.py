@@ -222,15 +222,15 @@ def with_own_api(runtime: Runtime) -> Plugin | None:
 def host(runtime: Runtime) -> Hosted:
     """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
     config = find_config(runtime, runtime.provider)
-    if config is not None and config.values.get("protocol") in _HOSTED:
+    if config and config.values.get("protocol") in _HOSTED:
         return config
     if runtime.provider in _HOSTED:
         return _HOSTED[runtime.provider]
     plugin = with_own_api(runtime)
-    if plugin is None and config is not None:
+    if not plugin and config:
         known = " or ".join(sorted(_HOSTED))
         raise ProviderError(f"{runtime.provider}.conf has no protocol= of {known}.")
-    if plugin is None:
+    if not plugin:
         raise ProviderError(f"There is no provider {runtime.provider}; hs help lists them.")
     if plugin.is_ours:
         raise ProviderError(f"{runtime.provider} keeps the conversation itself.")
@@ -246,11 +246,11 @@ def find_config(runtime: Runtime, name: str) -> Hosted | None:
 
     It is that of its protocol, with other words, key and model.
     """
-    if not is_name(name) or runtime.table.find("providers", name) is not None:
+    if not is_name(name) or runtime.table.find("providers", name):
         return None
     files = (Path(source, "providers", f"{name}.conf") for source in reversed(trust.usable(runtime)))
     path = next((each for each in files if each.is_file()), None)
-    if path is None:
+    if not path:
         return None
     values = disk.read_conf(path)
     key = values.get("auth_env", "")

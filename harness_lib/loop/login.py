@@ -114,7 +114,7 @@ class Listener(TCPServer):
     def take(self, path: str, parameters: dict[str, str]) -> int:
         """Return the HTTP status for a request; keep the first answer to our login."""
         attempt = self.attempt
-        if attempt is None or path != _path(attempt.client):
+        if not attempt or path != _path(attempt.client):
             return 404
         if not attempt.is_ours(parameters):
             return 400
@@ -162,7 +162,7 @@ def log_in(client: Client) -> Json:
         port = listener.port if listener else _port(client)
         host = client.values.get("redirect_host", "127.0.0.1")
         attempt = Attempt(client, f"http://{host}:{port}{_path(client)}")
-        if listener is not None:
+        if listener:
             listener.attempt = attempt
         _say(f"Open this address in a browser to log in to {client.name}:\n\n  {attempt.url}\n")
         if terminal is not None:
@@ -182,7 +182,7 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
     watched = [each for each in (listener, terminal) if each is not None]
     while True:
         ready, _, _ = select.select(watched, [], [], max(0.0, deadline - time.monotonic()))
-        if listener is not None and listener in ready:
+        if listener and listener in ready:
             listener.handle_request()
             if listener.parameters is not None:
                 return attempt.code(listener.parameters)

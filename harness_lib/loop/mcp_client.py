@@ -146,7 +146,7 @@ class Connections:
         finally:
             # Its result is not needed any more, also where the turn is interrupted.
             future.cancel()
-        if error is None:
+        if not error:
             return ""
         if isinstance(error, asyncio.TimeoutError):
             return late

@@ -151,7 +151,7 @@ def decide(runtime: Runtime, call: Json) -> Ruling:
                 return Ruling(decision, f"the rule {rule}")
             if covers is None:
                 hidden = hidden or rule
-    if hidden is not None:
+    if hidden:
         return Ruling("ask", f"it cannot be told whether the rule {hidden} covers it")
     files = {os.path.realpath(rule.file) for rule in every}
     if files & {_real(runtime, path) for path in _written(runtime, name, tool_input)}:
@@ -200,7 +200,7 @@ def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
         for text in texts:
             parsed = re.fullmatch(_RULE, text) if isinstance(text, str) else None
             what = ((parsed and parsed[2]) or "").strip()
-            if parsed is None or what.startswith("!"):
+            if not parsed or what.startswith("!"):
                 return RulesError(
                     f"{path}: permissions.{decision}: {text!r} is not a rule like Bash(git status:*)"
                 )

@@ -214,7 +214,7 @@ def run(
         try:
             # It could not be ended before its id is known.
             with uninterrupted():
-                if starter is not None:
+                if starter:
                     ready = Command(command, env, starter)
                     child = start_noted(ready, begun, cwd=cwd, stdin=given, output=written)
                 else:
@@ -226,9 +226,9 @@ def run(
             if reason != "ended":
                 end(child)
         except BaseException:
-            if child is not None:
+            if child:
                 end(child)
-            if output is None:
+            if not output:
                 written.close()
             raise
         finally:
@@ -252,11 +252,11 @@ def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[
     def look() -> bool:
         nonlocal at
         size = os.fstat(output.fileno()).st_size
-        if heard is not None and size > at:
+        if heard and size > at:
             # Not by seeking: the program writes at the position of this file.
             begin, at = max(at, size - _HEARD_BYTES), size
             heard(os.pread(output.fileno(), size - begin, begin))
-        if told is not None and told.is_set():
+        if told and told.is_set():
             raise Interrupted
         return True
 

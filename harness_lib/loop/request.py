@@ -167,7 +167,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
     limit = hosted.model_of(runtime).context
     is_full = limit and context.tokens(runtime.session.messages()) > limit * _FULL
     # A provider that keeps the conversation also makes room in it.
-    if is_full and plugin is None and compact(runtime, payload):
+    if is_full and not plugin and compact(runtime, payload):
         return {"next_state": "assemble"}
     runtime.requests += 1
     runtime.stream.empty()
@@ -226,7 +226,7 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     seen = context.view(messages)
     before = seen.tokens
     cut = context.cut(messages, limit or before)
-    if cut is None or context.guess(cut.older) < before * (1 - _HELPS):
+    if not cut or context.guess(cut.older) < before * (1 - _HELPS):
         return "there is too little that a summary could stand for."
     try:
         text, fields = _ask_summary(runtime, cut, payload)

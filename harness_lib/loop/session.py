@@ -239,7 +239,7 @@ class Session:
                     continue
                 stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
                 known = self._parsed.get(name)
-                if known is None or known[0] != stamp:
+                if not known or known[0] != stamp:
                     text = Path(entry.path).read_text(encoding="utf-8-sig", errors="replace")
                     known = stamp, parse(seq, name.removesuffix(".md").partition("-")[2], text)
                     self._parsed[name] = known
@@ -257,7 +257,7 @@ class Session:
         """Whether nothing that was said waits for the model; a host may refuse to be asked then."""
         said = (each for each in reversed(self.messages()) if each.role not in {"error", "summary"})
         last = next(said, None)
-        return last is None or (
+        return not last or (
             last.role == "assistant" and not any(isinstance(each, Call) for each in last.blocks)
         )
 

@@ -193,7 +193,7 @@ def _beginning(lines: list[str]) -> list[str]:
 
 def _kind(runtime: Runtime, call: Json) -> str:
     plugin = runtime.table.find("tools", call["name"])
-    if call["name"] == "agent" and plugin is not None and plugin.is_ours:
+    if call["name"] == "agent" and plugin and plugin.is_ours:
         # Under a cost limit each has to know what the one before has spent.
         return "" if runtime.env.get("HARNESS_MAX_COST") else "agent"
     return "reads" if plugins.only_reads(runtime, call["name"]) else ""

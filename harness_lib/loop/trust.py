@@ -189,7 +189,7 @@ def project_of_source(runtime: Runtime, source: str) -> Path | None:
 
 def has_text(project: Path | None, path: Path) -> bool:
     """Return whether `path` is a file, and one in `project`, if any, that a model may be told of."""
-    if project is None or not path.is_file():
+    if not project or not path.is_file():
         return path.is_file()
     return path.resolve().is_relative_to(project.resolve()) and not is_secret(path)
 

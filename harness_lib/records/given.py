@@ -23,9 +23,9 @@ class Given(NamedTuple):
 def _given(record: Record, within: str) -> Iterator[Given]:
     for column in columns(record):
         path = f"{within}{column.name}"
-        if column.typed is not None:
+        if column.typed:
             yield Given(path, column.kind, column.default, bool(column.null), column.typed)
-        elif column.kind.record is not None and column.default is not None:
+        elif column.kind.record and column.default is not None:
             yield from _given(column.kind.record, f"{path}.")
 
 

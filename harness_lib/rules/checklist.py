@@ -82,7 +82,7 @@ class Item:
     def ancestors(self) -> Iterator[Item]:
         """Yield the items above this one, the nearest first."""
         item = self.parent
-        while item is not None:
+        while item:
             yield item
             item = item.parent
 
@@ -118,7 +118,7 @@ def parse(text: str) -> tuple[list[Item], list[Problem]]:
             items.append(current)
         elif row:
             current = _around(current, len(row) - len(row.lstrip()), by=1)
-            if current is not None:
+            if current:
                 _add(current, line, row, is_code=is_code)
     problems = [problem for item in items for problem in _problems(item)]
     _group(items)
@@ -127,7 +127,7 @@ def parse(text: str) -> tuple[list[Item], list[Problem]]:
 
 def _around(item: Item | None, indent: int, by: int = _BELOW) -> Item | None:
     """Return the innermost of `item` and its ancestors that are at least `by` to the left of `indent`."""
-    while item is not None and indent < item.indent + by:
+    while item and indent < item.indent + by:
         item = item.parent
     return item
 
@@ -135,11 +135,11 @@ def _around(item: Item | None, indent: int, by: int = _BELOW) -> Item | None:
 def _group(items: list[Item]) -> None:
     """Copy the fields of each group to the items below it that do not have them."""
     for item in items:
-        if item.parent is not None:
+        if item.parent:
             item.parent.has_items = True
     # Parents come before their children, so a group has its own inherited fields when it is its turn.
     for item in items:
-        if item.parent is not None and item.parent.is_group:
+        if item.parent and item.parent.is_group:
             _inherit(item, item.parent)
 
 

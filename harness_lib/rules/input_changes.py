@@ -130,7 +130,7 @@ def find(
         is_test = tests.fullmatch(path) or input_files.is_among_tests(path)
         if is_named_for_change(path, words):
             continue
-        if before is None:
+        if not before:
             # In a directory that is new itself, settings can only be for tests that are new, too.
             # Python loads a module beside tests in the place of the product's, or before a test of a package.
             module = is_python and path.endswith(".py") and not tests.fullmatch(path)
@@ -183,12 +183,12 @@ def fresh(
     for path, (before, _) in changed.items():
         is_run = tests.fullmatch(path) and (not places or any(_is_within(path, place) for place in places))
         is_input = is_run or (path in named and _is_input_by_name(path))
-        if before is not None and (is_input or input_files.is_among_tests(path)):
+        if before and (is_input or input_files.is_among_tests(path)):
             return Fresh()
         if is_input:
             made.append(path)
         elif input_files.is_among_tests(path) or settings.fullmatch(path) or tests.fullmatch(path):
-            beside += [path] if before is None else []
+            beside += [path] if not before else []
         else:
             has_product = has_product or not _is_document(path)
     if has_product and made:
@@ -250,7 +250,7 @@ def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
 
 def _has_written_all(changed: Mapping[str, Change], named: Iterable[str]) -> bool:
     """Return whether the attempt has written files that the check names."""
-    new = [path for path, (before, _) in changed.items() if before is None]
+    new = [path for path, (before, _) in changed.items() if not before]
     return any(_is_within(path, name) for path in new for name in named)
 
 

@@ -228,7 +228,7 @@ def is_partial(name: str) -> bool:
 def part(name: str, content: bytes) -> bytes | None:
     """Return the part of the file called `name` that a check depends on; None if none does."""
     reader = _PARTS.get(name.rpartition("/")[2])
-    if reader is None:
+    if not reader:
         return content
     deciding = reader(content.decode("utf-8", "surrogateescape"))
     return deciding.encode("utf-8", "surrogateescape") or None

@@ -49,7 +49,7 @@ def passed_on(task: Task) -> str | None:
     """Return the commit on which the check of the completed `task` has passed last; None if on none."""
     if not can_be_rechecked(task):
         return None
-    if task.recheck is None:
+    if not task.recheck:
         return task.completed_commit
     return task.recheck.commit if task.recheck.passed else None
 
@@ -100,13 +100,13 @@ def is_flaky(task: Task) -> bool:
 
 def red(tasks: Iterable[Task]) -> list[Task]:
     """Return the red ones of `tasks`."""
-    return [task for task in tasks if task.recheck is not None and is_red(task)]
+    return [task for task in tasks if task.recheck and is_red(task)]
 
 
 def unknown(tasks: Iterable[Task], is_there: IsThere) -> list[Task]:
     """Return the tasks whose check has not run on the content for which `is_there` is true."""
     asked = (task for task in tasks if can_be_rechecked(task))
-    return [task for task in asked if task.recheck is None or not is_there(task.recheck.commit)]
+    return [task for task in asked if not task.recheck or not is_there(task.recheck.commit)]
 
 
 def due(tasks: Sequence[Task], is_there: IsThere) -> list[Task]:
@@ -124,7 +124,7 @@ def due(tasks: Sequence[Task], is_there: IsThere) -> list[Task]:
 def are_awaited(tasks: Iterable[Task], since: str | None) -> bool:
     """Return whether a task that was completed after `since` has not been checked again."""
     return any(
-        can_be_rechecked(task) and task.recheck is None and (task.completed_at or "") >= (since or "")
+        can_be_rechecked(task) and not task.recheck and (task.completed_at or "") >= (since or "")
         for task in tasks
     )
 
@@ -151,7 +151,7 @@ def words(task: Task) -> str:
 def needed(tasks: Sequence[Task]) -> list[str]:
     """Return the files outside git that checks of `tasks` need, each once."""
     found = (task.recheck for task in tasks)
-    return list(dict.fromkeys(path for each in found if each is not None for path in each.missing))
+    return list(dict.fromkeys(path for each in found if each for path in each.missing))
 
 
 class Commit(NamedTuple):
@@ -198,7 +198,7 @@ def of(tasks: Iterable[Task], done: Iterable[Task], history: History) -> list[Ta
 def _may_differ(task: Task, owners: Mapping[str | None, str], history: History) -> bool:
     found = task.recheck
     place = history.places.get(found.commit if found else task.completed_commit or "")
-    if place is None or (found is not None and not found.passed):
+    if place is None or (found and not found.passed):
         return True
     own, is_input = _own_files(task, owners, history), _is_input(task, history)
     return any(path in own or is_input(path) for path in history.changed_since(place))

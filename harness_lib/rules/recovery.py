@@ -120,7 +120,7 @@ def problem(task: Task) -> str | None:
 
 def _problems(task: Task) -> Iterator[str]:
     intent, gate = task.intent, task.gate
-    if intent is None:
+    if not intent:
         return
     for field in ("base", "head", "commit"):
         value = getattr(intent, field)

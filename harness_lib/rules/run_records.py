@@ -93,7 +93,7 @@ class Ran(NamedTuple):
     @property
     def killed(self) -> bool:
         """Whether its process ended without a word."""
-        return self.closed is None and not self.alive
+        return not self.closed and not self.alive
 
 
 def write(record: Opened | Closed | events.Event) -> dict[str, Any]:
@@ -120,9 +120,9 @@ def fold(documents: Iterable[object]) -> Ran | None:
             opened = opened or record
         elif isinstance(record, Closed):
             closed = record
-        elif record is not None:
+        elif record:
             folder.take(record)
-    if opened is None:
+    if not opened:
         return None
     last = max(folder.last, opened.at, closed.at if closed else 0.0)
     return Ran(opened, closed, last, tuple(folder.ended(last)), tuple(folder.told))
@@ -130,7 +130,7 @@ def fold(documents: Iterable[object]) -> Ran | None:
 
 def cut_off(ran: Ran, *, alive: bool) -> Ran:
     """Return `ran` with its open attempts going on if its process is `alive`."""
-    if not alive or ran.closed is not None:
+    if not alive or ran.closed:
         return ran
     going_on = (each._replace(ended=None) if each.status is None else each for each in ran.tried)
     return ran._replace(alive=True, tried=tuple(going_on))
@@ -255,7 +255,7 @@ def window(runs: Sequence[Ran], since: float | None) -> tuple[tuple[Ran, ...], f
     groups: list[list[Ran]] = [[]]
     for ran in ordered:
         groups[-1].append(ran)
-        if ran.closed is not None and ran.closed.complete:
+        if ran.closed and ran.closed.complete:
             groups.append([])
     kept = groups[-1] or (groups[-2] if len(groups) > 1 else [])
     before = sum(len(group) for group in groups) - len(kept) if groups[-1] else len(ordered) - len(kept)

@@ -225,7 +225,7 @@ def fold(state: RunState, event: events.Event) -> RunState:
     if isinstance(news, events.Gone):
         return state._replace(rows={each: kept for each, kept in state.rows.items() if each != number})
     changed = _row(row, event.at, news)
-    return state if changed is None else state._replace(rows={**state.rows, number: changed})
+    return state if not changed else state._replace(rows={**state.rows, number: changed})
 
 
 def _row(row: Row, at: float, news: events.News) -> Row | None:
@@ -255,7 +255,7 @@ def _ended(state: RunState, row: Row, at: float, news: events.Ended) -> RunState
 def _queued(state: RunState, event: events.Event, task: str) -> RunState:
     row = None if event.worker is None else state.rows.get(event.worker)
     # What a dead worker has left is told by the run, or by the next worker of that number.
-    if row is not None and row.task == task:
+    if row and row.task == task:
         rows = {**state.rows, row.worker: Row(row.worker, step="waits", since=event.at)}
         state = _paid(state, row)._replace(rows=rows, durations=(*state.durations, event.at - row.since))
     if task in state.early:

@@ -249,7 +249,7 @@ def started_by(command: str) -> list[Runner]:
     commands = typed.simple_commands(plain)
     if any(end not in ("&&", "") for _, end in commands):
         return []
-    return [runner for words, _ in commands if (runner := _of(words)) is not None]
+    return [runner for words, _ in commands if (runner := _of(words))]
 
 
 def _of(words: list[str]) -> Runner | None:
@@ -267,7 +267,7 @@ def _of(words: list[str]) -> Runner | None:
     is_odd = quiet > 1 or (
         runner is _PYTEST and any(not re.match("no:(?!term)", plugin) for plugin in plugins)
     )
-    if runner is None or is_odd:
+    if not runner or is_odd:
         return None
     return runner if all(re.fullmatch(runner.options, word) for word in options) else None
 

@@ -225,7 +225,7 @@ def unproven(state: State) -> list[Task]:
 def why(state: State, task_id: str, now: datetime) -> Why:
     """Explain whether the task may be claimed at `now`. Raises UsageError if there is no such task."""
     task = state.find(task_id)
-    if task is None:
+    if not task:
         raise UsageError(f"There is no task {task_id!r} in this list.", "List the tasks: harness status")
     if task.is_done:
         return Why(eligible=False, reasons=(f"completed at {task.completed_at or 'an unknown time'}",))
@@ -253,9 +253,9 @@ def _held(state: State, task: Task, now: datetime) -> Iterator[str]:
         yield f"{who}, whose lease ended at {task.lease_expires_at}: harness recover takes it back"
     else:
         yield f"{who}, leased until {task.lease_expires_at}"
-    if task.intent is not None and task.intent.action == "merge":
+    if task.intent and task.intent.action == "merge":
         yield f"checked, waits to be merged since {task.intent.at}"
-    elif task.intent is not None:
+    elif task.intent:
         yield f"a {task.intent.action} is under way since {task.intent.at}"
     if halt := task.halt or _halt_of_worker(state, task):
         yield f"halted until the user has acted: {halt}"
@@ -285,7 +285,7 @@ def _against(state: State, task: Task) -> Iterator[str]:
 
 
 def _missing(task_id: str, task: Task | None) -> Iterator[str]:
-    if task is None:
+    if not task:
         yield f"depends on {task_id}, which is not in the list"
     elif is_permanent(task):
         yield f"depends on {task_id}, which has failed for good"
@@ -296,7 +296,7 @@ def _missing(task_id: str, task: Task | None) -> Iterator[str]:
 def _place(state: State, task: Task) -> str:
     kind = f"retry, attempts {_used(task)}" if task.status == "failed" else "pending"
     first = pick(state)
-    if first is not None and first.id == task.id:
+    if first and first.id == task.id:
         return f"next: {kind}, {task.priority}"
     order = ranked(state)
     place = next(number for number, other in enumerate(order, 1) if other.id == task.id)

@@ -74,7 +74,7 @@ def resume(
     is under way: it says what comes after that.
     """
     arrows.check("resume", task)
-    if task.intent is None or task.intent.action != "rollback":
+    if not task.intent or task.intent.action != "rollback":
         task = _halted(task, None)
     return task._replace(
         claimed_by=worker,
@@ -302,7 +302,7 @@ def interrupt(task: Task, interruption: Interruption) -> Task:
 
 def _carried(task: Task) -> dict[str, Any]:
     """Return the interruptions that count for the next attempt, which continues the same work."""
-    if task.handback is None:
+    if not task.handback:
         return {"interruptions": 0, "interrupted": None}
     # A claim begins without checkpoints.
     last = task.interrupted._replace(checkpoints=0) if task.interrupted else None

@@ -136,7 +136,7 @@ def _end(
     # Notes, checkpoints, renewals and the user may have changed the task meanwhile.
     task = _mine(ctx, began, worker)
     was_green = green if task.validation == began.validation else None
-    evaluation = _evaluate(ctx, ctx.store.ask(), task, worker.known, green=was_green)
+    evaluation = _evaluate(ctx, ctx.ask(), task, worker.known, green=was_green)
     if not evaluation.checked.passed:
         waiting.require_room(ctx, ctx.git.top)
         # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
@@ -176,12 +176,12 @@ def _mine(ctx: Context, task: Task, worker: WorkerPort) -> Task:
 
 def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
     """Return whether the check passes before any work; None if that is not asked, or unknown."""
-    is_first = task.attempts == 0 and task.handback is None and not task.validation.red_first
+    is_first = task.attempts == 0 and not task.handback and not task.validation.red_first
     if not is_first or not worker.config.precheck:
         return None
     worker.tell(Stepped("checks"))
     checked = evaluate.before_work(ctx, task, worker.known)
-    if checked is None or checked.verdict == "ENV_SETUP":
+    if not checked or checked.verdict == "ENV_SETUP":
         _refuse_known(ctx, task, checked)
         return None
     return checked.passed
@@ -195,9 +195,9 @@ def _refuse_known(ctx: Context, task: Task, checked: Checked | None) -> None:
     """
     lacked = confinement.missing_program(checked.message) if checked else ""
     place = Path(os.path.normpath(ctx.git.top / (task.validation.cwd or "") / lacked))
-    if checked is None or ("/" in lacked and place.is_relative_to(ctx.git.top)):
+    if not checked or ("/" in lacked and place.is_relative_to(ctx.git.top)):
         return
-    reason, halted = f"{sentence(checked.message)} ", ctx.store.ask().halted()
+    reason, halted = f"{sentence(checked.message)} ", ctx.ask().halted()
     if any(reason in f"{other.halt} " for other in halted if other.halt_kind == "ENV_SETUP"):
         raise StuckError(EnvSetupError.kind, evaluate.cannot_run(task, checked))
 
@@ -258,7 +258,7 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
         return
     with (
         suppress(HeldError, ConfigError, StateUnreadableError, LeaseLostError),
-        ctx.store.transaction() as tx,
+        ctx.transaction() as tx,
     ):
         tx.replace(attempts.spend(outcome.require_claim(tx, task), cost, tokens))
 
@@ -340,7 +340,7 @@ def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: Agen
         return False
     worker.tell(Stepped("checks"))
     with halting_task():
-        questions = ctx.store.ask()
+        questions = ctx.ask()
         evaluation = evaluate.evaluate(ctx, questions, outcome.require_claim(ctx.store.ask_now(), task))
     if evaluation.checked.passed:
         return True
@@ -354,7 +354,7 @@ def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: Agen
 def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
     """Return the seconds until the provider's limit ends, as far as it has told; else 0."""
     resets = agent_exit.report.trouble.resets_at if agent_exit.report.trouble else None
-    if resets is None:
+    if not resets:
         return 0.0
     return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
 

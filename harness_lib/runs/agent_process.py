@@ -145,7 +145,7 @@ class Listener:
         if self.hear():
             self._heard = self._ctx.clock.monotonic()
         self.ending = self._reason()
-        return self.ending is None
+        return not self.ending
 
     def hold_to(self, rules: Rules) -> None:
         """Give the agent new limits, which the user has changed."""
@@ -198,10 +198,10 @@ class Listener:
             return "over", f"{LIMIT_REACHED} ({over})"
         quiet = self._ctx.clock.monotonic() - self._heard
         trouble = self.report.trouble
-        if trouble is not None and trouble.kind != "transient" and quiet > WAITS_SECONDS:
+        if trouble and trouble.kind != "transient" and quiet > WAITS_SECONDS:
             # Some agents wait silently for the end of a usage limit, for hours.
             return trouble.kind, trouble.message
-        if quiet > self._rules.silence and trouble is not None:
+        if quiet > self._rules.silence and trouble:
             return trouble.kind, trouble.message
         if quiet > self._rules.silence:
             return "silent", f"the agent printed nothing for {quiet:.0f} s"
@@ -300,7 +300,7 @@ def _how(finished: runner.Finished, report: Report, most: int, over: str | None)
     if finished.too_loud:
         return "circling", "the agent printed without end"
     trouble = report.trouble
-    if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
+    if trouble and (finished.returncode != 0 or trouble.kind != "transient"):
         return trouble.kind, trouble.message
     if finished.returncode != 0:
         last = _last_words(finished.tail, most) or report.last or "it printed nothing"
@@ -350,7 +350,7 @@ How to work:
 
 def brief(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: str = "") -> str:
     """Return the brief; `handback` is the requeued work, `interrupted` why the previous agent ended."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     # The previous agent may have written checkpoints.
     task = questions.task(task.id) or task
     parts = [dialogue.brief(task, ctx, program=_program())]

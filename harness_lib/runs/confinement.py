@@ -78,7 +78,7 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
 def said(env: Mapping[str, str]) -> Iterator[str]:
     """Yield what to say of the sandbox of a run with the environment `env`, at its beginning."""
     box = sandbox.of(env)
-    if box is None:
+    if not box:
         why = "neither bubblewrap nor nono-py starts here"
         yield f"sandbox: none, as {why}; install bubblewrap (docs/sandbox.md)"
         return
@@ -103,9 +103,9 @@ def lift_halts(ctx: Context) -> list[str]:
 
     The user has answered such a halt by the options of the run, or has installed what was missing.
     """
-    if not any(_answer(task, ctx.env) for task in ctx.store.ask().halted()):
+    if not any(_answer(task, ctx.env) for task in ctx.ask().halted()):
         return []
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         answered = [(task, said) for task in tx.halted() if (said := _answer(task, ctx.env))]
         for task, _ in answered:
             tx.replace(transitions.halt(task, None))
@@ -117,7 +117,7 @@ def _answer(task: Task, env: Mapping[str, str]) -> str:
     if task.halt_kind != "ENV_SETUP" or not arrows.may("halt", task):
         return ""
     found = denied.told(task.halt or "")
-    if found is not None:
+    if found:
         return "this run allows what the sandbox denied its check" if denied.is_allowed(found[1], env) else ""
     lacked = missing_program(task.halt or "")
     if "/" in lacked or not environment.find(lacked, env.get("PATH", os.defpath)):
@@ -142,7 +142,7 @@ def of_agent(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, st
 
     Without a sandbox of the run, `hs` starts none of its own.
     """
-    if sandbox.of(ctx.env) is None:
+    if not sandbox.of(ctx.env):
         return {sandbox.CHOICE: "off"}
     homes = list(_homes(ctx, launch))
     made = [name for name in launch.writable if name.endswith("/")]
@@ -189,7 +189,7 @@ def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
 def _require_checks(ctx: Context, box: Sandbox) -> None:
     """Raise EnvSetupError for a check whose program cannot be read in the sandbox."""
     commands: dict[tuple[str | None, str | None], str] = {}
-    for task in ctx.store.ask().claimable():
+    for task in ctx.ask().claimable():
         for command in check_of(task).commands():
             # Many tasks have the same check.
             commands.setdefault(command, task.id)

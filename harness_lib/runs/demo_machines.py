@@ -209,7 +209,7 @@ class _Story:
         return Git.open(self._place / "seed").lines("ls-remote", str(self._remote), pattern)
 
     def _task(self, task_id: str) -> Task:
-        task = self._first.context.store.ask().task(task_id)
+        task = self._first.context.ask().task(task_id)
         assert task is not None
         return task
 
@@ -229,7 +229,7 @@ class _Story:
     def promises(self) -> Iterator[tuple[str, bool]]:
         """Yield what is to be true in the end, and whether it is; show the proof."""
         yield from ((missed, False) for missed in self._missed)
-        git, tasks = Git.open(self._place / "seed"), self._first.context.store.ask().search()
+        git, tasks = Git.open(self._place / "seed"), self._first.context.ask().search()
         git.run("fetch", "--quiet", str(self._remote), "main")
         counts = Counter(landed.task for landed in remote.landed(git, LIST, "FETCH_HEAD"))
         self._show("")

@@ -55,7 +55,7 @@ class Beginning(NamedTuple):
 
 def beginning(ctx: Context) -> Beginning:
     """Return the beginning of a run that starts now."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     # Attempts end by the clock of the list, which is the database's for a list in one.
     moment = questions.now.replace(microsecond=0)
     tasks = questions.worked_on_since(moment)
@@ -98,7 +98,7 @@ def leave(
         if message := rescue_refs.by_itself(ctx):
             warn(message)
         merge_queue.refresh(ctx)
-        if ctx.store.shared is not None:
+        if ctx.shared:
             snapshots.sweep(ctx)
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")
@@ -110,11 +110,11 @@ def leave(
 
 
 def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         mine = sessions.mine(tx, ctx)
         if refused:
             tx.log("WARN", refused, session=mine and mine.number)
-        if mine is not None:
+        if mine:
             lifecycle.close(tx, mine, stats_logged=recorded)
         lifecycle.disable_hooks_when_finished(tx, ctx.store)
 
@@ -126,7 +126,7 @@ def _outcome(ctx: Context, why: Why) -> Why:
     """
     if why in ("interrupted", "stuck"):
         return why
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if rechecked.red(ctx, questions.search("completed")):
         return "recheck_failed"
     if why != "recheck_failed":
@@ -140,7 +140,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
     why = _outcome(ctx, why)
     if why == "recheck_failed":
         message = stops.answer(why).words
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
         if kind or why == "recheck_failed":
@@ -154,17 +154,17 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
 
 def closed(ctx: Context, why: Why) -> Closed:
     """Return the end of a run, for its record, that ended because of `why`."""
-    outcome, counts = _outcome(ctx, why), ctx.store.ask().counts()
+    outcome, counts = _outcome(ctx, why), ctx.ask().counts()
     complete = outcome == "done" and counts.completed == counts.total
     return Closed(ctx.clock.time(), outcome, complete, ctx.git.ref(target_of(ctx)))
 
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
-    answer = stops.reply(ctx.store.ask(), why)
+    answer = stops.reply(ctx.ask(), why)
     facts = report_facts.gather(ctx)
     code, stop = _stopped(why, _waits(ctx) or facts.gone)
-    first = [*recovered, stops.of_list(ctx.store.ask(), why or "done").words, *_gone(facts)]
+    first = [*recovered, stops.of_list(ctx.ask(), why or "done").words, *_gone(facts)]
     extra = {**answer.extra, **_extra(ctx, beginning(ctx), Spent())}
     message = "\n".join(_lines(facts, first))
     return answer._replace(message=message, exit=code, stop=stop, extra=extra)
@@ -185,7 +185,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return message
         case _:
             # A session of the list itself is open: a second one is not possible.
-            return f"{stops.of_list(ctx.store.ask(), why).words} {message}".strip()
+            return f"{stops.of_list(ctx.ask(), why).words} {message}".strip()
 
 
 def _waits(ctx: Context) -> object:
@@ -208,14 +208,14 @@ def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, 
     if why == "done":
         why = stop
     but = stops.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
-    away = rechecked.elsewhere(ctx.git, ctx.store.ask().search("completed"), target_of(ctx))
+    away = rechecked.elsewhere(ctx.git, ctx.ask().search("completed"), target_of(ctx))
     facts = report_facts.gather(ctx)
     # What the last run lacked is said at once: it was this one.
     facts = facts._replace(decisions=tuple(each for each in facts.decisions if each.kind != "lacks"))
     first = [_words(ctx, why, message), but, *_gone(facts), *away, left_out and f"final check: {left_out}"]
     report = "\n".join(_lines(facts, first))
     code, reason = _stopped(stop, _waits(ctx) or facts.gone)
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if stop == "waiting" and not questions.in_progress() and claim.next_task(ctx, questions).untrusted:
         code = Exit.REFUSED
     return Reply(
@@ -234,7 +234,7 @@ def _extra(ctx: Context, began: Beginning, spent: Spent) -> dict[str, object]:
 
 def _next(ctx: Context, stop: Why) -> str:
     if stop == "recheck_failed":
-        return rechecked.next_command(ctx, ctx.store.ask(), next_step.RUN)
+        return rechecked.next_command(ctx, ctx.ask(), next_step.RUN)
     return next_step.RUN if stop in ("interrupted", "limit") else "harness status"
 
 
@@ -269,7 +269,7 @@ def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:
             "seconds": round(sum(map(attempts.seconds, own))),
             "warnings": list(task.look_at),
         }
-        for task, own in _work(ctx.store.ask(), began)
+        for task, own in _work(ctx.ask(), began)
     ]
 
 

@@ -84,7 +84,7 @@ def run(
 
 
 def _has_work(ctx: Context) -> bool:
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     return claim.next_task(ctx, questions).task is not None or bool(questions.in_progress())
 
 
@@ -117,7 +117,7 @@ def _check(
         return Passed(left=left)
     if repairs and _repair(ctx):
         return Passed(goes_on=_session_is_open(ctx))
-    is_whole = not left and not rechecks.red(ctx.store.ask().search("completed"))
+    is_whole = not left and not rechecks.red(ctx.ask().search("completed"))
     return Passed(tip if is_whole else None, left=left)
 
 
@@ -127,7 +127,7 @@ def _tip(ctx: Context) -> str:
 
 
 def _within(ctx: Context, scope: rechecks.Scope | None, due: Sequence[Task], tip: str) -> Sequence[Task]:
-    done = ctx.store.ask().search("completed")
+    done = ctx.ask().search("completed")
     if scope == "all" or (scope is None and len(done) <= rechecks.MOST) or not due:
         return due
     commits = [rechecks.Commit(oid, files) for oid, files in history.with_files(ctx.git, tip)]
@@ -135,7 +135,7 @@ def _within(ctx: Context, scope: rechecks.Scope | None, due: Sequence[Task], tip
 
 
 def _which(ctx: Context, tasks: Sequence[Task]) -> str:
-    every = filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))
+    every = filter(rechecks.can_be_rechecked, ctx.ask().search("completed"))
     if len(tasks) == sum(1 for _ in every):
         return "every check runs"
     return "1 check runs" if len(tasks) == 1 else f"{len(tasks)} checks run"
@@ -176,7 +176,7 @@ def _said(ctx: Context, found: recheck.Found) -> str:
 
 def _repair(ctx: Context) -> bool:
     """Add a repair for each red task that was not repaired just now; return whether there was one."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     red: dict[tuple[rechecks.Key, str], Task] = {}
     for task in rechecks.red(questions.search("completed")):
         red.setdefault(rechecks.whole_key(task), task)
@@ -216,6 +216,6 @@ def _is_repaired(questions: Questions, key: tuple[rechecks.Key, str]) -> bool:
 
 def _session_is_open(ctx: Context) -> bool:
     """Return whether this run has a session; the last one may have ended with the list."""
-    if sessions.mine(ctx.store.ask(), ctx) is not None:
+    if sessions.mine(ctx.ask(), ctx):
         return True
     return open_session.open_session(ctx).session is not None

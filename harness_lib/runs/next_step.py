@@ -54,10 +54,10 @@ def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
         return sessions.watching(ctx)
     if not questions.counts().total:
         return stops.ADD
-    if questions.in_progress() and sessions.mine(questions, ctx) is None:
+    if questions.in_progress() and not sessions.mine(questions, ctx):
         return sessions.unless_held(questions, ctx, sessions.START)
     found = _next_here(ctx, questions)
-    if found.task is None and not trust.known(ctx, questions.provable()):
+    if not found.task and not trust.known(ctx, questions.provable()):
         return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions, sessions.START) if is_red else sessions.START
@@ -199,7 +199,7 @@ def _idle(ctx: Context, questions: Questions, task: Task) -> str | None:
 def _take(ctx: Context, questions: Questions, task: Task) -> str | None:
     """Return how the caller can claim `task`; a caller that holds another task ends that first."""
     held = questions.held_by(ctx.owner.worker)
-    if held is not None:
+    if held:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     if not trust.knows(ctx, task):
         return "harness check"
@@ -216,7 +216,7 @@ def _root_cause(questions: Questions, task: Task) -> str | None:
     cause: str | None = None
     while waiting:
         current = questions.task(waiting.pop())
-        if current is None or current.id in seen:
+        if not current or current.id in seen:
             continue
         seen.add(current.id)
         if selection.is_permanent(current):

@@ -79,7 +79,7 @@ class View(NamedTuple):
 
 def gather(ctx: Context, limit: int | None) -> View:
     """Return the view of the list now, with every task in its order, or the `limit` most interesting ones."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_files.running(ctx))
     log = [quoting.one_line(line, LINE_LENGTH) for line in next_step.log_lines(ctx)]

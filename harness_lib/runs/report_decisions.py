@@ -110,7 +110,7 @@ def _denied(known: Known) -> Iterator[Decision]:
     """Yield what the sandbox has denied to the agents of the last run."""
     for message in dict.fromkeys(each.message for each in known.told if each.kind == "sandbox"):
         name, _, said = message.partition(": ")
-        if (found := denied.parts(said)) is not None:
+        if found := denied.parts(said):
             task = known.questions.task(name)
             what, command = found
             yield Decision("denied", name, task.title if task else "", what, (command,))
@@ -178,7 +178,7 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
             what = what.removesuffix(f": {typed.harness('rescue', 'show', task.id)}")
         return what, (*complete.answers(task), *see)
     (answer,) = complete.answers(task)
-    if task.halt_kind == "ENV_SETUP" and (found := denied.told(halt)) is not None:
+    if task.halt_kind == "ENV_SETUP" and (found := denied.told(halt)):
         what, allow = found
         return what, (allow, answer)
     what = halt.removesuffix(f" Then type: {answer}")
@@ -215,7 +215,7 @@ def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, .
     while stuck:
         for name in questions.dependents(stuck.pop()):
             task = questions.task(name)
-            if name not in seen and task is not None and not task.is_done:
+            if name not in seen and task and not task.is_done:
                 waiting[name] = None
                 stuck.append(name)
             seen.add(name)

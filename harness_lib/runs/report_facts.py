@@ -98,7 +98,7 @@ class Facts(NamedTuple):
 
 def gather(ctx: Context, since: float | None = None) -> Facts:
     """Return the facts about the runs since the list was last complete, or since `since` (epoch seconds)."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     recorded = list(run_files.records(ctx))
     runs, start = run_records.window(recorded, since)
     tried = [each for ran in runs for each in ran.tried]
@@ -285,7 +285,7 @@ def _newest(git: Git, merged: Merged) -> str | None:
 def _waits(ctx: Context, merged: Merged) -> Waits | None:
     """Return what finished work waits for the branch, if any does."""
     branch = target_branch.HEADS + merged.branch
-    if ctx.store.shared is not None:
+    if ctx.shared:
         # Machines merge into the branch where it would wait.
         branch = branch.replace(target_branch.WAITING, target_branch.HEADS, 1)
     with suppress(HarnessError):
@@ -331,7 +331,7 @@ def _not_there(ctx: Context, done: Sequence[Task], merged: Sequence[Merged]) -> 
 def _passes_without(git: Git, task: Task) -> bool:
     """Return whether the check of `task` has passed without its commit, as after a squash with an edit."""
     found = task.recheck
-    if found is None or not found.passed or not git.exists(found.commit):
+    if not found or not found.passed or not git.exists(found.commit):
         return False
     return not git.is_ancestor(task.completed_commit or "", found.commit)
 

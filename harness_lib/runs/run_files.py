@@ -96,7 +96,7 @@ class Recorder:
 
     def _keep_said(self, worker: int) -> None:
         """Record what the agent of `worker` said last."""
-        if (last := self._said.pop(worker, None)) is not None:
+        if last := self._said.pop(worker, None):
             self._write(last)
 
     def end(self, closed: Closed) -> None:
@@ -183,7 +183,7 @@ def records(ctx: Context, most: int = 2 * MOST_BYTES) -> Iterator[Ran]:
             # Deleted at this moment, or a link.
             continue
         ran = run_records.fold(map(_parsed, data.split(b"\n")))
-        if ran is not None:
+        if ran:
             run = ran.opened
             alive = run.boot == process.boot_id() and process.is_still(run.pid, run.started)
             yield run_records.cut_off(ran, alive=alive)

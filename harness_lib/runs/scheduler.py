@@ -110,7 +110,7 @@ class Scheduler:
             if offer := project.offer_ignored(self._ctx.git):
                 self.warn(f"{offer} {project.CURE_IGNORED}")
             ending.tidy(self._ctx, self.warn)
-            for doubt in project.in_common(self._ctx, self._ctx.store.ask().search(*project.OPEN)):
+            for doubt in project.in_common(self._ctx, self._ctx.ask().search(*project.OPEN)):
                 self.warn(doubt)
             run_files.clear(self._ctx)
             self.recorder.begin()
@@ -127,7 +127,7 @@ class Scheduler:
     def run_workers(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
         """Start the workers, and serve them until the run ends."""
         self._pool, self._place = pool, place
-        count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
+        count = min(self._options.workers, max(1, self._ctx.ask().counts().total))
         with own_process.noted(self._signals.append):
             try:
                 for number in range(0 if self.orphans.merger else 1, count + 1):
@@ -183,7 +183,7 @@ class Scheduler:
 
         Raises what has cut it short, with the report if there can be one.
         """
-        if self._failed is not None:
+        if self._failed:
             if isinstance(self._failed, HarnessError):
                 with suppress(HarnessError, OSError):
                     self._failed.message = self._answer().message
@@ -199,7 +199,7 @@ class Scheduler:
     def _how(self) -> Why:
         if self._signals and not self.why:
             return "interrupted"
-        return self.why or self._ctx.store.ask().no_work() or "interrupted"
+        return self.why or self._ctx.ask().no_work() or "interrupted"
 
     def _spent(self) -> run_state.Spent:
         return self.state.spent(self._ctx.clock.time())
@@ -215,7 +215,7 @@ class Scheduler:
             # It has no task; perhaps it was admitted, and another worker was faster.
             self._ready.append(number)
             return
-        if (shown := self._waits.shown(event)) is not None:
+        if shown := self._waits.shown(event):
             self._watch(shown, self.state)
         if isinstance(news, Stuck):
             self._kind = news.kind
@@ -299,25 +299,25 @@ class Scheduler:
         if why == "waiting" and self._was_merged():
             return
         if why is not None and not (why in NO_TASK and self._goes_on(why)):
-            self._drain(why, claim.next_task(self._ctx, self._ctx.store.ask()).words(self._ctx))
+            self._drain(why, claim.next_task(self._ctx, self._ctx.ask()).words(self._ctx))
 
     def _goes_on(self, why: StopReason) -> bool:
         """Return whether the final check has added tasks, or the user has ended it or changed the list."""
         is_due = self._has_completed() or (why in ALL_DONE and not self._is_checked)
         if is_due and self.something_broke(self._place):
             return True
-        return bool(self._signals) or self._ctx.store.ask().no_work() not in NO_TASK
+        return bool(self._signals) or self._ctx.ask().no_work() not in NO_TASK
 
     def _was_merged(self) -> bool:
         """Return whether others have merged work that was waited for; tell so."""
-        before = self._ctx.store.ask().counts().completed
+        before = self._ctx.ask().counts().completed
         for line in publish.look(self._ctx):
             self.tell("recovered", line)
-        return self._ctx.store.ask().counts().completed > before
+        return self._ctx.ask().counts().completed > before
 
     def _has_completed(self) -> bool:
         """Return whether this run has completed a task since the last final check."""
-        return ending.has_completed(self._ctx.store.ask(), self._since)
+        return ending.has_completed(self._ctx.ask(), self._since)
 
     def _hold_back(self, reached: str) -> None:
         """Start nothing new, and end the run once no worker has a task; a limit may be raised until then."""
@@ -340,7 +340,7 @@ class Scheduler:
             if 0 < self.state.limits.max_tasks <= self.state.before.attempts + at_work:
                 return
             # Without others at work it is not full, and the list need not be read.
-            if at_work and sessions.is_full(self._ctx.store.ask(), self._ctx, at_work):
+            if at_work and sessions.is_full(self._ctx.ask(), self._ctx, at_work):
                 return
             number = self._ready.pop(0)
             at = self._ctx.clock.time()
@@ -352,7 +352,7 @@ class Scheduler:
 
         Tasks that are in progress although all workers are idle are requeued.
         """
-        questions = self._ctx.store.ask()
+        questions = self._ctx.ask()
         if self.orphans.is_merging(questions):
             return None
         if "max_sessions" in said:
@@ -412,5 +412,5 @@ class Scheduler:
     def _end_merger(self) -> None:
         """Let the worker that merges go, once the others are gone and nothing waits for it."""
         is_last = self._draining and self._pool.numbers == [MERGER]
-        if is_last and not self.orphans.is_merging(self._ctx.store.ask()):
+        if is_last and not self.orphans.is_merging(self._ctx.ask()):
             self._pool.drain(MERGER)

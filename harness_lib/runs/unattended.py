@@ -85,7 +85,7 @@ def _run(ctx: Context, options: Options, watch: Watch) -> Reply:
     ctx, options = waiting.until_it_works(began, tell, lambda: prepare(began, options))
     ctx.__dict__["owner"] = owner.ourselves("run")
     merged, opened = waiting.until_it_works(ctx, tell, lambda: _open(ctx))
-    if ctx.store.shared is not None:
+    if ctx.shared:
         # The run must not wait for the turn itself: nothing else would go on meanwhile.
         ctx.merging = ctx.merging._replace(by=recovery.worker_name(ctx.owner.worker, MERGER))
     scheduler = Scheduler(ctx, options, watch)
@@ -94,7 +94,7 @@ def _run(ctx: Context, options: Options, watch: Watch) -> Reply:
             scheduler.tell("sandbox", line)
     for line in (*merged, *opened.recovered):
         scheduler.tell("recovered", line)
-    if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):
+    if not opened.session and not (opened.stop in ALL_DONE and scheduler.must_check()):
         ending.tidy(ctx, scheduler.warn)
         # Runs of one machine have tried already.
         if ctx.merging.mode == "turns" and (trouble := publish.bring(ctx)):
@@ -149,16 +149,16 @@ def complete_accepted(
     own.busy = ctx.busy
     calls.require_for_runs(own.cwd)
     own.target = into or target_branch.current(own.git)
-    if own.store.shared is not None:
+    if own.shared:
         own.merging = publish.of(own, own.target, merge or "local", "")
         own.target = target_branch.waiting(own.merging.branch)
         merge_queue.refresh(own)
     elif merge == "branch":
         own.target, own.merging = into or target_branch.waiting(own.target), Merging("branch")
         publish.begin(own)
-    sessions.refuse_other(own.store.ask(), own)
+    sessions.refuse_other(own.ask(), own)
     opened = open_session.open_session(own, for_user=True)
-    if opened.session is None:
+    if not opened.session:
         return None
     with _place(own) as (place, _):
         try:
@@ -174,13 +174,13 @@ def _completed(
     view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip).git)
     worker_worktrees.set_up(view)
     taken = claim.take(view, session, task_id)
-    if taken.task is None:
+    if not taken.task:
         return None
     try:
         return complete.finish(view, session, taken.task)
     except (HarnessError, OSError, KeyboardInterrupt) as error:
-        current = view.store.ask().task(taken.task.id)
-        if current is not None and current.status == "in_progress" and current.intent is None:
+        current = view.ask().task(taken.task.id)
+        if current is not None and current.status == "in_progress" and not current.intent:
             requeue.interrupted(view, session, current, str(error))
         raise
 
@@ -228,7 +228,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
 def _require_no_own_session(ctx: Context, questions: Questions) -> None:
     """Raise HeldError if the caller's own session holds the list: waiting for it would never end."""
     own = None if questions.concurrent else sessions.mine(questions, ctx)
-    if own is not None and sessions.is_live(own, questions, ctx):
+    if own and sessions.is_live(own, questions, ctx):
         raise HeldError(
             f"Session {own.number} holds this list since {own.started_at}; it is your own.",
             "End it, then type this again: harness stop",
@@ -293,7 +293,7 @@ class Notifier:
         self._began, self._board = True, state
         self._watch(event, state)
         news = self._news(event)
-        if news is not None:
+        if news:
             self._tell(*news)
         self._warn()
 
@@ -327,7 +327,7 @@ class Notifier:
 
     def _is_lost(self, name: str) -> bool:
         try:
-            task = self._ctx.store.ask().task(name)
+            task = self._ctx.ask().task(name)
         except HarnessError:
             # The user is editing the list; failures are reported at the end of the run.
             return False

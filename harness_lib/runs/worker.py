@@ -157,20 +157,20 @@ class Worker:
         """Take one task to its end; return False if there is none."""
         questions = self.ctx.store.ask_now(waits=False)
         session = sessions.mine(questions, self.ctx)
-        if session is None:
+        if not session:
             self.tell(Idle("closed"))
             return False
         held = questions.held_by(self.ctx.owner.worker)
-        if held is not None:
+        if held:
             return self._hand_back(session, held)
         if questions.session_spent(session):
             return self._next_session()
         if trust.known(self.ctx, questions.provable()):
             for line in committed.prove(self._clean()[0], session):
                 self.tell(Notice("recovered", line))
-            questions = self.ctx.store.ask()
+            questions = self.ctx.ask()
         task = claim.next_task(self.ctx, questions).task
-        if task is None:
+        if not task:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False
         # A look that is kept would hold a connection of a pooler while the agent works.
@@ -205,7 +205,7 @@ class Worker:
         try:
             # Without a check it can never be completed: no agent is started for it.
             if not check_of(task).is_given:
-                check.require_check(context, context.store.ask(), task)
+                check.require_check(context, context.ask(), task)
             taken = claim.take(context, session, task.id, settings)
         except (UsageError, UntrustedTaskError):
             # Another worker was faster, or a user has edited its commands on another machine.
@@ -219,7 +219,7 @@ class Worker:
                 return True
             self._halt(task, StuckError.of(error, typed.harness("retry", task.id)))
             return True
-        if taken.task is None:
+        if not taken.task:
             self.tell(Idle(taken.stop or "waiting"))
             return taken.stop is None
         self._attempt(context, session, taken.task)
@@ -321,10 +321,10 @@ class Worker:
     def _give_back(self, context: Context, session: Session, task: Task, why: str) -> None:
         """Keep the work, and release the task."""
         current = self.ctx.store.ask_now().task(task.id)
-        if current is None or current.status != "in_progress" or current.claimed_by != self.ctx.owner.worker:
+        if not current or current.status != "in_progress" or current.claimed_by != self.ctx.owner.worker:
             return
         try:
-            if current.intent is not None:
+            if current.intent:
                 ended = interrupted.resume(context, session, current)
             else:
                 worker_worktrees.take_in(context, context.git, current)
@@ -340,7 +340,7 @@ class Worker:
         if is_unstarted and self.draining.is_set():
             # Another worker may have found that the agent is the cause; if not, the next run will.
             return
-        with self.ctx.store.transaction() as tx:
+        with self.ctx.transaction() as tx:
             everywhere = stuck.everywhere or (is_unstarted and self._is_the_agents(tx, task))
             if everywhere:
                 # Where the agent starts for no task, no task is the cause.
@@ -349,7 +349,7 @@ class Worker:
                         tx.replace(transitions.halt(halted, None))
             else:
                 current = tx.task(task.id)
-                if current is not None and arrows.may("halt", current):
+                if current and arrows.may("halt", current):
                     why = Halt(stuck.halts_as, f"{stuck.kind}: {sentence(stuck.reason)}")
                     if stuck.then:
                         why = Halt(why.kind, f"{why.words} Then type: {stuck.then}", (stuck.then,))
@@ -371,9 +371,9 @@ class Worker:
 
     def _next_session(self) -> bool:
         """Begin the next session after one that has reached its limit of tasks."""
-        with self.ctx.store.transaction("tasks") as tx:
+        with self.ctx.transaction("tasks") as tx:
             current = sessions.mine(tx, self.ctx)
-            if current is None or not tx.session_spent(current):
+            if not current or not tx.session_spent(current):
                 return True
             if tx.sessions_spent():
                 self.tell(Idle("max_sessions"))

@@ -112,12 +112,12 @@ class Merger(Worker):
             self._clean()
             self._is_prepared = True
         self._keep_claims()
-        questions = self.ctx.store.ask()
+        questions = self.ctx.ask()
         session = sessions.mine(questions, self.ctx)
         waiting = merge_queue.queued(questions, self.ctx.owner.worker)
         # A look that is kept would hold a connection of a pooler until it is this machine's turn.
         del questions
-        if session is None or not waiting:
+        if not session or not waiting:
             self.tell(Idle("waiting"))
             return False
         return self._merge(session, waiting[0])
@@ -172,12 +172,12 @@ class Merger(Worker):
         if now - self._kept < self.ctx.lease_seconds / check.RENEWALS_PER_LEASE:
             return
         self._kept = now
-        waiting = merge_queue.queued(self.ctx.store.ask(), self.ctx.owner.worker)
+        waiting = merge_queue.queued(self.ctx.ask(), self.ctx.owner.worker)
         if not waiting:
             return
-        with self.ctx.store.transaction("tasks") as tx:
+        with self.ctx.transaction("tasks") as tx:
             # In this order whoever moves several tasks locks them: two never wait for each other.
             for task in sorted(waiting, key=lambda task: task.id):
                 current = tx.task(task.id)
-                if current is not None and recovery.is_same(current, task):
+                if current and recovery.is_same(current, task):
                     tx.replace(transitions.renew(current, now=tx.now, lease_seconds=self.ctx.lease_seconds))

@@ -192,15 +192,15 @@ class Orphans:
 
         Under that it has what recovery has left to it: a worker continues it in a work tree of its own.
         """
-        questions = self._ctx.store.ask()
+        questions = self._ctx.ask()
         session, working = sessions.mine(questions, self._ctx), questions.in_progress()
         # A database then uses its connection for what follows.
         del questions
-        if session is None:
+        if not session:
             return
         for held in working:
             # Of machines that share the list, checked work that waits for its merge is in no work tree.
-            if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
+            if held.claimed_by == worker and (held.worktree or self._ctx.shared):
                 tried = self._reclaims.reclaim(session, held)
                 if tried.how in ("handed back", "queued"):
                     self._tell(Notice("recovered", tried.message))
@@ -226,13 +226,13 @@ class Orphans:
         for task in tasks:
             if task.claimed_by and recovery.works_for(task.claimed_by, me):
                 self.of(task.claimed_by)
-            elif self._ctx.store.shared is None and (task.id, task.fence) not in self._awaited:
+            elif not self._ctx.shared and (task.id, task.fence) not in self._awaited:
                 self._awaited.add((task.id, task.fence))
                 self._tell(Notice("warning", f"every worker waits: {task.claimed_by} works on {task.id}"))
 
     def of_others(self) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""
-        questions = self._ctx.store.ask()
+        questions = self._ctx.ask()
         session, expired = sessions.mine(questions, self._ctx), questions.expired()
         # A database then uses its connection for what follows.
         del questions
@@ -253,14 +253,14 @@ class Orphans:
         if not queued or now < self._next_count:
             return set()
         self._next_count = now + COUNT_SECONDS
-        waiting = {task.id for task in merge_queue.queued(self._ctx.store.ask(), self.merger)}
+        waiting = {task.id for task in merge_queue.queued(self._ctx.ask(), self.merger)}
         before, self._missing = self._missing, {*queued} - waiting
         return before & self._missing
 
     def of_machines(self) -> None:
         """Recover what other machines have left, and send what they lack, every half a minute."""
         now = self._ctx.clock.monotonic()
-        if self._ctx.store.shared is not None and now >= self._next_look:
+        if self._ctx.shared and now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             snapshots.send(self._ctx)
             self.of_others()

@@ -96,7 +96,7 @@ class Answers(ShellAnswers):
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
         tasks = (self.task(task_id) for task_id in task_ids)
-        return tuple(task for task in tasks if task is not None)
+        return tuple(task for task in tasks if task)
 
     def position(self, task_id: str) -> int:
         return self._index().places[task_id]
@@ -193,7 +193,7 @@ class Answers(ShellAnswers):
     def _place(self, task_id: str) -> int | None:
         """Return the place of the task, None if there is none: mostly where it was before the last change."""
         known, tasks = Answers._indexes, self.state.tasks
-        place = None if known is None else known.places.get(task_id)
+        place = None if not known else known.places.get(task_id)
         if place is not None and place < len(tasks) and tasks[place].id == task_id:
             return place
         return self._index().places.get(task_id)

@@ -4,8 +4,8 @@ Callers ask questions and do not get the list: who needs one task asks for one t
 list is kept, so another kind of store is another class with these methods, and no change above it.
 `rules/` decides how a task changes; the store only finds it and replaces it.
 
-    questions = ctx.store.ask()                     # a snapshot; no lock, nothing is written
-    with ctx.store.transaction() as tx:             # the same questions, and nobody else changes the list
+    questions = ctx.ask()                     # a snapshot; no lock, nothing is written
+    with ctx.transaction() as tx:             # the same questions, and nobody else changes the list
         tx.replace(transitions.renew(tx.task(...), ...))
 """
 

@@ -57,7 +57,7 @@ class Entry(NamedTuple):
 def parse(text: str) -> Entry:
     """Parse a line as `line` makes it."""
     match = re.fullmatch(_LINE, text)
-    if match is None:
+    if not match:
         return Entry(text, message=text)
     task, category, message = _tags(match["rest"])
     return Entry(text, match["at"], int(match["session"]), match["type"], task, category, message)
@@ -141,7 +141,7 @@ def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: i
         current, size = _identity(path)
         if current is not None and (current != identity or size < offset):
             identity, offset, pending = current, 0, b""
-        chunk = _chunk(path, offset) if current is not None and size > offset else b""
+        chunk = _chunk(path, offset) if current and size > offset else b""
         offset += len(chunk)
         *complete, pending = (pending + chunk).split(b"\n")
         for raw in complete:

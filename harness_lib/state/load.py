@@ -60,15 +60,15 @@ def find(root: Root) -> Loaded:
     StateUnreadableError if no good copy is left, EnvSetupError if it may not be read.
     """
     last = remembered(root)
-    if last is not None and last.stamp == stamp_now(root):
+    if last and last.stamp == stamp_now(root):
         return last
     content = _content(root.state)
-    if content is None:
+    if not content:
         return _substitute(root, "is missing", None, None)
     data, info = content
     stamp = summary.stamp(info)
     if summary.read_for(os.fspath(root.summary), info) is not None:
-        known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
+        known = {} if not last else dict(zip(last.texts, last.state.tasks, strict=True))
         written, texts = codec.decode_rendered(data.decode(), known)
         return remember(root, Loaded(written, None, data, stamp, ours=True, texts=texts))
     try:
@@ -98,7 +98,7 @@ def look(root: Root) -> Loaded:
 def find_instead(root: Root) -> Loaded:
     """Return the newest good copy of a list that the user gives up. Raises as `find` does."""
     content = _content(root.state)
-    if content is None:
+    if not content:
         return _substitute(root, "is missing", None, None)
     return _substitute(root, "is not as it must be", content[0], summary.stamp(content[1]))
 
@@ -189,7 +189,7 @@ def remember(root: Root, loaded: Loaded) -> Loaded:
 
 def remembered(root: Root) -> Loaded | None:
     """Return the list at `root` that this process read or wrote last, whether or not it still exists."""
-    return _last[1] if _last is not None and _last[0] == root.path else None
+    return _last[1] if _last and _last[0] == root.path else None
 
 
 def stamp_now(root: Root) -> Stamp | None:
@@ -233,7 +233,7 @@ def _copies(root: Root) -> list[Copy]:
     found: list[Copy] = []
     for copy in (newest(root), *map(_good, filter(None, (root.backup, backup_copy(root))))):
         # The copy in the git directory is made last: of two equal ones the first is named.
-        if copy is not None and all(copy.document != other.document for other in found):
+        if copy and all(copy.document != other.document for other in found):
             found.append(copy)
     # The legacy protocol writes .bak and no generations: then .bak is the newer one.
     return sorted(found, key=lambda copy: copy.written, reverse=True)
@@ -250,7 +250,7 @@ def keep_backup_copy(copy: Path | None, data: bytes) -> Path | None:
 
     None if that directory cannot be written. Raises OSError.
     """
-    if copy is None:
+    if not copy:
         return None
     try:
         fs.write(copy, data, durable=False, mode=fs.PRIVATE, make=True)
@@ -270,7 +270,7 @@ def save(root: Root, data: bytes, twin: Path | None = None) -> None:
     present = _newest_first(root)
     number = int(present[0].stem) + 1 if present else 1
     path = root.generations / f"{number:0{_DIGITS}}.json"
-    if twin is None or not _linked(twin, path):
+    if not twin or not _linked(twin, path):
         # Not durable: the list itself is, and older generations are behind this one.
         fs.write(path, data, durable=False, make=True)
     size = 0
@@ -299,7 +299,7 @@ def keep_log(root: Root, copy: Path | None) -> None:
     To remove the first name then loses nothing. A file system without such names has none, nor has a log
     that is a symbolic link.
     """
-    if copy is None:
+    if not copy:
         return
     second = copy.with_suffix(".log")
     # What a file system, or a sandbox, does not allow is no reason to stop the work.
@@ -317,7 +317,7 @@ def keep_log(root: Root, copy: Path | None) -> None:
 def give_back_log(root: Root) -> bool:
     """Restore a lost log; return whether there was one to restore."""
     copy = backup_copy(root)
-    if copy is None:
+    if not copy:
         return False
     second = copy.with_suffix(".log")
     try:

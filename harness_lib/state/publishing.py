@@ -69,14 +69,14 @@ def publish(
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
     known = load.remembered(root) if is_mirror else old
-    before, kept = (known.state, known.texts) if known is not None else (State(), ())
+    before, kept = (known.state, known.texts) if known else (State(), ())
     texts = state.each_made(reading.task_text, before, kept)
     data = reading.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
     cache = cache or summary.build(state, now)
     warnings: list[str] = []
     with explained(root):
-        if old is not None and old.data is not None:
+        if old and old.data is not None:
             # A list that is private keeps a private backup.
             fs.write(root.backup, old.data, durable=False, mode=fs.permissions(root.state))
         if is_mirror:

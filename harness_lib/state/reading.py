@@ -67,7 +67,7 @@ class Shape:
         extra: dict[str, object] = {}
         for key, item in value.items():
             column = self._columns.get(key)
-            if column is None:
+            if not column:
                 extra[key] = item
             elif item is not None or not column.null:
                 known[key] = _READERS[column.kind.form](column.kind, item, prefix + key, problems)
@@ -86,7 +86,7 @@ def trusted(record: Record) -> Callable[[Mapping[str, Any]], Any]:
     """Return what makes a `record` of an object that `written` made, without checking it."""
     table = columns(record)
     known = frozenset(column.name for column in table)
-    parts = [(column.name, part) for column in table if (part := _part(column)) is not None]
+    parts = [(column.name, part) for column in table if (part := _part(column))]
 
     def build(document: Mapping[str, Any]) -> Any:
         values = dict(document)
@@ -106,11 +106,11 @@ def _part(column: About) -> Callable[[Any], Any] | None:
     kind, default = column.kind, column.default
     if kind.form == "list":
         assert kind.of is not None
-        if kind.of.record is None:
+        if not kind.of.record:
             return tuple
         build_each = trusted(kind.of.record)
         return lambda documents: tuple([build_each(each) for each in documents]) if documents else ()
-    if kind.record is None:
+    if not kind.record:
         return None
     build = trusted(kind.record)
     if default is None:
@@ -245,7 +245,7 @@ def written(record: Any) -> dict[str, Any]:
     for name, part, default, always in _plan(build):
         value = getattr(record, name)
         if always or value != default:
-            document[name] = value if part is None else part(value)
+            document[name] = value if not part else part(value)
     document.update(record.extra)
     return document
 
@@ -266,9 +266,7 @@ def _plan(record: Record) -> tuple[tuple[str, Part | None, Any, bool], ...]:
             part = written
         elif each.kind.form == "list":
             assert each.kind.of is not None
-            part = (
-                list if each.kind.of.record is None else lambda values: [written(value) for value in values]
-            )
+            part = list if not each.kind.of.record else lambda values: [written(value) for value in values]
         rows.append((each.name, part, each.default, each.always))
     return tuple(sorted(rows, key=lambda row: not row[3]))
 

@@ -177,7 +177,7 @@ class Store(upkeep.Upkeep):
             problems = schema.problems_of_new(loaded.document, loaded.state.tasks, passed)
             if problems:
                 raise ContractError(problems, self.root.state.name)
-            if was is not None and (words := load.changed(self.root, was.state, loaded.state)):
+            if was and (words := load.changed(self.root, was.state, loaded.state)):
                 number = loaded.state.session_count
                 warnings += publishing.keep_past(self.root, was, words, self._clock.now(), number)
         return loaded

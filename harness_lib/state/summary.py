@@ -131,7 +131,7 @@ def build(state: State, now: datetime, asked: Questions | None = None) -> Summar
     counts, upcoming, working = asked.counts(), asked.next_ready(), asked.in_progress()
     unreachable = [finding.task_id for finding in asked.unreachable()]
     unproven = [task for task in asked.unproven() if task.status == "completed"]
-    checked = [task.recheck for task in state.tasks if task.recheck is not None]
+    checked = [task.recheck for task in state.tasks if task.recheck]
     sessions: Any = None if state.sessions is None else [reading.written(each) for each in state.sessions]
     return {
         "format": FORMAT,

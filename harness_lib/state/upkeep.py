@@ -124,7 +124,7 @@ class Upkeep(api.Store):
 
 def _of_directory_lock(path: Path) -> Iterator[Oddity]:
     holder = mkdir_lock.holder_of(path)
-    if holder is None:
+    if not holder:
         return
     if holder.foreign:
         yield Oddity(

@@ -126,11 +126,11 @@ def turn(path: Path, seconds: float, on_wait: Callable[[], object] | None = None
         return
     place = None if take_now(descriptor) else _Place(descriptor)
     try:
-        while place is not None and not place.is_front(seconds) and on_wait is not None:
+        while place and not place.is_front(seconds) and on_wait:
             on_wait()
         yield
     finally:
-        if place is None:
+        if not place:
             os.close(descriptor)
         else:
             place.leave()
@@ -153,7 +153,7 @@ class _Place:
     def is_front(self, seconds: float) -> bool:
         """Return whether it is our turn within `seconds`. Raises OSError if the lock cannot be taken."""
         is_over = self._at_front.wait(seconds)
-        if self._error is not None:
+        if self._error:
             raise self._error
         return is_over
 

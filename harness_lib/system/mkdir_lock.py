@@ -107,7 +107,7 @@ class SeedLock:
         Files of others in it are never removed.
         """
         seen = holder_of(self.path)
-        if seen is None or seen.foreign or seen.pid != pid:
+        if not seen or seen.foreign or seen.pid != pid:
             return
         if to is None:
             self._retire(seen)
@@ -154,7 +154,7 @@ class SeedLock:
     def _join(self, pid: int, ours: Collection[int], over: OverRule) -> int | None:
         """Do `acquire` with an existing directory; None: look again, it is held or has just disappeared."""
         seen = holder_of(self.path)
-        if seen is None:
+        if not seen:
             return None
         if seen.foreign:
             return 0
@@ -186,7 +186,7 @@ class SeedLock:
         except (FileNotFoundError, PermissionError):
             return
         moved = holder_of(private)
-        if moved is None:
+        if not moved:
             return
         if moved.identity == seen.identity and moved.pid == seen.pid:
             _remove(private)
@@ -227,9 +227,9 @@ def _remove(private: Path) -> None:
 
 def _held(path: Path) -> HeldError:
     holder = holder_of(path)
-    pid = holder.pid if holder is not None else None
+    pid = holder.pid if holder else None
     who = "a process that has not written its pid" if pid is None else f"pid {pid}"
-    since = "" if holder is None else f" since {timestamps.render(holder.since)}"
+    since = "" if not holder else f" since {timestamps.render(holder.since)}"
     message = f"The project is locked by {who}{since}: {path}"
     return HeldError(message, "Wait until it ends, or end that session.")
 

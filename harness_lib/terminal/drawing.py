@@ -123,7 +123,7 @@ class _Shown:
         if seen == self._seen:
             return
         try:
-            questions = self._ctx.store.ask()
+            questions = self._ctx.ask()
         except HarnessError:
             # The user is editing the list; the scheduler says what is to be said about that.
             return
@@ -133,7 +133,7 @@ class _Shown:
 def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:
     """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
     drawn: list[RenderableType] = [workers(state, now)]
-    if counts is not None:
+    if counts:
         progress = Table.grid(padding=(0, 1))
         green = counts.completed - counts.red
         bar = ProgressBar(total=max(1, counts.total), completed=green, width=BAR_WIDTH)

@@ -108,7 +108,7 @@ def render(ctx: Context, facts: Facts, *, live: bool = False) -> str:
     environment = jinja2.Environment(autoescape=True, finalize=_clean, undefined=jinja2.StrictUndefined)
     environment.filters["anchor"] = _anchor
     template = environment.from_string(here.with_name("report.html").read_text(encoding="utf-8"))
-    tasks = ctx.store.ask().search()
+    tasks = ctx.ask().search()
     red = {each.task for each in facts.decisions if each.kind == "red"}
     hows = {task.id: "red" if task.id in red else task.status for task in tasks}
     own = _by_task(facts.runs)

@@ -58,7 +58,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     _require_kept(ctx, task)
     into = None if task.status == "in_progress" else _target(ctx, task)
     # Before anything is noted: what is accepted and cannot be checked would wait for nobody any more.
-    trust.require(ctx, ctx.store.ask())
+    trust.require(ctx, ctx.ask())
     trust.require_own(ctx, task)
     with rights.change(ctx) as tx:
         waiting = complete.require_waiting(ownership.require_task(tx, task.id))
@@ -70,13 +70,13 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         return _reply(current, Exit.REFUSED, words)._replace(next=rest)
     if current.status == "in_progress":
         return _in_place(place, current)
-    holder = sessions.holder(ctx.store.ask(), ctx)
+    holder = sessions.holder(ctx.ask(), ctx)
     merge = current.handback and current.handback.merge
-    if holder is None and merge == "pull-request":
+    if not holder and merge == "pull-request":
         command = typed.harness("run", "--merge", "pull-request")
         words = f"{current.id} is accepted; this opens its pull request: {command}"
         return _reply(current, Exit.DONE, words)._replace(next=command)
-    if holder is not None:
+    if holder:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
     return _merged(ctx, current, merge, into)
 
@@ -114,7 +114,7 @@ def _target(ctx: Context, task: Task) -> str | None:
     git, here = ctx.main, ctx.main.branch()
     if into is None or not into.startswith(target_branch.HEADS):
         return None
-    if ctx.store.shared is not None:
+    if ctx.shared:
         return _target_of_machines(git, here, into)
     if here is not None and into in (here, target_branch.waiting(here)):
         return None
@@ -126,7 +126,7 @@ def _target_of_machines(git: Git, here: str | None, into: str) -> str | None:
     there = into.replace(target_branch.WAITING, target_branch.HEADS, 1)
     for branch in filter(None, (here, there)):
         found = target_branch.upstream(git, branch)
-        if found is not None and found[1] == there:
+        if found and found[1] == there:
             return None if branch == here else branch
     name = target_branch.short(there)
     raise RefusedError(
@@ -175,7 +175,7 @@ def _accept(tx: Tx, task: Task, paths: Sequence[str], left: Sequence[str]) -> Ta
         accepted = accepted._replace(halt=words, halt_about=tuple(left))
     else:
         accepted = transitions.halt(accepted, None)
-        if accepted.handback is not None:
+        if accepted.handback:
             reason = "The user has accepted this work: it is to be completed as it is."
             accepted = accepted._replace(handback=accepted.handback._replace(reason=reason, accepted=True))
     tx.replace(accepted)
@@ -184,12 +184,12 @@ def _accept(tx: Tx, task: Task, paths: Sequence[str], left: Sequence[str]) -> Ta
 
 def _in_place(ctx: Context, task: Task) -> Reply:
     """Finish `task` in its work tree, for the worker that holds it."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     session = complete.session_of(ctx, questions, task)
     evaluation = evaluate.evaluate(ctx, questions, task)
     if evaluation.checked.passed:
         return _ended(task, complete.complete(ctx, session, task, evaluation))
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         complete.let_go_on(tx, task)
     lines = [f"{task.id} is accepted, but not done. {evaluation.checked.message}"]
     if evaluation.checked.tail:
@@ -199,7 +199,7 @@ def _in_place(ctx: Context, task: Task) -> Reply:
 
 
 def _ended(task: Task, ended: outcome.Ended | None) -> Reply:
-    if ended is None:
+    if not ended:
         return _reply(task, Exit.STOP, f"{task.id} is accepted, but no further session may be opened now.")
     if ended.task.status == "completed":
         return _reply(ended.task, Exit.DONE, outcome.words_of_completed(ended), ended.said)

@@ -68,7 +68,7 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
     task, is_trusted, then = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
     warnings += project.cannot_fail(ctx.git.top, task)
-    warnings += project.in_common(ctx, ctx.store.ask().search(*project.OPEN), [task.id])
+    warnings += project.in_common(ctx, ctx.ask().search(*project.OPEN), [task.id])
     if not is_trusted:
         warnings.append(trust.not_yet(ctx))
     return Reply(
@@ -116,7 +116,7 @@ def _propose(ctx: Context, draft: Task) -> Reply:
 
 def _show_proposals(ctx: Context) -> Reply:
     """List the proposals, without a lock."""
-    waiting = ctx.store.ask().proposals()
+    waiting = ctx.ask().proposals()
     lines = [line for task in waiting for line in _lines_of(task)]
     return Reply(
         "\n".join(lines) or "No task is proposed.",
@@ -150,7 +150,7 @@ def _accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     spent = add_tasks.spent_ids(ctx)
     added: list[Task] = []
     trust.prepare(ctx)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         mine = trust.may_trust(ctx, tx)
         for each in numbers:
             chosen = _find(tx, each)
@@ -186,6 +186,6 @@ def _dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
 
 def _find(questions: Questions, asked: int) -> Task:
     proposal = next((task for task in questions.proposals() if add_tasks.number_of(task) == asked), None)
-    if proposal is None:
+    if not proposal:
         raise UsageError(f"There is no proposed task {asked}.", "List them: harness add --proposed")
     return proposal

@@ -19,7 +19,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
     Nor is that of a worker of this name on another machine: if that one is dead, its lease must end.
     """
     here = (None, owner.machine(ctx.env))
-    with ctx.store.transaction("tasks") as tx:
+    with ctx.transaction("tasks") as tx:
         mine = (task for task in tx.in_progress() if recovery.is_mine(task, ctx.owner.worker))
         held = [
             task

@@ -85,7 +85,7 @@ def _bounded(lines: list[str], limit: int | None) -> list[str]:
 
 
 def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
-    if examined.problems or examined.questions is None:
+    if examined.problems or not examined.questions:
         found = f"{counted(len(examined.problems), 'problem')} in {ctx.store.list_file}"
         # A lost list has its own command, and a readable list is not replaced.
         hint = codec.cure(examined.problems, CORRECT)

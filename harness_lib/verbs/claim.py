@@ -58,11 +58,11 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         # Asked each time, as the user may have ended the session meanwhile.
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
-        if session is None:
-            return stops.reply(ctx.store.ask(), opened.stop, opened.recovered)
+        if not session:
+            return stops.reply(ctx.ask(), opened.stop, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.must_check:
-            return stops.final_check(ctx.store.ask(), session, opened.recovered)
+            return stops.final_check(ctx.ask(), session, opened.recovered)
         if _is_interrupted(ctx, taken):
             report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
             opened = opened._replace(
@@ -75,8 +75,8 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         if taken.stop:
             said = (*opened.recovered, *filter(None, [taken.told]))
             if taken.untrusted:
-                return stops.untrusted(ctx.store.ask(), taken.untrusted, said)
-            return stops.reply(ctx.store.ask(), taken.stop, said)
+                return stops.untrusted(ctx.ask(), taken.untrusted, said)
+            return stops.reply(ctx.ask(), taken.stop, said)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or is checking a task that this one depends on.
@@ -89,9 +89,9 @@ def _is_interrupted(ctx: Context, taken: Taken) -> bool:
     That is the end of an attempt of the caller, in which a command was killed, or a task whose lease ran out
     after this session was opened.
     """
-    if taken.task is not None:
+    if taken.task:
         return taken.task.intent is not None
-    return taken.stop == "waiting" and bool(ctx.store.ask().expired())
+    return taken.stop == "waiting" and bool(ctx.ask().expired())
 
 
 def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_session.Opened:
@@ -106,7 +106,7 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     is_unclaimed = open_session.has_unclaimed(questions)
     # A database then uses its connection for what follows.
     del questions
-    if session is None or not is_open:
+    if not session or not is_open:
         opened = open_session.open_session(ctx)
     elif is_unclaimed:
         opened = open_session.go_on(ctx)
@@ -117,9 +117,9 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     brief = dialogue.brief(task, ctx, questions)
-    if not taken.resumed and task.handback is not None:
+    if not taken.resumed and task.handback:
         brief = "\n".join(filter(None, (brief, _put_back(ctx, task))))
     found = ownership.elsewhere(ctx, task) if taken.resumed else None
     if found:
@@ -149,7 +149,7 @@ def _put_back(ctx: Context, task: Task) -> str:
 def _passes_already(questions: Questions, task: Task) -> str:
     """Return a note if the check of `task` is known to pass already. Does not run it."""
     known = questions.passed(task)
-    if known is None:
+    if not known:
         return ""
     return (
         f"The check of {task.id} passes before any work: it has passed on this commit for {known.id}. "
@@ -159,7 +159,7 @@ def _passes_already(questions: Questions, task: Task) -> str:
 
 def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be claimed, and why. Writes nothing."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     held = questions.held_by(ctx.owner.worker)
     unproven = [] if held else trust.known(ctx, questions.provable())
     if unproven:

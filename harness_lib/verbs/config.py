@@ -37,7 +37,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
             f"Ask the user to type, in a terminal: {EXAMPLE.rsplit(' ', 2)[0]} {args.name} VALUE",
         )
     path = settings.project_file(ctx) if args.project else settings.user_file(ctx.env)
-    if path is None:
+    if not path:
         raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
     value = settings.change(path, args.name, args.value, is_project=args.project)
     how = "was removed from" if args.unset else f"is {_words(value)} in"

@@ -207,7 +207,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
         after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
         show(f"  {task.id} {task.title}{after}")
     killed = _work(demo_ctx, project, show)
-    questions = demo_ctx.store.ask()
+    questions = demo_ctx.ask()
     broken = [promise for promise, kept in _promises(demo_ctx, questions, killed=killed) if not kept]
     return _reply(demo_ctx, project, broken)
 

@@ -67,7 +67,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     if not of_list and not changes:
         raise UsageError("No change was given.", "See: harness edit --help")
     if args.id is not None:
-        old = ownership.require_task(ctx.store.ask(), args.id)
+        old = ownership.require_task(ctx.ask(), args.id)
         return run(
             ctx, args.id, held_out.typed_with(ctx, changes, old, typed.harness("edit", old.id, rest="…"))
         )
@@ -77,7 +77,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
     """Set the fields of `task_id` in `changes`, and end its halt unless finished work waits for an answer."""
     while True:
-        questions = ctx.store.ask()
+        questions = ctx.ask()
         old = ownership.require_task(questions, task_id)
         if "depends_on" in changes:
             changes = {**changes, "depends_on": ownership.ids_of(questions, changes["depends_on"])}
@@ -102,7 +102,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
                 add_tasks.require_sound(tx, (regated,))
             rights.lift_halts(tx, regated)
             rights.log(tx, ctx, f"edited {_describe_changes(old, regated)}", old.id)
-        return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.store.ask(), regated))
+        return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.ask(), regated))
 
 
 def _has_seen(ctx: Context, old: Task, new: Task) -> bool:
@@ -129,7 +129,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
             f"Let that end first: {typed.harness('show', task.id)}. "
             f"To have it done again with another check: {typed.harness('retry', task.id)}",
         )
-    if ctx.store.shared is not None and task.machine not in (None, owner.machine(ctx.env)):
+    if ctx.shared and task.machine not in (None, owner.machine(ctx.env)):
         # What the attempt may not weaken is taken from its work tree, and a copy of it is kept there.
         raise RefusedError(
             f"{task.id} is in progress on {task.machine}, where its check can be changed.",
@@ -192,11 +192,11 @@ def _normalized(field: Given, value: Any) -> Any:
 
 def _with_new_gate(ctx: Context, old: Task, new: Task) -> Task:
     """Return `new` with a gate for its new check, if an attempt is under way."""
-    if old.gate is None or new.validation == old.validation:
+    if not old.gate or new.validation == old.validation:
         return new
     regated = baseline.regate(_at_its_work_tree(ctx, old), new)
     unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
-    if unmoved and regated.gate is not None:
+    if unmoved and regated.gate:
         # Taken at the base, as at the claim. Taken now, it would accept the attempt's changes to these files.
         same = check_of(old).text == check_of(new).text
         programs = old.gate.programs if same else regated.gate.programs
@@ -242,7 +242,7 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) ->
         lines.append(f"it still waits for you: {typed.harness('show', new.id)}")
     elif old.halt:
         lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
-    if new.status == "in_progress" and new.intent is None and old.validation != new.validation:
+    if new.status == "in_progress" and not new.intent and old.validation != new.validation:
         lines.append("the new check decides on its attempt in progress")
     if not check_of(new).is_given:
         warnings = (*warnings, add_tasks.no_check(new.id))

@@ -44,7 +44,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         raise UsageError(
             f"{args.tick} is not a plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
         )
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     imported = [task for task in questions.search() if task.source and task.source.plan == name]
     tasks = {task.source.key: task for task in imported if task.source}
     if not tasks:

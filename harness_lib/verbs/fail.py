@@ -61,14 +61,14 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 
 
 def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message: str) -> None:
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
         why = Halt(attempts.of_category(category), words)
         session = sessions.mine(tx, ctx)
         if session:
             lifecycle.halt(tx, session, why, task.id)
         current = tx.task(task.id)
-        if category == "CONFIG" and current is not None and current.fence == held.task.fence:
+        if category == "CONFIG" and current and current.fence == held.task.fence:
             tx.replace(transitions.halt(current, why))
 
 

@@ -74,7 +74,7 @@ def _end(ctx: Context, args: Namespace) -> Reply:
     held = ownership.require(questions, args.id, ctx)
     if args.already_done:
         _require_unchanged(ctx, held.task)
-    if ctx.store.shared is not None and held.task.gate is not None and held.task.target is None:
+    if ctx.shared and held.task.gate and held.task.target is None:
         ctx.merging = _merging(ctx, args)
     elif args.merge or args.merge_command:
         raise UsageError(
@@ -85,7 +85,7 @@ def _end(ctx: Context, args: Namespace) -> Reply:
         held = held._replace(task=task)
         if task.status != "in_progress":
             return _reply(ctx, held, outcome.Ended(task, None), None)
-        if held.task.intent is not None:
+        if held.task.intent:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
         # A database then uses its connection for what follows.
@@ -175,7 +175,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     changed: list[str] = []
     is_good = True
     if task.halt_kind == "MERGE":
-        task = ownership.require_task(ctx.store.ask(), task.id)
+        task = ownership.require_task(ctx.ask(), task.id)
         lines = [f"{task.id} is not merged yet. {task.halt}"]
     elif task.status == "completed":
         lines = [outcome.words_of_completed(ended)]

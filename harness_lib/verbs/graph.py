@@ -36,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace) -> Reply:
     """Answer `harness graph`; more than 40 tasks are cut unless all are asked for."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     drawing = draw(questions, None if args.all else SHOWN)
     is_tree = args.format == "tree"
     return Reply(

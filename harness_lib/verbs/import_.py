@@ -89,7 +89,7 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace) -> Reply:
     """Answer `harness import`; a list is made first where there is none, once the tasks can be read."""
     choices = Choices(args.format, args.order, args.check, dry_run=args.dry_run, yes=args.yes)
-    if roots.find(ctx.env, ctx.cwd) is not None or roots.elsewhere(ctx.cwd):
+    if roots.find(ctx.env, ctx.cwd) or roots.elsewhere(ctx.cwd):
         return run(ctx, planned.sources(ctx, args.file), choices, args.file)
     place = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(ctx.cwd)}, cwd=ctx.cwd, clock=ctx.clock)
     found = planned.sources(place, args.file)
@@ -135,11 +135,11 @@ def run(
     drafts = held_out.imported(ctx, drafts, again, dry_run=choices.dry_run)
     spent = add_tasks.spent_ids(ctx)
     if choices.dry_run:
-        questions = questions or ctx.store.ask()
+        questions = questions or ctx.ask()
         plan = import_plan.plan(questions, drafts, spent, again)
         return _reply(plan, drafts, _doubtful(ctx, questions, plan.tasks), then=again, dry_run=True)
     trust.prepare(ctx)
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent, again)
         refused = _not_for_caller(ctx, choices, len(plan.tasks)) if brought and plan.tasks else None
         mine = trust.may_trust(ctx, tx) and refused is None
@@ -152,7 +152,7 @@ def run(
         if mine:
             trust.know(ctx, tx, plan.tasks)
         then = "harness trust" if refused else ownership.next_command(ctx, tx)
-    warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
+    warnings = (*_doubtful(ctx, ctx.ask(), plan.tasks), *tx.warnings)
     warnings = warnings if mine else (*warnings, refused or trust.not_yet(ctx))
     return _reply(plan, drafts, warnings, then=then, dry_run=False)
 

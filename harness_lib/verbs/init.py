@@ -109,7 +109,7 @@ def run(
     kept = begin_anew(list_ctx) if start_over and list_ctx.store.exists() else ""
     settings = SessionConfig(concurrency_mode=mode or "exclusive", final_check=final_check)
     made = _make_files(list_ctx, git, settings)
-    if not final_check and list_ctx.store.ask().settings().final_check:
+    if not final_check and list_ctx.ask().settings().final_check:
         rights.edit_settings(list_ctx, {"final_check": False})
     if init_script and not root.init_script.exists():
         _write_init_script(list_ctx)
@@ -131,7 +131,7 @@ def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
     if roots.has_list(root.path) or ctx.env.get("HARNESS_STATE_ROOT"):
         return
     above = roots.find(ctx.env, root.path)
-    if above is not None and above.path == root.path:
+    if above and above.path == root.path:
         return
     others = [above.path] if above and _is_in_repository(git, above.path) else roots.elsewhere(root.path)
     if others:
@@ -150,7 +150,7 @@ def _is_in_repository(git: Git, directory: Path) -> bool:
 
 
 def _restored(ctx: Context, reply: Reply) -> Reply:
-    tasks = ctx.store.ask().counts().total
+    tasks = ctx.ask().counts().total
     message = f"the task list of {ctx.root.path} was lost and is restored ({counted(tasks, 'task')})."
     instead = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
@@ -174,16 +174,16 @@ def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
     if ctx.store.exists():
         return []
     made = list(ctx.store.begin(settings, f"Harness initialized for project {git.top}"))
-    trust.note(ctx, ctx.store.ask())
+    trust.note(ctx, ctx.ask())
     return made
 
 
 def _write_init_script(ctx: Context) -> None:
     # Once it is committed, a note on the list without it would no longer count.
-    mine = ctx.store.shared is None and trust.is_trusted(ctx, ctx.store.ask())
+    mine = not ctx.shared and trust.is_trusted(ctx, ctx.ask())
     fs.write(ctx.root.init_script, INIT_SCRIPT.encode(), mode=0o755)
     if mine:
-        trust.note(ctx, ctx.store.ask())
+        trust.note(ctx, ctx.ask())
 
 
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
@@ -208,7 +208,7 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
 
 def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:
     warnings = []
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if not made:
         total = questions.counts().total
         message = f"{root.path} has a task list already ({counted(total, 'task')}); it was left as it is."
@@ -255,10 +255,10 @@ def restore(ctx: Context) -> bool:
     if ctx.store.exists():
         return False
     try:
-        ctx.store.ask()
+        ctx.ask()
     except StateUnreadableError:
         return False
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         # Entering the transaction restores the list and warns about it.
         if tx.holds_agents():
             tx.on_commit(ctx.store.enable_hooks)
@@ -267,17 +267,17 @@ def restore(ctx: Context) -> bool:
 
 def begin_anew(ctx: Context) -> str:
     """Replace the list by an empty one; return the name of the file that keeps the old list."""
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         sessions.refuse_other(tx, ctx)
         working = next(iter(tx.in_progress()), None)
-        if working is not None:
+        if working:
             ways = (typed.harness("finish", working.id), typed.harness("release", working.id))
             raise RefusedError(
                 f"{working.id} is in progress: without the list nobody would know whose work stands there.",
                 f"End it first: {', or '.join(ways)}",
             )
         mine = sessions.mine(tx, ctx)
-        if mine is not None:
+        if mine:
             lifecycle.close(tx, mine)
         kept = tx.start_over()
         rights.log(tx, ctx, f"emptied the old list is kept in {kept}")

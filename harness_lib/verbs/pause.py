@@ -25,7 +25,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
     lines = [OFF if was_on else "The hooks were off already."]
     # It works on a list that cannot be read, too.
     with suppress(HarnessError):
-        runs = filter(sessions.is_live_run, ctx.store.ask().sessions() or ())
+        runs = filter(sessions.is_live_run, ctx.ask().sessions() or ())
         ends = [f"{run.pid} goes on; to end it: {sessions.how_to_end(run)}" for run in runs]
         lines += [f"The run of process {end}" for end in ends]
     return Reply("\n".join(lines), next="harness status")

@@ -26,16 +26,16 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
         )
     ownership.refuse_late(ctx, questions)
     session = sessions.mine(questions, ctx)
-    if session is None or not open_session.is_open(session, questions, ctx):
+    if not session or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)
-        if opened.session is None:
-            return stops.reply(ctx.store.ask(), opened.stop, opened.recovered)
+        if not opened.session:
+            return stops.reply(ctx.ask(), opened.stop, opened.recovered)
         recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:
         report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
         recovered, warnings = report.recovered, report.warnings
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     held = questions.held_by(ctx.owner.worker)
     claim = sessions.unless_held(questions, ctx, sessions.CLAIM)
     return Reply(

@@ -47,7 +47,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         "\n".join(lines),
         session=held.session.number,
         task=ended.task,
-        next=sessions.unless_held(ctx.store.ask(), ctx, sessions.CLAIM),
+        next=sessions.unless_held(ctx.ask(), ctx, sessions.CLAIM),
         warnings=ended.warnings,
         extra={"rescue": ended.rescue},
     )

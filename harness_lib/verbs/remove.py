@@ -37,7 +37,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
         lifecycle.disable_hooks_when_finished(tx, ctx.store)
-    kept = f"\nthe list as it was is kept in {ctx.store.backup_file.name}" if ctx.store.shared is None else ""
+    kept = f"\nthe list as it was is kept in {ctx.store.backup_file.name}" if not ctx.shared else ""
     return Reply(
         f"removed {task.id}: {quoting.title(task)}{kept}",
         task=task,

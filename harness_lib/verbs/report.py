@@ -51,7 +51,7 @@ def moment(text: str, now: datetime) -> datetime:
         return now - timedelta(**{UNITS[match[2]]: int(match[1])})
     try:
         naive = datetime.fromisoformat(text)
-        return naive.astimezone() if naive.tzinfo is None else naive
+        return naive.astimezone() if not naive.tzinfo else naive
     except ValueError:
         pass
     try:

@@ -48,7 +48,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace) -> Reply:
     if args.fetch:
-        if ctx.store.shared is None:
+        if not ctx.shared:
             raise UsageError("No other machine works on this list.", "Leave --fetch out: harness rescue")
         fetched = snapshots.bring_all(ctx)
         if not fetched.done:
@@ -108,7 +108,7 @@ def show(ctx: Context, name: str) -> Reply:
 
 def _next(ctx: Context, ref: str) -> str:
     """Return how to go on with the work at `ref`: some of it waits for an answer of the user."""
-    for task in ctx.store.ask().halted():
+    for task in ctx.ask().halted():
         if task.handback and task.handback.rescue == ref and attempts.takes_an_answer(task.halt_kind):
             return typed.harness("show", task.id)
     return typed.harness("rescue", "apply", ref)
@@ -137,13 +137,13 @@ def apply(ctx: Context, name: str) -> Reply:
     for path in brought.excluded[:NAMED]:
         content = typed.git("show", f"{rescue.ref}:{path}")
         warnings.append(f"{_harmless(path)} is a file of harness and was left out; its content: {content}")
-    held = ctx.store.ask().held_by(ctx.owner.worker)
+    held = ctx.ask().held_by(ctx.owner.worker)
     message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
     if not brought.written:
         message = f"All of {rescue.ref} is here already."
         if brought.excluded:
             message = f"No other file of {rescue.ref} had to be brought in."
-    elif held is None:
+    elif not held:
         message += "; commit what you take over: a claim refuses changed files, and new ones stay yours"
     return Reply(
         "\n".join([message, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
@@ -179,7 +179,7 @@ def save(ctx: Context, task_id: str) -> Reply:
         staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.excluded_paths)
         if head is None or (staged is None and (untracked_stays or tree == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
-            then = sessions.unless_held(ctx.store.ask(), ctx, sessions.CLAIM)
+            then = sessions.unless_held(ctx.ask(), ctx, sessions.CLAIM)
             return Reply(message, next=then)
         place = f"{RESCUE_REFS}{safe_name(task_id)}/late-saved"
         ref = rescue_refs.keep(git, place, tree, head, f"saved work of {task_id}")
@@ -214,8 +214,8 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
 
 
 def _refuse_own_attempt(ctx: Context) -> None:
-    held = ctx.store.ask().held_by(ctx.owner.worker)
-    if held is not None:
+    held = ctx.ask().held_by(ctx.owner.worker)
+    if held:
         release = typed.harness("release", held.id)
         raise RefusedError(
             f"What has changed here is your attempt at {held.id}, which you hold.",
@@ -227,7 +227,7 @@ def drop(ctx: Context, ref: str) -> Reply:
     """Delete one rescue ref, named in full or as `ID/N`; git keeps its content until the next gc."""
     rights.require_user(ctx, "Whether rescued work is dropped", typed.harness("rescue", "drop", ref))
     rescue = _by_ref(ctx, ref)
-    if rescue is None:
+    if not rescue:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
     # The hash can bring the work back, so it is logged before the ref is deleted.
     with rights.change(ctx) as tx:
@@ -253,7 +253,7 @@ def drop(ctx: Context, ref: str) -> Reply:
 
 def _dropped_there(ctx: Context, ref: str) -> list[str]:
     """Remove `ref` from the remote that machines share, too; return a warning if it may still be there."""
-    if ctx.store.shared is None:
+    if not ctx.shared:
         return []
     try:
         answer = snapshots.forget(ctx, ref)
@@ -281,7 +281,7 @@ def _find(ctx: Context, name: str) -> Rescue:
 
 def _whole_id(ctx: Context, task_id: str) -> str:
     """Return the full id for the number of a task, which may no longer be on the list."""
-    task = ownership.called(ctx.store.ask(), task_id)
+    task = ownership.called(ctx.ask(), task_id)
     return task.id if task else task_id
 
 
@@ -291,9 +291,9 @@ def _by_ref(ctx: Context, name: str) -> Rescue | None:
 
 
 def _refuse_foreign_attempt(ctx: Context) -> None:
-    questions, top = ctx.store.ask(), str(ctx.git.top)
+    questions, top = ctx.ask(), str(ctx.git.top)
     # Checked work that waits for its merge is in no work tree.
-    places = (top,) if ctx.store.shared else (None, top)
+    places = (top,) if ctx.shared else (None, top)
     for task in questions.in_progress():
         if not recovery.is_mine(task, ctx.owner.worker) and task.worktree in places:
             raise RefusedError(

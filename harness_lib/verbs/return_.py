@@ -35,7 +35,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     with rights.change(ctx) as tx:
         waiting = complete.require_waiting(ownership.require_task(tx, task.id))
         current = transitions.halt(waiting, None)
-        if current.handback is not None:
+        if current.handback:
             current = current._replace(handback=current.handback._replace(reason=reason, accepted=False))
         tx.replace(current)
         complete.let_go_on(tx, task)
@@ -53,6 +53,6 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 def _taken_out(ctx: Context, task: Task, reason: str) -> tuple[Task, tuple[str, ...]]:
     """Move the work out of a work tree, and keep it."""
     rollback.require_trust(ctx, task)
-    session = complete.session_of(ctx, ctx.store.ask(), task)
+    session = complete.session_of(ctx, ctx.ask(), task)
     ended = requeue.because_user_said(ctx, session, task, reason)
     return ended.task, ended.warnings

@@ -190,7 +190,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     """Return what a run would start with; raises the errors that would stop it before it begins."""
     run_ctx, chosen = unattended.prepare(ctx, chosen)
     assert run_ctx.target is not None
-    questions = run_ctx.store.ask()
+    questions = run_ctx.ask()
     ready = trust.known(ctx, questions.claimable())
     limits = ", ".join(run_state.usage(chosen.budget, run_state.Spent()))
     lines = [

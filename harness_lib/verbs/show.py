@@ -50,7 +50,7 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
 
     `private`: also show its held-out check and the result, for the user on a terminal.
     """
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     task = ownership.require_task(questions, task_id)
     why = questions.why(task.id)
     rescued = dialogue.rescues(task, ctx.git)
@@ -108,7 +108,7 @@ def _nothing_delivered(git: Git, task: Task) -> list[str]:
 
 def waiting(ctx: Context) -> Reply:
     """Return the next task, and a line for each task that cannot be claimed, with the reason."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     following = claim.next_task(ctx, questions).task
     may = {task.id for task in trust.known(ctx, questions.claimable())}
     unfinished = [task for task in questions.interesting() if not task.is_done]
@@ -171,7 +171,7 @@ def _check(task: Task) -> str:
 
 
 def _held_out(ctx: Context, task: Task, *, private: bool) -> list[str]:
-    if task.validation.hidden is None:
+    if not task.validation.hidden:
         return []
     if not private or not ctx.at_terminal or rights.acting_agent(ctx):
         return ["it has a held-out check; the user reads about it with harness show, on a terminal"]

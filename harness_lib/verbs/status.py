@@ -51,11 +51,11 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 
 def machines(ctx: Context) -> Reply:
     """Return a line for each machine that has worked on the list, and who merges now. Raises UsageError."""
-    shared = ctx.store.shared
-    if shared is None:
+    shared = ctx.shared
+    if not shared:
         raise UsageError("One machine works on this list: it is in a file.", "harness status")
     turns = [(branch, holder.partition(" ")[0]) for branch, holder in shared.turns()]
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     tasks = [task for task in questions.search() if task.machine]
     names = sorted({task.machine or "" for task in tasks})
     lines = []
@@ -125,7 +125,7 @@ def _watch(ctx: Context, screen: Screen) -> Reply:
         last = _watch_live(ctx, screen) if screen.is_redrawn else _watch_lines(ctx, screen)
     except KeyboardInterrupt:
         return Reply("", next="harness status")
-    return Reply("" if last is None else "Nothing is left to do.", next="harness status")
+    return Reply("" if not last else "Nothing is left to do.", next="harness status")
 
 
 def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:

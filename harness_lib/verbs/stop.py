@@ -29,9 +29,9 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     """End this worker's session, or the one that was typed. It is no error if this worker has none."""
     ending = _ending(ctx, args.session)
     trees, warnings = _trees(ctx, ending) if ending else ({}, ())
-    with ctx.store.transaction() as tx:
+    with ctx.transaction() as tx:
         session = _session(tx, ctx, args.session)
-        if session is None:
+        if not session:
             then = sessions.unless_held(tx, ctx, _then(tx, ctx))
             return Reply("No session of yours is open.", next=then)
         held = tx.held_by(ctx.owner.worker) if args.session is None else None
@@ -65,7 +65,7 @@ def _ending(ctx: Context, number: int | None) -> Session | None:
 def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> str:
     """Return the next command after `ended`: `harness start` only if a session would have work."""
     stop = None if questions.in_progress() else questions.no_work()
-    if ended is not None and ended.final_check and stop in lifecycle.ALL_TAKEN:
+    if ended and ended.final_check and stop in lifecycle.ALL_TAKEN:
         return rechecked.COMMAND
     if stop is not None:
         return stops.reply(questions, stop).next or sessions.STATUS
@@ -78,7 +78,7 @@ def _session(questions: Questions, ctx: Context, number: int | None) -> Session 
         return sessions.mine(questions, ctx)
     opened = questions.sessions()
     session = next((s for s in opened if s.number == number), None)
-    if session is None:
+    if not session:
         open_ones = ", ".join(str(s.number) for s in opened) or "none"
         raise UsageError(f"Session {number} is not open (open: {open_ones}).", "See: harness status")
     if sessions.is_live_run(session):
@@ -97,10 +97,10 @@ def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, .
     """
     trees: dict[str, str] = {}
     warnings: list[str] = []
-    for task in _in_progress(ctx.store.ask(), session):
+    for task in _in_progress(ctx.ask(), session):
         try:
             git = interrupted.work_tree(ctx, task)
-            if git is not None:
+            if git:
                 trees[task.id] = ctx.at(git).capture()
         except (HarnessError, OSError) as error:
             warnings.append(f"{task.id} got no checkpoint: {error}")

@@ -116,7 +116,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     if args.to_file:
         if not isinstance(ctx.store, PgStore):
             raise UsageError("The list is in a file already.", "harness status")
-        mine = trust.is_whole(ctx, ctx.store.ask())
+        mine = trust.is_whole(ctx, ctx.ask())
         count = setup.to_file(ctx.store, ctx.clock.now())
         _stay_trusted(ctx, mine=mine)
         return Reply(f"{counted(count, 'task')} moved back to {ctx.store.list_file}.", next="harness status")
@@ -125,7 +125,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     link = Link(_url(args), args.name or ctx.root.path.name)
     connecting.checked(link.url, link.name)
     remote_check.prepare(ctx.git, _leaves(ctx.git, args))
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     _require_own_name(_seen_as(ctx, PgStore(ctx.store.root, link)), questions)
     mine = trust.is_trusted(ctx, questions)
     count = setup.to_database(ctx.store, link, ctx.clock)
@@ -153,7 +153,7 @@ def _stay_trusted(ctx: Context, *, mine: bool) -> None:
     """Note that the user trusts the list where it is now, if it was `mine` before."""
     if mine:
         moved = Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)
-        trust.note(moved, moved.store.ask())
+        trust.note(moved, moved.ask())
 
 
 def _join(ctx: Context, args: Namespace) -> Reply:
@@ -162,7 +162,7 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     if not args.name:
         raise UsageError("--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME"))
     git = ctx.git_at_cwd
-    if git is None:
+    if not git:
         raise EnvSetupError(f"{ctx.cwd} is in no git repository.", "Type it in a clone of the project.")
     link = Link(_url(args), args.name)
     connecting.checked(link.url, link.name)
@@ -247,7 +247,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
 def _compared(ctx: Context) -> tuple[list[str], list[Forgotten]]:
     """Return what is wrong in the remote, and what the list has forgotten; the look at it ends with that."""
     crowded = remote_check.too_many_refs(ctx)
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     problems = [*remote_check.lost(ctx, questions), *([crowded] if crowded else [])]
     return problems, remote_check.forgotten(ctx, questions)
 
@@ -305,7 +305,7 @@ def _in_database(ctx: Context) -> PgStore:
         if isinstance(ctx.store, PgStore):
             return ctx.store
     # A file that only follows a list in a database says so.
-    ctx.store.ask()
+    ctx.ask()
     raise UsageError("The list is in a file.", "To keep it in a database: harness store move URL")
 
 

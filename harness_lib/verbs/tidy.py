@@ -41,7 +41,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     now = ctx.clock.time()
     logs = rescue_refs.old_logs(ctx)
     works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []
-    needed = rescue_refs.needed(ctx.store.ask().search())
+    needed = rescue_refs.needed(ctx.ask().search())
     works = [each for each in works if each.ref not in needed]
     if args.yes:
         rescue_refs.remove(ctx, logs, works)

@@ -42,7 +42,7 @@ def run(
     `yes` counts at a terminal, or where the user has set HARNESS_TRUST: an agent that we do not know has
     neither, and types whatever it is shown.
     """
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     commands = trust.commands(ctx, questions, only_new=not everything)
     listing = "\n".join(trust.listing(commands, None if everything else "harness trust --all"))
     facts = [
@@ -79,7 +79,7 @@ def run(
 
 def _note(ctx: Context, shown: Questions) -> None:
     """Record trust for what the user has seen, not for changes made while they read."""
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     seen, present = (trust.runs_of(ctx, each.commands()).fingerprint for each in (shown, questions))
     if seen != present:
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")

@@ -84,7 +84,7 @@ def run(ctx: Context, task_id: str | None, *, everything: bool) -> Reply:
     Exit 0 if all pass, else 1. Raises UsageError, RefusedError (untrusted), and for a single task ConfigError
     (no check, or it cannot be run as it is written) and EnvSetupError (its command is not there).
     """
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     if (task_id is None) is not everything:
         raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
     tasks = questions.search() if task_id is None else (ownership.require_task(questions, task_id),)
@@ -100,7 +100,7 @@ def run(ctx: Context, task_id: str | None, *, everything: bool) -> Reply:
         results = list(_all(ctx, tasks))
     after = ctx.capture()
     # Files that existed before, and are other ones now or gone.
-    changed = [path for path, (old, _) in trees.changed(ctx.git, before, after).items() if old is not None]
+    changed = [path for path, (old, _) in trees.changed(ctx.git, before, after).items() if old]
     return _reply(ctx, results, changed, single=task_id is not None)
 
 
@@ -112,22 +112,22 @@ def final_check(ctx: Context) -> Reply:
     """
     ownership.refuse_supervised(ctx, "validate --committed")
     # An unknown agent has a session, too.
-    for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and sessions.mine(ctx.store.ask(), ctx))
+    for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and sessions.mine(ctx.ask(), ctx))
     # Hooks look at the lock; that another check of this list has it is no matter here.
     with flock.attempt(ctx.root.logs / "finish.lock", make=True):
         done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)
-    tasks = [*filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))]
+    tasks = [*filter(rechecks.can_be_rechecked, ctx.ask().search("completed"))]
     passed = [task for task in tasks if task.recheck and task.recheck.passed]
     where = f"on a clean checkout of {done.commit[:SHORT]}"
     extra = {"commit": done.commit, "checks": len(tasks), "left": done.left, "ran": len(done.found)}
     if done.left:
         ran = f"{len(tasks) - done.left} of {len(tasks)} checks of completed tasks have run {where}"
-        lines = [f"{ran}; {done.left} are left.", *rechecked.red_lines(ctx.store.ask())]
+        lines = [f"{ran}; {done.left} are left.", *rechecked.red_lines(ctx.ask())]
         return Reply("\n".join(lines), next=rechecked.COMMAND, extra=extra)
     reason = committed.settle(ctx)
     # The same agent is told how to repair a red task.
     stop = None if reason == "recheck_failed" else reason
-    questions = ctx.store.ask()
+    questions = ctx.ask()
     then = stops.after_attempt(ctx, stop)
     said = f"{len(passed)} of {len(tasks)} checks of completed tasks pass {where}."
     return Reply(
@@ -247,5 +247,5 @@ def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
         return typed.give_check(unchecked.id)
     if bad:
         return typed.harness("show", bad[0].task.id)
-    held = ctx.store.ask().held_by(ctx.owner.worker)
+    held = ctx.ask().held_by(ctx.owner.worker)
     return typed.harness("finish", held.id) if held and results else "harness status"

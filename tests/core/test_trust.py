@@ -62,7 +62,7 @@ def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhi
     script = tmp_path / "harness-init.sh"
     place = SimpleNamespace(path=tmp_path, init_script=script)
     git = SimpleNamespace(common_dir=tmp_path)
-    ctx: Any = SimpleNamespace(git=git, main=git, root=place, store=SimpleNamespace(shared=True))
+    ctx: Any = SimpleNamespace(git=git, main=git, root=place, shared=True)
     both = run_by(STATE)
     trust.note_at(tmp_path, tmp_path, run_by(State(tasks=STATE.tasks[:1])), mark="before")
 
@@ -82,7 +82,7 @@ def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhi
 def test_the_commands_of_a_shared_list_are_read_once_until_they_change(tmp_path: Path) -> None:
     git = SimpleNamespace(common_dir=tmp_path)
     root = SimpleNamespace(path=tmp_path, init_script=tmp_path / "harness-init.sh")
-    ctx: Any = SimpleNamespace(git=git, main=git, root=root, store=SimpleNamespace(shared=True))
+    ctx: Any = SimpleNamespace(git=git, main=git, root=root, shared=True)
     looks: list[str] = []
 
     class Asked(Answers):

@@ -153,7 +153,7 @@ class Agent:
 
     async def _open(self, cwd: str, first: Json, named: Servers) -> SessionProcess:
         before = self._sessions.pop(str(first.get("session")), None)
-        if before is not None:
+        if before:
             # It is held by the process that has it open.
             await before.close()
         session = SessionProcess(_directory(cwd), self._client.session_update, self._ask)

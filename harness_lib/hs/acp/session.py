@@ -245,7 +245,7 @@ class SessionProcess:
     async def close(self) -> None:
         """End its process, and with it the current turn and everything that its tools have started."""
         self._withdraw()
-        if self._process.stdin is not None:
+        if self._process.stdin:
             self._process.stdin.close()
         try:
             await asyncio.wait_for(self._process.wait(), _END_SECONDS)
@@ -258,7 +258,7 @@ class SessionProcess:
             question.cancel()
 
     def _send(self, line: Json) -> None:
-        if self._process.stdin is None or self._process.returncode is not None:
+        if not self._process.stdin or self._process.returncode is not None:
             raise RequestError(_INTERNAL, "The session's process has ended; load the session again.")
         self._process.stdin.write(f"{dumps(line)}\n".encode())
 

@@ -253,6 +253,6 @@ def usage(runtime: Runtime) -> Json:
 def edited(runtime: Runtime, call: Json) -> Json:
     """Return what `call` makes of a file as the key `diff`; nothing if it edits none, or a very large one."""
     change = builtin.change_of(runtime, str(call.get("name")), call.get("input") or {})
-    if change is None or max(len(change.old or ""), len(change.new)) > _LIMIT:
+    if not change or max(len(change.old or ""), len(change.new)) > _LIMIT:
         return {}
     return {"diff": {"path": str(change.path), "old": change.old, "new": change.new}}

@@ -290,7 +290,7 @@ class Conversation:
 def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
     """Return the beginning of the last question, in one line, and its answer; "" for a missing one."""
     asked = next((message for message in reversed(messages) if message.role == "user"), None)
-    if asked is None:
+    if not asked:
         return "", ""
     answers = [message for message in messages if message.role == "assistant" and message.seq > asked.seq]
     texts = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []

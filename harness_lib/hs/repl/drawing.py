@@ -168,7 +168,7 @@ class Drawing:
         self._runs = self._printed = ""
         edit, self._edit = self._edit, None
         output = str(event.get("text", "")).splitlines()
-        if edit is not None:
+        if edit:
             # Its difference has been shown; the indented lines are the call's input.
             output = [line for line in output[1:] if not line.startswith(" ")][:1]
         self.note("\n".join(first(output, _SHOWN_LINES, " lines")))

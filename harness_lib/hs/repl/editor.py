@@ -241,7 +241,7 @@ class Editor:
 
     def give_up(self) -> None:
         """Answer an open question with None."""
-        if self._question is not None:
+        if self._question:
             self._question.answer.put(None)
 
     def _run(self) -> None:
@@ -294,7 +294,7 @@ class Editor:
         self._session.output.flush()
 
     def _insert(self, text: str) -> None:
-        if self._question is not None:
+        if self._question:
             # It is about to be removed, and what was typed before it comes back.
             self._question.typed = _before(text, self._question.typed)
         else:
@@ -325,14 +325,14 @@ class Editor:
             self.draw()
 
     def _message(self) -> Fragments:
-        if self._question is not None:
+        if self._question:
             rows = rows_of(self._question.choices, _size().columns - _LEAST_ROOM)
             return [*self._above(len(rows)), ("bold", "\n".join(rows) + " ")]
         return [*self._above(self._buffer.text.count("\n") + 1), ("bold ansicyan", "You: ")]
 
     def _send(self, *, later: bool) -> None:
         text = self._buffer.text
-        if self._question is not None:
+        if self._question:
             self._question.answer.put(text)
             # What follows is no second answer.
             self._shut(self._question)

@@ -32,7 +32,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
         raise ToolError("prompt is required")
     env = _environment(runtime, tool_input)
     # "Always" also covers the calls of a subagent.
-    asker = (lambda question: asking.put(runtime, question)) if runtime.asker is not None else None
+    asker = (lambda question: asking.put(runtime, question)) if runtime.asker else None
     with asking.served(asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
         account_file, log = Path(directory, "account.json"), Path(directory, "log")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}

@@ -231,7 +231,7 @@ def _asked(runtime: Runtime, question: Question, subject: str) -> Said:
     if subject and subject in known:
         return Said(allowed=True)
     address = runtime.env.get(VARIABLE)
-    if runtime.asker is not None:
+    if runtime.asker:
         answer: Said = runtime.asker(question)
     elif address:
         answer = _over(address, question)
@@ -306,7 +306,7 @@ def _named(words: list[str]) -> list[str]:
 @contextlib.contextmanager
 def served(asker: Asker | None) -> Iterator[str]:
     """Answer questions of other processes by `asker` as long as the block lasts; yield the address."""
-    if asker is None:
+    if not asker:
         yield ""
         return
     with tempfile.TemporaryDirectory(prefix="hs-") as directory, socket.socket(socket.AF_UNIX) as server:

@@ -253,7 +253,7 @@ def _parsed(edit: Json, lines: list[str]) -> _Edit:
 def _place(anchor: object, lines: list[str]) -> int:
     """Return the index of the line that `anchor` names. Raises ToolError if it is another by now."""
     parsed = re.match(_ANCHOR, anchor.strip()) if isinstance(anchor, str) else None
-    if parsed is None:
+    if not parsed:
         raise ToolError(f"invalid anchor {anchor}: it must be N#HH, as read_file shows it")
     number, expected = int(parsed[1]), parsed[2]
     if not 1 <= number <= len(lines):

@@ -80,7 +80,7 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
     here = f"{os.path.normpath(runtime.work_directory)}/"
     for name in names:
         path = os.path.normpath(directory / name)
-        if matches is not None and not matches(name):
+        if matches and not matches(name):
             continue
         is_file = os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114 (there may be many)
         if is_file and not is_secret(path) and may_read(path):
@@ -93,7 +93,7 @@ def _below(directory: Path) -> list[str]:
         listed = calls.call(["ls-files", "-z", "-co", "--exclude-standard"], directory)
     except EnvSetupError:
         listed = None
-    if listed is not None and listed.returncode == 0:
+    if listed and listed.returncode == 0:
         return list(dict.fromkeys(calls.decode(listed.stdout)))[:_MOST_FILES]
     found: list[str] = []
     for place, directories, names in os.walk(directory):

@@ -45,16 +45,16 @@ def every(runtime: Runtime) -> dict[str, Skill]:
     """
     by_name: dict[str, Skill] = {}
     ours = disk.remembered(runtime.kept, _OURS, _read)
-    if ours is not None and not runtime.without_core:
+    if ours and not runtime.without_core:
         by_name[ours.name] = ours
     own = set(by_name)
     for directory, owner in _directories(runtime):
         for name in disk.visible_names(str(directory)):
             path = directory / name / "SKILL.md"
             skill = disk.remembered(runtime.kept, path, _read) if trust.has_text(owner, path) else None
-            if skill is None:
+            if not skill:
                 continue
-            if owner is None:
+            if not owner:
                 own.add(skill.name)
             elif skill.name in own and not trust.is_trusted(runtime, str(directory.parent)):
                 runtime.notice_once(
@@ -136,7 +136,7 @@ def _values(head: str) -> dict[str, Any]:
 def _load(runtime: Runtime, tool_input: Json) -> Result:
     name = text_of(tool_input, "name")
     skill = every(runtime).get(name)
-    if skill is None:
+    if not skill:
         raise ToolError(f"skill '{name}' not found")
     return Result(_text(skill, skill.body))
 

@@ -80,7 +80,7 @@ def answer(native: Json) -> Answer:
     if not isinstance(content, list):
         raise ProviderError("The provider's answer has no content.")
     content = as_tables(content)
-    blocks = [block for entry in content if (block := _block(entry)) is not None]
+    blocks = [block for entry in content if (block := _block(entry))]
     usage = as_table(native.get("usage"))
     cached, written = (
         count(usage.get("cache_read_input_tokens")),

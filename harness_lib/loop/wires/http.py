@@ -118,7 +118,7 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
         try:
             return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
         except UnauthorizedError as error:
-            if login is None or refused:
+            if not login or refused:
                 advice = f"Log in again: hs auth login {endpoint.provider}" if login else "Check the key."
                 raise ProviderError(f"{error} {advice}") from error
         refused = headers["authorization"]

@@ -19,6 +19,6 @@ def recognised(text: str) -> tuple[Format, Plan] | None:
     """Return the first format that reads `text`, and the plan; None if none of them does."""
     doc = Document(text)
     for form in FORMATS:
-        if form.sign.search(doc.text) and (plan := form.read(doc)) is not None:
+        if form.sign.search(doc.text) and (plan := form.read(doc)):
             return form, plan
     return None

@@ -132,7 +132,7 @@ def expected_to_pass(tokens: Sequence[Token]) -> str | None:
 def is_pass(expected: str) -> bool:
     """Return whether the words `expected` mean that a command passes."""
     said = _NO_FAILURE.sub("passes", _IF.sub("", expected))
-    return _PASSES.search(said) is not None and _FAILS.search(said) is None
+    return _PASSES.search(said) is not None and not _FAILS.search(said)
 
 
 def in_prose(text: str) -> str | None:
@@ -143,7 +143,7 @@ def in_prose(text: str) -> str | None:
         said = after[0] if after else ""
         is_asked = _BEFORE.search(text[max(0, span.start() - 60) : span.start()]) is not None
         is_asked = is_asked or _TO_VERIFY.match(said) is not None
-        passes = is_pass(said) or (is_asked and _FAILS.search(_NO_FAILURE.sub("", said)) is None)
+        passes = is_pass(said) or (is_asked and not _FAILS.search(_NO_FAILURE.sub("", said)))
         is_word = span[1].strip() in _WORDS or _TEST_FILE.fullmatch(span[1]) is not None
         # A file or a route that is spoken of, unless it is said to pass.
         is_word = is_word or (_BARE_PATH.fullmatch(span[1]) is not None and not is_pass(said))
@@ -157,7 +157,7 @@ def in_prose(text: str) -> str | None:
 def only(text: str) -> str | None:
     """Return the command that a step consists of, perhaps with words behind it: "Run `npm test`"."""
     step = _RUN_ONE.fullmatch(text)
-    if step is None or _FAILS.search(_NO_FAILURE.sub("", step["rest"])) or _BY_HAND.search(text):
+    if not step or _FAILS.search(_NO_FAILURE.sub("", step["rest"])) or _BY_HAND.search(text):
         return None
     command = step["command"].strip()
     return typed(command) if command not in _WORDS and looks_like_one(command) else None
@@ -199,7 +199,7 @@ def _unknown(text: str) -> str | None:
 def looks_like_one(text: str) -> bool:
     """Return whether `text` is a command rather than a word or a sentence."""
     first = _FIRST.match(text.strip())
-    if first is None or _PROSE.search(_QUOTED.sub("", text)):
+    if not first or _PROSE.search(_QUOTED.sub("", text)):
         return False
     program = first["program"]
     is_path = "/" in program and _CALLED.fullmatch(program) is not None

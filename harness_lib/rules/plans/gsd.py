@@ -115,7 +115,7 @@ def _field(body: str, name: str) -> str:
 def _check(body: str) -> str | None:
     """Return the commands of `<automated>`, or else that of `<verify>`."""
     verify = re.search(r"<verify\b[^>]*>(.*?)(?:</verify\s*>|\Z)", body, re.DOTALL | re.IGNORECASE)
-    if verify is None:
+    if not verify:
         return None
     automated = re.findall(r"<automated\b[^>]*>(.*?)</automated\s*>", verify[1], re.DOTALL | re.IGNORECASE)
     texts = [textwrap.dedent(html.unescape(text)).strip() for text in automated or [verify[1]]]

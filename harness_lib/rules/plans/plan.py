@@ -196,7 +196,7 @@ def _flat(text: str) -> str:
     outer, depth, is_markdown = "", 0, False
     for number, line in enumerate(lines):
         mark = _FENCE.fullmatch(line)
-        if mark is None or (depth and len(mark["ticks"]) < len(outer)):
+        if not mark or (depth and len(mark["ticks"]) < len(outer)):
             continue
         info = mark["info"].strip().lower()
         if not depth:

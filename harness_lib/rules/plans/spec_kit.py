@@ -162,7 +162,7 @@ def _is_section(head: Heading) -> bool:
 
 def _beginning(doc: Document, head: Heading | None, first: int) -> str:
     """Return the heading of a phase and what it says before its tasks."""
-    if head is None:
+    if not head:
         return ""
     end = min([first, *(each.line for each in doc.headings if each.line > head.line)])
     return without_comments(doc.cut(head.line, end).lstrip("# "))

@@ -134,7 +134,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
 
     def _all(self) -> Answers:
         conn = self._connection()
-        if self._answers is None:
+        if not self._answers:
             # What was removed here is gone for this change only.
             version = self.version._replace(reshaped=-1) if self._removed else self.version
             tasks = self._moments.read_tasks(conn, version, keep=False)
@@ -201,7 +201,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         for finding in self.unreachable():
             task = self.task(finding.task_id)
             # Another process may have been faster.
-            if task is not None and arrows.may("doom", task) and not selection.is_permanent(task):
+            if task and arrows.may("doom", task) and not selection.is_permanent(task):
                 self.replace(transitions.doom(task, now=self.now, message=finding.message))
                 findings.append(finding)
         return tuple(findings)

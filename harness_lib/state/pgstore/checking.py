@@ -72,7 +72,7 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
     waiting = [
         f"{task.id} ({task.machine})" if task.machine else task.id
         for task in looking.in_progress()
-        if task.intent is not None and task.intent.action == "merge"
+        if task.intent and task.intent.action == "merge"
     ]
     yield "wait for their merge", escape(", ".join(waiting)) or "nothing"
     op = Doubt(store.root).op
@@ -119,7 +119,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0, op=""))
     found = lists.read(whole.moments.looked().connection, link.name, Seen(link.mirrored, link.op))
-    if found is not None and not found.goes_on:
+    if found and not found.goes_on:
         if not repair:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
         seen = load.find(store.root).state

@@ -283,7 +283,7 @@ class Asking(Connection):
         def act() -> Cursor:
             return psycopg.Connection.execute(self, query, *args, **more)
 
-        if self._begin is not None:
+        if self._begin:
             if self._together is not None:
                 self._together.append(act)
                 return self.cursor()
@@ -297,7 +297,7 @@ class Asking(Connection):
     @contextmanager
     def pipeline(self) -> Iterator[psycopg.Pipeline]:
         """Do what that of a connection does; in a change, all is sent at the end, so nothing is answered."""
-        if self._begin is None:
+        if not self._begin:
             with super().pipeline() as pipeline:
                 yield pipeline
             return

@@ -184,7 +184,7 @@ def look(
             )
             conn.execute("commit")
     version = _version(found.fetchone(), name)
-    changed = () if read is None else tuple(task for task, _ in rows.tasks_of(read))
+    changed = () if not read else tuple(task for task, _ in rows.tasks_of(read))
     return version, _news(events.fetchall(), version, mark) if version else ([], mark), changed
 
 

@@ -55,7 +55,7 @@ class Mirror:
     def follow(self, asked: Looking) -> list[str]:
         """Bring the files up to `asked`, unless a command of this machine is at it; return warnings."""
         link = self._link_to(asked.version)
-        if link is None:
+        if not link:
             return []
         news, _ = asked.news(link.mark)
         if not (news or link.moving) and summary.read(self._root) is not None:
@@ -72,7 +72,7 @@ class Mirror:
     def has(self, version: Version) -> bool:
         """Return whether the files are those of `version`, and nobody has edited them."""
         link = self._link_to(version)
-        if link is None or link.moving or (link.mirrored, link.op) != (version.number, version.op):
+        if not link or link.moving or (link.mirrored, link.op) != (version.number, version.op):
             return False
         return summary.read(self._root) is not None
 
@@ -83,7 +83,7 @@ class Mirror:
         """
         version = asked.version
         link = self._link_to(version)
-        if link is None or version.number < link.mirrored or version.xmin < link.mark.since:
+        if not link or version.number < link.mirrored or version.xmin < link.mark.since:
             return []
         warnings: list[str] = []
         try:
@@ -128,7 +128,7 @@ class Mirror:
         """Return the link as another process may have written it; None if it is that of another list."""
         with suppress(EnvSetupError):
             link = Link.of(self._root)
-            if link is not None and link.uuid == version.uuid:
+            if link and link.uuid == version.uuid:
                 return link
         return None
 

@@ -151,7 +151,7 @@ class Moments:
         found, news, changed = lists.look(conn, self.link.name, self.seen, since, reads_from)
         version = self.accepted(found, changes=False)
         if reads:
-            if known is not None and not version.follows(known.version):
+            if known and not version.follows(known.version):
                 self._known = None
                 return self.again(conn, reads=True)
             self._know(version, known, changed)
@@ -172,8 +172,8 @@ class Moments:
         `keep`: they are as committed.
         """
         before = self._known
-        known = before if before is not None and version.follows(before.version) else None
-        if known is None or known.version is not version:
+        known = before if before and version.follows(before.version) else None
+        if not known or known.version is not version:
             changed = rows.changed(conn, version.key, known.version.xmin if known else 0)
             known = self._know(version, known, changed)
         if not keep:
@@ -182,7 +182,7 @@ class Moments:
 
     def accepted(self, version: Version | None, *, changes: bool) -> Version:
         """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
-        if version is None:
+        if not version:
             self._is_gone("There is no list called")
         version.format.require(self.link.url, changes=changes)
         if self.link.uuid and version.uuid != self.link.uuid:
@@ -312,12 +312,12 @@ class Looking(RowsAnswers):
     def counts(self) -> Counts:
         # Many questions ask for them. The moment may be given up by now.
         self._connection()
-        if self._counts is None:
+        if not self._counts:
             self._counts = super().counts()
         return self._counts
 
     def _all(self) -> Answers:
-        if self._answers is None:
+        if not self._answers:
             tasks = self._moments.read_tasks(self._connection(), self.version, keep=True)
             self._answers = Answers(self._shell._replace(tasks=tasks, sessions=self.sessions()), self.now)
         return self._answers

@@ -33,7 +33,7 @@ def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
 
     @wraps(ask)
     def asked(self: RowsAnswers, *args: Any, **more: Any) -> object:
-        if self._from_mirror is None:
+        if not self._from_mirror:
             try:
                 return ask(self, *args, **more)
             except EnvSetupError as error:

@@ -340,7 +340,7 @@ def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:
     higher = []
     for was in seen:
         task, ver = there.get(was.id, (None, 0))
-        if task is not None and task.fence < was.fence:
+        if task and task.fence < was.fence:
             higher.append((codec.sealed_task(task._replace(fence=was.fence)), ver))
     change(conn, key, higher)
     keep_fences(conn, key, (task for task in seen if task.id not in there))

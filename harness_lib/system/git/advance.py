@@ -66,7 +66,7 @@ def move_head(
         except GitError:
             head = git.head()
             if head == expected:
-                if only_while is None or (git.ref(only_while[0]) or "") == only_while[1]:
+                if not only_while or (git.ref(only_while[0]) or "") == only_while[1]:
                     raise
                 raise HeadMovedError(
                     f"{only_while[0]} has moved meanwhile", "look at `git log --all`: somebody moved it"
@@ -276,7 +276,7 @@ def take_back(git: Git) -> None:
     if head is not None and git.exists(new) and not git.is_ancestor(new, head):
         step = _step(git, new, head)
         written = set(trees.changed(git, old, new)).difference(step.blocked)
-        absent = {path for path, (_, after) in trees.changed(git, new, head).items() if after is None}
+        absent = {path for path, (_, after) in trees.changed(git, new, head).items() if not after}
         # Absent ones too: a directory that was made for one of them may be empty.
         put = {path: entry for path, entry in step.put.items() if path in written}
         checkout.move(git, put, sorted(absent & written), untouched=step.is_untouched)
@@ -323,9 +323,9 @@ def _step(git: Git, old: str, new: str) -> _Step:
             continue
         if present == after:
             step.done.append(path)
-        elif present != before or (present is None and _is_in_the_way(git.top, path, moves)):
+        elif present != before or (not present and _is_in_the_way(git.top, path, moves)):
             step.blocked.append(path)
-        elif after is None:
+        elif not after:
             step.remove.append(path)
         else:
             step.put[path] = after
@@ -355,7 +355,7 @@ def _is_in_the_way(top: Path, path: str, moves: Mapping[str, trees.Change]) -> b
     """Return whether a user's directory is in the place of a file, or a file in that of a directory."""
     at = obstacle(top, path)
     # A file of the old commit that a directory replaces, or the other way round, is no obstacle.
-    gone = {name for name, (_, new) in moves.items() if new is None}
+    gone = {name for name, (_, new) in moves.items() if not new}
     if at != path:
         return at is not None and at not in gone
     files = {str(file.relative_to(top)) for file in (top / path).rglob("*") if _stamp(file)}

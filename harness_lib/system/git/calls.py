@@ -186,7 +186,7 @@ def reported(directory: Path) -> str:
 def is_older(named: str, least: tuple[int, int]) -> bool:
     """Return whether the git with the version text `named` is older than `least`."""
     match = re.search(r"(\d+)\.(\d+)", named)
-    return match is None or (int(match[1]), int(match[2])) < least
+    return not match or (int(match[1]), int(match[2])) < least
 
 
 def require_for_runs(directory: Path) -> None:

@@ -158,7 +158,7 @@ def move(
 
 def apply(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:
     """Do `move` for a result of `trees.changed`: each path gets its second entry; None removes it."""
-    put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
+    put = {path: entry for path, (_, entry) in moves.items() if entry}
     return move(git, put, [path for path in moves if path not in put])
 
 

@@ -60,7 +60,7 @@ class Git(NamedTuple):
             result = call(("rev-parse", *questions), path)
         if result.returncode:
             denied = _denied(path) if NO_WORK_TREE in result.stderr else None
-            if denied is None:
+            if not denied:
                 raise _not_usable(path, result.stderr)
             return denied
         answers = os.fsdecode(result.stdout).split("\n")[:-1]

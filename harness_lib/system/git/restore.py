@@ -70,7 +70,7 @@ def go_back(
     problems = list(move.problems)
     for rules in (True, False):
         problems += _carry_out(git, move, rules=rules)
-        if before is not None:
+        if before:
             problems += _give_back(git, before, made, current, excluded_paths, rules=rules)
     for path in before.unprotected if before else ():
         if not os.path.lexists(git.top / path):
@@ -87,19 +87,19 @@ def _plan(
     left_alone = {*excluded_paths, *(before.unprotected if before else ())}
     given_back = before.kept if before else {}
     in_made = trees.changed(git, base, made)
-    move = _Move(emptied=[path for path, (base_entry, _) in in_made.items() if base_entry is None])
+    move = _Move(emptied=[path for path, (base_entry, _) in in_made.items() if not base_entry])
     for path, (base_entry, present) in trees.changed(git, base, current).items():
-        if covers(left_alone, path) or (base_entry is None and path in given_back):
+        if covers(left_alone, path) or (not base_entry and path in given_back):
             continue
         _, saved = in_made.get(path, (base_entry, base_entry))
         if GITLINK in {entry[0] for entry in (base_entry, present) if entry}:
             move.problems.append(f"{path} is a repository of its own and was left as it is")
-        elif base_entry is None and path not in in_made:
+        elif not base_entry and path not in in_made:
             # It appeared after `made`, so nothing has kept it.
             continue
         elif present not in (None, saved):
             move.problems.append(f"{path} has changed since it was saved and was left as it is")
-        elif base_entry is None:
+        elif not base_entry:
             move.remove.append(path)
         else:
             move.restore[path] = base_entry

@@ -142,9 +142,9 @@ def _ignored(
             "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, tree
         )
         missing.update(decode(listing.stdout))
-    if before is not None and before.kept:
+    if before and before.kept:
         missing.update(before.kept.keys() - entries(git, tree))
-    if base is not None and before is not None:
+    if base is not None and before:
         rules_then = write(git, status.rules_in({**entries(git, base), **before.kept}))
         new = status.newly_ignored(git, rules_then, tree)
         missing.update(path for path in new if not covers(before.unprotected, path))

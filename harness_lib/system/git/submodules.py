@@ -30,7 +30,7 @@ def at(git: Git, path: str) -> Git | None:
     if not os.path.lexists(place / ".git"):
         return None
     repository = clones.as_data(git, place) if worktrees.is_agents(git) else worktrees.usable(place)
-    return repository if repository is not None and repository.top == place.resolve() else None
+    return repository if repository and repository.top == place.resolve() else None
 
 
 def untracked(git: Git) -> list[str]:
@@ -79,8 +79,8 @@ def left_behind(git: Git, merged: Collection[Step]) -> set[str]:
     behind = set()
     for path in (path for path in in_index if in_index[path] == known.get(path)):
         repository = at(git, path)
-        stands = repository.head() if repository is not None else None
-        if repository is None or stands in (None, in_index[path]) or status.changes(repository).tracked:
+        stands = repository.head() if repository else None
+        if not repository or stands in (None, in_index[path]) or status.changes(repository).tracked:
             continue
         if any(git.ref(f"{move.old}:{path}") == stands != git.ref(f"{move.new}:{path}") for move in merged):
             behind.add(path)
@@ -101,7 +101,7 @@ def fill(git: Git, commit: str, common: Path) -> None:
     clone = git.top / ".git" if worktrees.has_clone(git) else git.git_dir
     for path, (name, known) in _named(git, commit).items():
         source, place, own = _users_repository(common, name), git.top / path, clone / clones.MODULES / name
-        if source is None or not source.exists(known) or place.resolve() != git.top.resolve() / path:
+        if not source or not source.exists(known) or place.resolve() != git.top.resolve() / path:
             continue
         # The stat data of a submodule that is here already stays valid.
         index = (own / "index").read_bytes() if (own / "index").is_file() else None
@@ -167,7 +167,7 @@ def is_broken(git: Git, path: str) -> bool:
     place = git.top / path
     if not os.path.lexists(place / ".git"):
         return os.path.lexists(place / COMING)
-    return at(git, path) is None
+    return not at(git, path)
 
 
 def take_in(git: Git, path: str) -> None:
@@ -176,7 +176,7 @@ def take_in(git: Git, path: str) -> None:
     It would be deleted with the linked work tree.
     """
     repository = at(git, path)
-    if repository is None:
+    if not repository:
         return
     take_all_in(repository)
     link, coming = repository.top / ".git", repository.top / COMING

@@ -147,7 +147,7 @@ def update(git: Git, env: Mapping[str, str], edits: Mapping[str, Entry | None]) 
     ordered = sorted(edits.items(), key=lambda edit: edit[1] is not None)
     zeros = "0" * len(next((entry[1] for _, entry in ordered if entry), "0" * 40))
     lines = [
-        f"{REMOVED} {zeros}\t{path}" if entry is None else f"{entry[0]} {entry[1]}\t{path}"
+        f"{REMOVED} {zeros}\t{path}" if not entry else f"{entry[0]} {entry[1]}\t{path}"
         for path, entry in ordered
     ]
     git.run(*INDEX, "update-index", "-z", "--index-info", env=env, stdin=encode(lines))

@@ -71,7 +71,7 @@ def is_hidden(git: Git, branch: str) -> bool:
     ask = ("symbolic-ref", "--quiet", "HEAD")
     head = git.run("--git-dir", str(git.common_dir), *ask, check=False).stdout
     has_files = (git.common_dir / "index").is_file()
-    return has_files and os.fsdecode(head).strip() == branch and holder(git, branch) is None
+    return has_files and os.fsdecode(head).strip() == branch and not holder(git, branch)
 
 
 def is_bare(git: Git) -> bool:

@@ -70,7 +70,7 @@ def add_postgres(environ: Mapping[str, str]) -> None:
 
     Raises EnvSetupError if it cannot be fetched, or if it is not installed with this package.
     """
-    if PathFinder.find_spec("psycopg", sys.path) is not None:
+    if PathFinder.find_spec("psycopg", sys.path):
         return
     if not _is_bare():
         raise EnvSetupError(

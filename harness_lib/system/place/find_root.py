@@ -99,7 +99,7 @@ def _linked_in(directory: str, deeper: int) -> str | None:
 def _with_backup_copy(repositories: Mapping[str, tuple[str, str] | None]) -> str | None:
     """Return the directory whose list was lost, and of which the git directory above it has a backup copy."""
     for start, found in repositories.items():
-        if found is None or not os.path.isdir(os.path.join(found[1], COPIES)):
+        if not found or not os.path.isdir(os.path.join(found[1], COPIES)):
             continue
         for directory in upwards(start):
             copy = _copy_in(found[1], found[0], directory)
@@ -138,7 +138,7 @@ def elsewhere(start: str) -> list[str]:
     """
     resolved = os.path.realpath(start)
     found = _repository(resolved)
-    if found is None:
+    if not found:
         return []
     try:
         copies = sorted(os.listdir(os.path.join(found[1], COPIES)))
@@ -195,7 +195,7 @@ def _original(root: str, data: str) -> str | None:
     here = _repository(root)
     noted = _remembered(root, here, data)
     there = _repository(noted) if noted else None
-    if here is None or there is None:
+    if not here or not there:
         return None
     original = os.path.normpath(os.path.join(there[0], os.path.relpath(root, here[0])))
     return original if _holds_state(original) and is_ours(original) else None

@@ -85,7 +85,7 @@ def is_allowed(command: str, env: Mapping[str, str]) -> bool:
     """Return whether a run with `env` allows already what `command`, which `said` has named, would allow."""
     box = sandbox.of(env)
     paths = shlex.split(command)[3::2]
-    return box is None or all(is_within(os.path.realpath(path), *box.writable) for path in paths)
+    return not box or all(is_within(os.path.realpath(path), *box.writable) for path in paths)
 
 
 def _allowing(paths: Sequence[str]) -> str:

@@ -164,7 +164,7 @@ def first_word(command: str) -> str | None:
         return None
     for word in words:
         assigned = re.match(_ASSIGNMENT, word)
-        if assigned is None:
+        if not assigned:
             return None if not word or word in _SHELL_WORDS or _UNCERTAIN & set(word) else word
         if assigned[1] == "PATH":
             return None

@@ -31,6 +31,7 @@ _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
 # Sandboxes that an agent makes for one command.
 _SANDBOXES = "bwrap unshare firejail codex-linux-san codex-linux-sandbox sandbox-exec"
+# What lives for one command; a login shell is called `-bash`.
 _TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
 
 _NOBODY = Process(0, 0, "", "")
@@ -128,7 +129,7 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
     if namespace != our_namespace or pid <= 0:
         return "unknown"
     running = process.find(pid)
-    if running is None:
+    if not running:
         # If it takes signals it is hidden (hidepid).
         return "alive" if process.alive(pid) else "dead"
     if not pid_started:
@@ -180,7 +181,7 @@ def _is_terminal(ancestor: Process) -> bool:
     name = ancestor.name
     if name == _EDITOR_SERVER:
         return os.environ.get("TERM_PROGRAM") == "vscode"
-    return _is_transient(ancestor) or name in _TERMINALS or name.startswith(_WSL)
+    return name.lstrip("-") in _TRANSIENT or name in _TERMINALS or name.startswith(_WSL)
 
 
 def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
@@ -191,7 +192,8 @@ def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
             return named
     # Whatever a hook of git runs ends with the git command.
     above_git = max((at + 1 for at, ancestor in enumerate(line) if ancestor.name == "git"), default=0)
-    nearest = next((ancestor for ancestor in line[above_git:] if not _is_transient(ancestor)), None)
+    lasting = (ancestor for ancestor in line[above_git:] if ancestor.name.lstrip("-") not in _TRANSIENT)
+    nearest = next(lasting, None)
     if not line or (nearest is None and not nameless and process.in_own_namespace()):
         return _NOBODY
     # Only shells up to the top: a container whose first process is one.
@@ -211,11 +213,6 @@ def _named_process(text: str, line: Sequence[Process]) -> Process | None:
     except (OSError, OverflowError):
         return None
     return process.find(pid) if pid > 0 else None
-
-
-def _is_transient(ancestor: Process) -> bool:
-    """Return whether it lives for one command; names are `bash` or `-bash` (login)."""
-    return ancestor.name.lstrip("-") in _TRANSIENT
 
 
 def _signs() -> Iterable[Signs]:

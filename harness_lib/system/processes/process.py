@@ -47,7 +47,7 @@ def find(pid: int, fields: _Fields | None = None) -> Process | None:
     `fields` are what the system says of it, if they were just read.
     """
     fields = fields or _fields(pid)
-    if fields is None or fields[0].startswith(("Z", "X")):
+    if not fields or fields[0].startswith(("Z", "X")):
         return None
     _, parent, group, started, name = fields
     if name == _THREAD:
@@ -74,7 +74,7 @@ def alive(pid: int) -> bool:
         return True
     fields = _fields(pid)
     # It took the signal and has no entry: hidden (hidepid), or just ended. That proves nothing.
-    return fields is None or not fields[0].startswith(("Z", "X"))
+    return not fields or not fields[0].startswith(("Z", "X"))
 
 
 def ancestors() -> Iterator[Process]:
@@ -84,7 +84,7 @@ def ancestors() -> Iterator[Process]:
     while above > 0 and above not in seen:
         seen.add(above)
         process = find(above)
-        if process is None:
+        if not process:
             return
         yield process
         above = process.parent
@@ -160,7 +160,7 @@ def _all() -> Iterator[tuple[int, _Fields]]:
     else:
         rows = (line.split() for line in _run("ps", "-A", "-o", f"pid=,{_PS}").splitlines())
         listed = ((int(pid), _of_ps(words)) for pid, *words in rows)
-    yield from ((pid, fields) for pid, fields in listed if fields is not None)
+    yield from ((pid, fields) for pid, fields in listed if fields)
 
 
 def _fields(pid: int) -> _Fields | None:

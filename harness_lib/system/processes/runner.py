@@ -107,7 +107,7 @@ def run(
                 note(log, started.pid)
 
             try:
-                if at_start is not None:
+                if at_start:
                     at_start(output)
                 process = child.start_noted(ready, noted, cwd=cwd, stdin=stdin_file, output=output)
                 ending = child.wait(
@@ -124,7 +124,7 @@ def run(
             finally:
                 _end(process, known, clock)
                 forget(log)
-        if at_end is not None:
+        if at_end:
             at_end()
         _finish(log, output)
     return Finished(
@@ -170,7 +170,7 @@ def _has_ended(process: Child) -> bool:
 
 def _end(process: Child | None, known: frozenset[int], clock: Clock) -> None:
     # None: an interrupt during its start. Then it is among the orphans.
-    if process is not None:
+    if process:
         child.signal_group(process.pid, signal.SIGKILL)
         child.collect(process)
     child.end_orphans(known, clock)

@@ -258,7 +258,7 @@ def placed(env: Mapping[str, str], cwd: Path) -> tuple[Sandbox, Path] | None:
     None: it starts outside, as `env` names no sandbox, or `cwd` belongs to nothing that is confined.
     """
     box = of(env)
-    if box is None:
+    if not box:
         return None
     if tree := box.tree(cwd):
         return box, tree
@@ -273,7 +273,7 @@ def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[st
     It may read those of them that are secret otherwise, and has the credentials of `clouds`.
     """
     sandbox = of(env)
-    if sandbox is None:
+    if not sandbox:
         return {}
     home = home_of(env)
     own = [CLOUDS[name] for name in clouds]
@@ -294,7 +294,7 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[Command
     inside = {name: value for name, value in env.items() if name != VARIABLE}
     place = placed(env, cwd) if VARIABLE in env else None
     argv = ["sh", "-c", command]
-    if place is None:
+    if not place:
         yield Command(argv, inside)
         return
     with _directory() as temporary:

@@ -1,0 +1,1 @@
+../../../../harness_lib/loop/command_rules.py

@@ -126,7 +126,8 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
 
     PYTHONPATH and editable installs name directories of the user's checkout, whose files Python would import;
     mise works only in directories that its user trusts. A daemon of Gradle that runs builds for several work
-    trees would end with one of them, or work outside of the sandbox.
+    trees would end with one of them, or work outside of the sandbox. In one directory for all, Cargo takes
+    what it has built later of the same file in another work tree.
     Source: PEP 610, "direct_url.json"; Python's documentation, `site`; mise's, `trusted_config_paths`.
     """
     top = ctx.git.top
@@ -143,9 +144,21 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
         "MISE_TRUSTED_CONFIG_PATHS": (str(top),),
         "GRADLE_OPTS": ("-Dorg.gradle.daemon=false",),
     }
+    if _shares_target(ctx.env):
+        # One beside no `Cargo.toml` would be new to git.
+        place = top if (top / "Cargo.toml").exists() else top / ".git"
+        first["CARGO_TARGET_DIR"] = (str(place / "target"),)
     if sources := [pair for pair in pairs if _records(pair[1]) <= _records(pair[0])]:
         first |= {"PYTHONPATH": (str(AT_START),), SOURCES: tuple(chain.from_iterable(sources))}
     return first
+
+
+def _shares_target(env: Mapping[str, str]) -> bool:
+    """Return whether the user has Cargo build all projects in one directory."""
+    home = Path(env.get("CARGO_HOME") or Path(env.get("HOME") or Path.home(), ".cargo"))
+    settings = (line for name in ("config.toml", "config") for line in _lines(home / name))
+    named = {"CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"} & env.keys()
+    return bool(named) or any(re.match(r"\s*(?:build\.)?target-dir\s*=", line) for line in settings)
 
 
 def _records(folder: str) -> set[str]:

@@ -51,7 +51,7 @@ _NAMES = (
     r"(?P<name>\S.*?:\d+(?::\d+)?): (?:fatal )?(?P<message>error: .*)",  # gcc, clang, javac, mypy
     r"(?P<name>\S.*:\d+): (?:Failure|FAILED:)\n *(?P<message>\S.*)",  # GoogleTest, Catch2
     r"\s+\d+ - (?P<name>\S.*) \((?P<message>[A-Z][\w ]*)\)",  # ctest
-    r"\[ERROR\]   (?P<name>\S+:\d+) (?P<message>.*)",  # Maven: its tests, and javac
+    r"\[ERROR\]   (?P<name>\S+):\d+ (?P<message>.*)",  # Maven: its tests, and javac
     r"\[ERROR\] (?P<name>\S.*?:\[\d+,\d+\]) (?P<message>.*)",
     r"(?P<name>\S.* > .*\S) FAILED\n +(?P<message>\S.*)",  # Gradle
     r" *not ok \d+ - (?P<name>(?:(?! # (?i:TODO|SKIP)\b).)*)",  # TAP, of node --test too

@@ -75,7 +75,7 @@ ROWS: dict[str, tuple[list[str], list[Failed]]] = {
         ],
         [
             Failed("/p q/A.java:[3,5]", "cannot find symbol"),
-            Failed("CalcTest.adds:4", "expected:<5> but was:<0>"),
+            Failed("CalcTest.adds", "expected:<5> but was:<0>"),
         ],
     ),
     "Gradle": (

@@ -79,10 +79,10 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
         name = Path(file).stem
         writes = f"printf 'done = 1' > '{file}' && python tests/of_{name}.py"
         workshop.add(f"Make {name}", f"python tests/of_{name}.py", do=f"sh {writes}")
-    has = (
-        """test "$MISE_TRUSTED_CONFIG_PATHS|$GRADLE_OPTS" = "$PWD:/mine|-Dorg.gradle.daemon=false -Da=b:c" """
-    )
-    workshop.add("Have mise's trust, and no daemon of Gradle", f"{has}&& test -f f", do=f"sh {has}&& touch f")
+    put(Path.home() / ".cargo/config.toml", '[build]\ntarget-dir = "/shared"\n')
+    has = """test "$MISE_TRUSTED_CONFIG_PATHS|$CARGO_TARGET_DIR" = "$PWD:/mine|$PWD/.git/target" && """
+    has += """test "$GRADLE_OPTS" = "-Dorg.gradle.daemon=false -Da=b:c" && """
+    workshop.add("Have what mise, Gradle and Cargo need", f"{has}test -f f", do=f"sh {has}touch f")
     search = f"{workshop.top}/lib{os.pathsep}{CHECKOUT}"
     path = f"{tmp_path}/an env/bin{os.pathsep}{os.environ['PATH']}"
 

@@ -99,11 +99,14 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
 
 
 def with_paths(env: Mapping[str, str], first: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return `env`, in whose search paths (variable → paths) and options those of `first` come first."""
+    """Return `env`, in whose search paths (variable → paths) and options those of `first` come first.
+
+    A directory has one path: that of `first`.
+    """
     added = {}
     for name, words in first.items():
         between = " " if name.endswith("_OPTS") else os.pathsep
-        before = env.get(name, "")
+        before = "" if name.endswith("_DIR") else env.get(name, "")
         own = [before] if between == " " else before.split(between)
         added[name] = between.join(filter(None, dict.fromkeys((*words, *own))))
     return {**env, **added}

@@ -219,6 +219,25 @@ else:
 """
 
 
+def test_what_an_agent_has_put_in_the_place_of_a_directory_is_not_listed(tmp_path: Path) -> None:
+    """`.git/refs` of its clone may lead to `/`."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/file").touch()
+    (tmp_path / "refs").symlink_to("elsewhere")
+
+    assert list(fs.below(tmp_path / "elsewhere", "*")) == [tmp_path / "elsewhere/file"]
+    assert list(fs.below(tmp_path / "refs", "*")) == []
+
+
+def test_a_pipe_in_the_place_of_a_file_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+    try:
+        assert own_files.read(tmp_path / "pipe", 10) == b""
+    finally:
+        os.close(writer)
+
+
 def gone_before(event: str, times: int, room: str, directory: Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-c", GOES, event, str(directory), str(times), room]
     return subprocess.run(argv, check=False, capture_output=True, text=True)

@@ -49,7 +49,8 @@ def reading(path: str | Path) -> BinaryIO:
 def read(path: str | Path, limit: int = -1) -> bytes:
     """Return the content of `path`, at most `limit` bytes of it. Raises OSError as `descriptor` does."""
     with os.fdopen(descriptor(path, os.O_RDONLY), "rb") as stream:
-        return stream.read(limit)
+        # None: a pipe without anything in it.
+        return stream.read(limit) or b""
 
 
 def tail(path: str | Path, size: int) -> bytes:

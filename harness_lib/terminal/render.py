@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
@@ -63,6 +64,11 @@ class Screen:
     def is_answerable(self) -> bool:
         """Return whether the user can be asked."""
         return sys.stdin is not None and sys.stdin.isatty() and self.err.isatty()
+
+    @property
+    def may_ask(self) -> Callable[[str], bool] | None:
+        """Return `ask`, or None if the user cannot be asked or wants JSON."""
+        return self.ask if self.is_answerable and not self.json else None
 
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question; only "y" and "yes" mean yes."""

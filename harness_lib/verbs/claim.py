@@ -178,7 +178,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     return Reply(
         f"would take {task.id}: {reason}\n{dialogue.brief(task, questions=questions)}",
         task=task,
-        next=typed.harness("claim", *([task.id] if task_id else [])),
+        next=sessions.unless_held(questions, ctx, typed.harness("claim", *([task.id] if task_id else []))),
         warnings=tuple(filter(None, [trust.told(ctx, untrusted)])),
         extra={"untrusted": list(untrusted)},
     )

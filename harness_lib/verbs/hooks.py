@@ -17,7 +17,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.hookinstall import entries, host_files
 from harness_lib.hookinstall.host_files import HostFile, Route
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "install, show or remove the hooks that keep an agent at work"
 EXAMPLE = "harness hooks install --agent codex --dry-run"
@@ -45,12 +44,11 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace) -> Reply:
-    screen: Screen = args.screen
     if args.action == "status":
         return status(ctx, args.agent)
     if args.agent is None:
         raise UsageError("--agent is missing.", typed.harness("hooks", args.action, "--agent", "claude"))
-    ask = screen.ask if screen.is_answerable and not screen.json else None
+    ask = args.screen.may_ask
     if args.action == "install":
         return install(ctx, args.agent, args.scope or "user", dry_run=args.dry_run, ask=ask)
     return uninstall(ctx, args.agent, args.scope, dry_run=args.dry_run, ask=ask)

@@ -9,7 +9,6 @@ from harness_lib.core import project, rights, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
-from harness_lib.terminal.render import Screen
 
 SUMMARY = "allow the commands of a cloned task list"
 EXAMPLE = "harness trust"
@@ -22,9 +21,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace) -> Reply:
-    screen: Screen = args.screen
-    ask = screen.ask if screen.is_answerable and not screen.json else None
-    return run(ctx, yes=args.yes, everything=args.all, ask=ask)
+    return run(ctx, yes=args.yes, everything=args.all, ask=args.screen.may_ask)
 
 
 def run(

@@ -54,6 +54,7 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
     assert "harness stop --session 1" in error["hint"]
     for verb in (("claim",), ("finish",), ("recover",), ("checkpoint", "task-001", "1/2", "x"), ("release",)):
         other.fails(5, *verb)
+    assert other.ok("claim", "--dry-run")["next"] == "harness status --watch"
     assert project.file.read_bytes() == before
     other.ok("stop", "--session", "1")
     assert project.state["sessions"] == []

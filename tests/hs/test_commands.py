@@ -57,6 +57,21 @@ def test_who_ends_the_input_in_the_place_of_a_key_is_told_that_none_was_typed(
     assert not (home / ".harness/.auth.json").exists()
 
 
+def test_a_package_that_is_missing_is_named(tmp_path: Path) -> None:
+    """That of `hs acp` has no version for Python 3.15."""
+    (tmp_path / "acp.py").write_text("raise ModuleNotFoundError('gone', name='acp')\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from harness_lib.hs.main import entry; entry()"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, "acp"], input="", capture_output=True, text=True, check=False
+    )
+
+    said = "the package acp is missing. Install harness-skill[hs] with Python 3.14 or older"
+    assert (done.returncode, said in done.stderr) == (7, True), done.stderr
+
+
 def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
     """It is put into a copy of the bundled packs; the page for contributors says where."""
     bundled = shutil.copytree(runtime.BUNDLED, tmp_path / "bundled")

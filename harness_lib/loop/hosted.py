@@ -7,7 +7,6 @@ source's `models.conf` has a line for each beginning of a model's name, because 
 from __future__ import annotations
 
 import re
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
@@ -78,10 +77,9 @@ class Hosted(NamedTuple):
         if needs_nothing or any(map(runtime.env.get, self.ready_by)):
             return True
         credential = keys.first(runtime, self.name)
-        expires = disk.number(str(credential.get("expires_at")))
-        is_fresh = bool(credential) and (not expires or expires > time.time())
         # A login is renewed when it is used.
-        return is_fresh or bool(self.values.get("auth") and credential.get("refresh_token"))
+        renews = self.values.get("auth") and credential.get("refresh_token")
+        return bool(credential and (renews or not keys.is_due(credential)))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
         return {"model": self.default_model}

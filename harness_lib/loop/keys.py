@@ -191,7 +191,7 @@ def _refresh(client: Client, credential: Json) -> Json:
     return _credential(client, _ask(client, fields), credential)
 
 
-def _is_due(credential: Json) -> bool:
+def is_due(credential: Json) -> bool:
     """Return whether `credential` has to be renewed before its use; without `expires_at` never."""
     return 0 < disk.number(str(credential.get("expires_at"))) <= time.time()
 
@@ -275,7 +275,7 @@ def login_headers(
     `refused` is a header `authorization` that the host has refused, or "": it is not returned again.
     """
     credential = login_of(runtime, client)
-    if _is_due(credential) or _authorization(credential) == refused:
+    if is_due(credential) or _authorization(credential) == refused:
         credential = _renewed(runtime, client, refused)
     account = str(credential.get("account_id") or "")
     if not all(text.isascii() and text.isprintable() for text in (_authorization(credential), account)):
@@ -292,7 +292,7 @@ def _renewed(runtime: Runtime, client: Client, refused: str) -> Json:
     with held(runtime):
         # Another process may have renewed it, or logged out, while this one waited.
         credential = login_of(runtime, client)
-        if not _is_due(credential) and _authorization(credential) != refused:
+        if not is_due(credential) and _authorization(credential) != refused:
             return credential
         path = _where(runtime, client.name)
         check_writable(path)

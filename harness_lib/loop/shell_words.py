@@ -153,13 +153,13 @@ def values(word: str) -> set[str]:
     return {word, word.partition("=")[2], word.rpartition("=")[2], attached} - {""}
 
 
-def _expanded(word: str) -> list[str]:
+def expanded(word: str) -> list[str]:
     """Return the words that the shell makes of the braces in `word`; HIDDEN for what is not `{a,b}`."""
     match = _BRACES.search(word)
     if word.count("{") * word.count(",") > _MOST_BRACES or not match:
         return [HIDDEN if match or ("{" in word and ".." in word) else word]
     texts = (f"{word[: match.start()]}{part}{word[match.end() :]}" for part in match[1].split(","))
-    return [each for text in texts for each in _expanded(text)]
+    return [each for text in texts for each in expanded(text)]
 
 
 class _Reader:
@@ -325,7 +325,7 @@ class _Reader:
         first, quoted, self._quoted = not (self._command.words or operator), self._quoted, False
         words = [word]
         if "{" in patterns and ("," in word or ".." in word):
-            words = [each for each in _expanded(word) if each]
+            words = [each for each in expanded(word) if each]
             patterns -= {*"{}"}
             self._command.plain = False
         if patterns and first and word not in _LITERAL:

@@ -19,9 +19,8 @@ _LOOKED_AT = 8192
 def main() -> int:
     """Search; return 0, or 2 for an invalid pattern."""
     asked = json.load(sys.stdin)
-    # The name of a file may be any bytes.
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
         pattern = re.compile(asked["pattern"])
     except (re.error, RecursionError, OverflowError) as error:

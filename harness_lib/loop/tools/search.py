@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import disk, keys, permissions, trust
+from harness_lib.loop import disk, keys, permissions, shell_words, trust
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.shell_words import HIDDEN
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.system.git import calls
@@ -29,8 +29,6 @@ _MOST = 250
 _MOST_FILES = 200_000
 # Left out without git, which knows the ignored files.
 _LEFT_OUT = frozenset(("__pycache__", "node_modules", "venv"))
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_MOST_PATTERNS = 100
 
 
 def _grep(runtime: Runtime, tool_input: Json) -> Result:
@@ -41,7 +39,7 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
         "limit": _MOST,
         # Each as it is opened, and as it is shown.
         "files": [
-            (name, escape(name)) for name in _files(runtime, tool_input, str(tool_input.get("glob") or ""))
+            (name, _shown(name)) for name in _files(runtime, tool_input, str(tool_input.get("glob") or ""))
         ],
     }
     seconds = builtin.usual_seconds(runtime.env)
@@ -59,9 +57,14 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
 
 
 def _glob(runtime: Runtime, tool_input: Json) -> Result:
-    found = [escape(name) for name in _files(runtime, tool_input, text_of(tool_input, "pattern"))]
+    found = [_shown(name) for name in _files(runtime, tool_input, text_of(tool_input, "pattern"))]
     shown = first(found, _MOST, "; narrow the pattern")
     return Result(builtin.clipped(runtime, "\n".join(shown)) or "nothing was found")
+
+
+def _shown(name: str) -> str:
+    """Return the name of a file, which may be any bytes, as one line of text."""
+    return escape(name).encode("utf-8", "backslashreplace").decode()
 
 
 def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
@@ -106,16 +109,9 @@ def _below(directory: Path) -> list[str]:
 
 def _without_braces(pattern: str) -> list[str]:
     """Return the patterns that `*.{a,b}` stands for. Raises ToolError for too many."""
-    patterns = [pattern]
-    while any(_BRACES.search(each) for each in patterns):
-        patterns = [
-            f"{each[: match.start()]}{part}{each[match.end() :]}" if match else each
-            for each in patterns
-            for match in [_BRACES.search(each)]
-            for part in (match[1].split(",") if match else [""])
-        ]
-        if len(patterns) > _MOST_PATTERNS:
-            raise ToolError("the pattern stands for too many others")
+    patterns = shell_words.expanded(pattern)
+    if HIDDEN in "".join(patterns):
+        raise ToolError("braces in a pattern hold names, as *.{a,b} does, and not too many of them")
     return patterns
 
 

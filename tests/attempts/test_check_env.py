@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.verbs.project import Agent, Project, begin
 
 ORDERS = {"PYTEST_ADDOPTS": "--collect-only", "PYTEST_PLUGINS": "cheat", "PYTHONOPTIMIZE": "1"}
@@ -35,9 +37,10 @@ def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Pr
     assert "only-here (not looked for in the work tree)" in said
 
 
-def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent) -> None:
-    project.commit(files={".gitignore": ".venv\n"})
+@pytest.mark.parametrize("place", [".venv/bin", "vendor/bin", ".direnv/ruby/bin"])
+def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent, place: str) -> None:
+    project.commit(files={".gitignore": ".venv\nvendor\n.direnv\n"})
     project.put(".venv/pyvenv.cfg", "")
-    project.put(".venv/bin/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
+    project.put(f"{place}/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
     begin(agent, "my-runner")
-    agent.ok("finish", PATH=f"{project.top}/.venv/bin:{os.environ['PATH']}")
+    agent.ok("finish", PATH=f"{project.top}/{place}:{os.environ['PATH']}")

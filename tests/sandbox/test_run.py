@@ -109,10 +109,11 @@ def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop
     workshop.sh("add", "-f", "conf/pyvenv.cfg")
     workshop.sh("commit", "-q", "-m", "Pretend")
     workshop.put("node_modules/part", "needed")
+    workshop.put(".direnv/mine", "needed")
     workshop.put("env/pyvenv.cfg", "needed")
     workshop.put("env/.gitignore", "*")
-    workshop.put(".git/info/exclude", ".env.*\nnode_modules\n.harness\nharness-*\nconf\n")
-    needed = f"cd {workshop.top} && cat node_modules/part env/pyvenv.cfg README.md && cd -"
+    workshop.put(".git/info/exclude", ".env.*\nnode_modules\n.direnv\n.harness\nharness-*\nconf\n")
+    needed = f"cd {workshop.top} && cat node_modules/part .direnv/mine env/pyvenv.cfg README.md && cd -"
     unread = " && ".join(f"! grep secret {path}" for path in secret)
     workshop.add("Check", f"test -f made && {needed} && {unread}", do="sh touch made")
     workshop.ends(0, "--sandbox", each_engine)

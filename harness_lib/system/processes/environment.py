@@ -41,6 +41,8 @@ _ORDERS_LIKE = r"CARGO_TARGET_\w+_RUNNER|BASH_FUNC_.*"
 _PLACES = frozenset(
     ("PATH", "PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB", "LD_PRELOAD", "LD_LIBRARY_PATH")
 )
+# Where npm and Composer put programs.
+_INSTALLED = (("node_modules", ".bin"), ("vendor", "bin"))
 # Of these variables only such words are removed; the rest is memory, modules and the like.
 _FLAGS = {
     "GOFLAGS": r"-{1,2}(run|skip|exec|overlay|toolexec|vet|list)\b",
@@ -139,7 +141,9 @@ def _is_installed(name: str, entry: str) -> bool:
     place = Path(entry)
     if name != "PATH" or not place.is_absolute():
         return False
-    return (place.parent / "pyvenv.cfg").is_file() or place.parts[-2:] == ("node_modules", ".bin")
+    # direnv installs for a project below `.direnv`.
+    is_known = place.parts[-2:] in _INSTALLED or ".direnv" in place.parts
+    return is_known or (place.parent / "pyvenv.cfg").is_file()
 
 
 _EXPANSIONS = frozenset("$`\n")

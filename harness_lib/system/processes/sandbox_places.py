@@ -86,7 +86,7 @@ CLOUD_PATHS = tuple(path for cloud in CLOUDS.values() for path in cloud.paths)
 # A login of `hs` that is the project's.
 LOGIN = Path(".harness", ".auth.json")
 # What git ignores and a check needs, beside virtual environments: a copied one points to the original.
-SHOWN = r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml"
+SHOWN = r"\.venv|\.direnv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml"
 # More ignored paths than these, in characters, are hidden by hiding the directories around them.
 MOST_IGNORED = 16_000
 # Settings of git with a password or token in them.

@@ -116,7 +116,7 @@ def test_nothing_new_is_imported_in_the_place_of_pythons_or_an_installed_module(
     workshop.add("Cheat", check, "--max-attempts", "1", do=f"sh {cheat}")
     path = f"{tmp_path}/env/bin{os.pathsep}{os.environ['PATH']}"
 
-    workshop.ends(9, PATH=path, PYTHONPATH=f"{workshop.top}/src")
+    workshop.ends(9, PATH=path, PYTHONPATH=f"{workshop.top}/src{os.pathsep}{CHECKOUT}")
 
     assert workshop.statuses() == {"task-001": "failed"}
 

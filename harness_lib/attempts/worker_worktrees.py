@@ -36,8 +36,11 @@ CHECKS = "checks-"
 # Ignored files that checks need, and what a user tells Claude Code for a project: copied in if they exist.
 BROUGHT = (
     *(".env", ".env.local", "node_modules", ".venv", "venv", "vendor", "vendor/bundle", ".bundle"),
-    *("deps", "_build", "CLAUDE.local.md", "settings.local.json"),
+    *("deps", "_build", "go.work", "go.work.sum", "local.properties"),
+    *("CLAUDE.local.md", "settings.local.json"),
 )
+# It holds the path of the checkout that CMake builds: in a copy of its directory the user's would be built.
+CMAKE = "CMakeCache.txt"
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
 NAMED = 3
@@ -287,7 +290,7 @@ def _copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     top = ctx.main.top
     for name in _to_copy(ctx.main, ctx.root.path):
-        if _is_free(git.top / name):
+        if _is_free(git.top / name) and not (top / name / CMAKE).exists():
             (git.top / name).parent.mkdir(parents=True, exist_ok=True)
             fs.copy(top / name, git.top / name)
             _lead_out(git.top / name, top / name, top)
@@ -341,7 +344,9 @@ def not_brought(ctx: Context, text: str) -> str:
     if not found:
         return ""
     which = f"Git ignores {some_quoted(found, NAMED)}, and only the user's checkout has it"
-    return f"{which}: make it in {find_root.INIT_SCRIPT}, or name it in {LIST}."
+    way = f"make it in {find_root.INIT_SCRIPT}"
+    is_cmakes = any((ctx.main.top / path / CMAKE).exists() for path in found)
+    return f"{which}: {way}." if is_cmakes else f"{which}: {way}, or name it in {LIST}."
 
 
 def _is_lacked(ctx: Context, path: str, word: str) -> bool:

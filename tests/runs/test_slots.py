@@ -163,6 +163,7 @@ LOCAL = ".claude/settings.local.json"
 
 def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
     ignored = ".env\nnode_modules/\n/.venv\nvendor/bundle\napi/vendor\nbuild/\ndeps/\n_build/\n*.local.json\n"
+    ignored += "go.work\n"
     tracked = {".gitignore": ignored, ".env.local": "tracked\n", "vendor/.keep": ""}
     workshop.commits("What is ignored", tracked)
     put(workshop.top.parent / "beside/env", "secret\n")
@@ -174,6 +175,7 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
         "vendor/bundle/x",
         "deps/x",
         "_build/x",
+        "go.work",
         "build/.env",
         LOCAL,
     ):
@@ -185,7 +187,7 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
     workshop.put(".venv/bin/tool", "#!/bin/sh\nexit 0\n", executable=True)
     here = "grep -q secret .env && .venv/bin/tool && test ! -e notes.txt && test ! -e build"
     here += f" && cat node_modules/left/pad.js apps/web/node_modules/pad.js api/vendor/x {LOCAL}"
-    here += " && cat vendor/bundle/x vendor/bundle/out/pad.js deps/x _build/x"
+    here += " && cat vendor/bundle/x vendor/bundle/out/pad.js deps/x _build/x go.work"
     workshop.add("Look", f"{here} && grep -q tracked .env.local && test -f f", do="write f x")
 
     workshop.ends(0)
@@ -225,7 +227,7 @@ def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_mor
 ) -> None:
     """Not what git ignores and the check has, nor what nobody has."""
     workshop.commits("What is ignored", {".gitignore": "*.db\nbuilt/\n.env\n", "api/x": "x\n"})
-    for name in ("api/dev.db", "built/deep/made", "built/other", ".env", "more.db"):
+    for name in ("api/dev.db", "built/deep/made", "built/CMakeCache.txt", ".env", "more.db"):
         workshop.put(name, "here\n")
     lacks = {
         "cat dev.db && test -f ../f": "'api/dev.db'",
@@ -240,7 +242,7 @@ def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_mor
     for task, names in zip(workshop.state["tasks"], lacks.values(), strict=True):
         said = task["error_log"][-1].partition("Git ignores ")[2]
         assert said.partition(",")[0] == names
-        assert not names or said.endswith("in harness-init.sh, or name it in .worktreeinclude.")
+        assert said.endswith(", or name it in .worktreeinclude.") is (names == "'api/dev.db'")
     workshop.put(".worktreeinclude", "api/dev.db\n")
     workshop.ok("retry", "task-001")
     workshop.run()
@@ -248,11 +250,13 @@ def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_mor
 
 
 def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
-    listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n"
-    ignored = "*.key\ncache/\n.env\n"
+    listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\nmade\n"
+    ignored = "*.key\ncache/\n.env\nmade/\n"
     workshop.commits("What is brought", {".gitignore": ignored, ".worktreeinclude": listed})
     for name in ("secrets/one.key", "secrets/two.key", "cache/deep/file", ".env", "plain.txt", "../outside"):
         workshop.put(name, "here\n")
+    # A copy of it would build the user's checkout.
+    workshop.put("made/CMakeCache.txt", "here\n")
 
     assert brought(workshop) == {"secrets/one.key", "secrets/two.key", "cache/deep/file"}
 

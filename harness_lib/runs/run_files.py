@@ -227,6 +227,7 @@ def show(ctx: Context, state: RunState) -> None:
         "pid": os.getpid(),
         "started": me.started if me else "",
         "boot": process.boot_id(),
+        # 0.1.0 takes it for no run otherwise.
         "at": ctx.clock.time(),
         "board": run_state.write(state),
     }

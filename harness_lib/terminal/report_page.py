@@ -228,7 +228,7 @@ def _costs(facts: Facts) -> str:
 
 
 def _y(cost: float, of: float) -> float:
-    return round(120 - 100 * cost / (of or 1.0), 1)
+    return round(120 - 100 * cost / of, 1)
 
 
 class _Node(NamedTuple):

@@ -27,10 +27,12 @@ def rejected(**more: object) -> dict[str, Any]:
     return {"type": "rate_limit_event", "rate_limit_info": info}
 
 
-def answered(text: str, message: str = "m1", parent: str | None = None) -> dict[str, Any]:
+def answered(
+    text: str, message: str = "m1", parent: str | None = None, model: str = "some"
+) -> dict[str, Any]:
     usage = {"input_tokens": 1, "output_tokens": 2, "cache_read_input_tokens": 30}
     content = [{"type": "text", "text": text}]
-    body = {"id": message, "model": "some", "content": content, "usage": usage}
+    body = {"id": message, "model": model, "content": content, "usage": usage}
     return {"type": "assistant", "message": body, "parent_tool_use_id": parent}
 
 
@@ -81,11 +83,16 @@ CLAUDE: Rows = {
         [rejected(resetsAt=int(NOW.timestamp()) + 7), failed("limit reached · resets 10am (UTC)")],
         {"resets_at": NOW + timedelta(seconds=7)},
     ),
+    "a limit is named": ([rejected()], {"message": "usage limit (seven_day) reached"}),
     "paid overage is no limit": ([rejected(isUsingOverage=True)], {"trouble": None}),
     "another model that answers ends it": ([rejected(), answered("Going on.")], {"trouble": None}),
     "what a model says about limits is only talk": (
         [answered("You've hit your usage limit · resets 3pm: this is what the test expects.")],
         {"trouble": None},
+    ),
+    "what Claude Code itself says in place of a model is an error": (
+        [answered("API Error: 500 overloaded", model="<synthetic>")],
+        {"kind": "transient", "tokens": 0},
     ),
     "a subagent has not the last word": (
         [answered("Mine."), answered("Its own.", "m2", parent="toolu_1")],
@@ -119,6 +126,10 @@ COPILOT: Rows = {
 }
 OPENCODE: Rows = {
     "opencode adds its steps up": ([STEP, STEP], {"tokens": 236, "cost_usd": 0.5}),
+    "an error of opencode has a name at least": (
+        [{"type": "error", "error": {"name": "MessageAbortedError"}}],
+        {"last": "MessageAbortedError"},
+    ),
     "opencodes headers say how long to wait": (
         [error("Too many", statusCode=429, responseHeaders={"retry-after": "7200"})],
         {"kind": "limit", "message": "Too many", "resets_at": LATER},
@@ -203,11 +214,17 @@ def test_each_kind_of_codexs_tools_is_an_action(item: dict[str, Any], action: st
     assert action in report.action
 
 
-def test_a_command_that_codex_has_started_is_seen_at_once() -> None:
-    item = {"type": "command_execution", "command": "make"}
-    report = heard(named("codex"), {"type": "item.started", "item": item})
+@pytest.mark.parametrize(
+    ("kind", "more", "shown"),
+    [
+        ("command_execution", {"command": "make"}, "make"),
+        ("file_change", {"changes": [{"path": "a"}, {"path": "b"}]}, "a, b"),
+    ],
+)
+def test_what_codex_has_started_is_seen_at_once(kind: str, more: dict[str, Any], shown: str) -> None:
+    report = heard(named("codex"), {"type": "item.started", "item": {"type": kind, **more}})
 
-    assert report.last == "command_execution: make"
+    assert (report.last, report.actions) == (f"{kind}: {shown}", 0)
 
 
 EVERY = [*ADAPTERS.values(), command("agent")]

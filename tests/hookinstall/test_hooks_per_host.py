@@ -101,7 +101,8 @@ def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
     assert config.read_text() == 'model = "x"\n'
     assert "not trusted yet" in agent.ok("hooks", "status", "--agent", "codex")["message"]
     put(config, f'[hooks.state."{place(home, "codex")}:stop:0:0"]\ntrusted_hash = "sha256:x"\n')
-    assert "not trusted" not in agent.ok("hooks", "status", "--agent", "codex")["message"]
+    said = agent.ok("hooks", "status", "--agent", "codex")["message"]
+    assert f"Codex: user file {place(home, 'codex')}" in said.splitlines()
 
 
 @pytest.mark.parametrize("name", HOSTS)

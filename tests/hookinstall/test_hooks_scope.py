@@ -43,7 +43,8 @@ def test_what_leaves_the_project_stays_in_the_home(agent: Agent) -> None:
 
 
 def test_kimi_has_no_file_for_a_project(agent: Agent) -> None:
-    agent.fails(2, "hooks", "install", "--agent", "kimi", "--scope", "project")
+    error = agent.fails(2, "hooks", "install", "--agent", "kimi", "--scope", "project")["error"]
+    assert error["hint"] == "harness hooks install --agent kimi --scope user"
 
 
 def test_a_moved_home_of_the_host_is_honoured(agent: Agent, tmp_path: Path) -> None:

@@ -105,6 +105,9 @@ def test_it_loads_nothing_and_runs_only_its_own_script(project: Project, agent: 
     assert "url(" not in style
     assert not {"\x1b", "\u202e"} & {*page.text}
     assert page.text.count("<details ") == 10
+    # The cost so far climbs in ten equal steps.
+    (line,) = [attributes["points"] or "" for tag, attributes in page.tags if tag == "polyline"]
+    assert {float(point.partition(",")[2]) for point in line.split()} == {*range(20, 121, 10)}
     assert len({attributes["id"] for _, attributes in page.tags if "id" in attributes}) >= 14
     assert (project.top / "page.html").stat().st_mode & 0o077 == 0
 

@@ -86,6 +86,7 @@ def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Pr
     said = agent.ok("export", "--tick", file)
 
     assert (said["completed"], said["ticked"]) == (1, 2)
+    assert "2 boxes ticked" in said["message"]
     ticked = (project.top / file).read_bytes()
     wanted = data.replace(b"- [ ] **Step 1: Make", b"- [x] **Step 1: Make")
     assert ticked == wanted.replace(b"- [ ] **Step 2: Commit", b"- [x] **Step 2: Commit")

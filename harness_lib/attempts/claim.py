@@ -159,10 +159,10 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
     tx.replace_session(lifecycle.unhalted(session))
     where = f", machine={claimed.machine}" if claimed.machine else ""
     words = f"{task.title} (base={surveyed.base[:12]}{where})"
-    tx.log("Starting", words, session=session.number, task=task.id)
+    tx.log("Starting", words, session.number, task.id)
     if surveyed.unprotected:
         names = quoting.named(surveyed.unprotected, NAMED, quoting.TITLE_LENGTH)
-        tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
+        tx.log("WARN", f"no copy is kept of {names}", session.number, task.id)
     tx.on_commit(ctx.store.enable_hooks)
 
 

@@ -356,5 +356,5 @@ def _record(tx: Tx, session: Session, task: Task, commit: str | None, why: str, 
     )
     outcome = "completed" if passed else "pending again"
     text = f"{UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"
-    tx.log("WARN", text, session=session.number, task=task.id)
+    tx.log("WARN", text, session.number, task.id)
     return [f"{task.id}: {text}"]

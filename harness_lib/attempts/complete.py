@@ -100,7 +100,7 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
     with ctx.transaction("tasks") as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
         tx.replace(current)
-        tx.log("WARN", reason, session=session.number, task=task.id)
+        tx.log("WARN", reason, session.number, task.id)
     return outcome.Ended(current, None, warnings=(reason,))
 
 
@@ -215,7 +215,7 @@ def _hold(
     with ctx.transaction("tasks") as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
-        tx.log("WARN", why.words, session=session.number, task=task.id)
+        tx.log("WARN", why.words, session.number, task.id)
         current = sessions.mine(tx, ctx)
         if current and task.target is None:
             lifecycle.halt(tx, current, why, task.id)

@@ -332,7 +332,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
         )
         tx.replace(task)
         quoted = description.replace('"', "'")
-        tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', session=held.session.number, task=task.id)
+        tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', held.session.number, task.id)
     keep_elsewhere(ctx, task, tree)
     return task
 

@@ -52,7 +52,7 @@ WAIT_SECONDS = 10.0
 def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
     """Log what recovery does about `task`, and return it as a line for the caller."""
     with ctx.transaction("tasks") as tx:
-        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
+        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session.number, task.id)
     return f"recovered {task.id}: {action} ({reason})"
 
 
@@ -166,7 +166,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
         ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", message)), now=tx.now)
         tx.replace(ended)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
-        tx.log("WARN", f"given up after {TRIES} tries: {message}", session=session.number, task=task.id)
+        tx.log("WARN", f"given up after {TRIES} tries: {message}", session.number, task.id)
     return ended
 
 

@@ -263,12 +263,10 @@ def _check_environment(ctx: Context, session: Session) -> None:
     finished = project.prepare(ctx)
     if not finished or finished.ok:
         with ctx.transaction("tasks") as tx:
-            tx.log("INIT", "Environment health check: PASS", session=session.number)
+            tx.log("INIT", "Environment health check: PASS", session.number)
         return
     with ctx.transaction("tasks") as tx:
-        tx.log(
-            "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
-        )
+        tx.log("ERROR", f"{ctx.root.init_script.name} failed twice", session.number, category="ENV_SETUP")
         lifecycle.close(tx, session)
     raise EnvSetupError(
         f"{ctx.root.init_script.name} failed twice: {project.why_failed(ctx, finished)}",

@@ -351,9 +351,9 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
             # Its own check has passed, so it is red no more.
             if rechecks.whole_key(repaired) == rechecks.whole_key(done):
                 tx.replace(transitions.recheck(repaired, None))
-        tx.log("Completed", f"(commit {commit[:SHORT]})", session=session.number, task=task.id)
+        tx.log("Completed", f"(commit {commit[:SHORT]})", session.number, task.id)
         for sentence in look_at:
-            tx.log("WARN", sentence, session=session.number, task=task.id)
+            tx.log("WARN", sentence, session.number, task.id)
         return Ended(done, lifecycle.after_attempt(tx, ctx, session))
 
 

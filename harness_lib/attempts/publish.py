@@ -218,7 +218,7 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
         if mine := sessions.mine(tx, ctx):
             # The branch may have been refused before.
             tx.replace_session(lifecycle.unhalted(mine))
-        tx.log("WARN", why.words, session=session.number, task=task.id)
+        tx.log("WARN", why.words, session.number, task.id)
     reason = "The work waits until others have merged it."
     ended = requeue.for_user(ctx, session, halted, commit, why, reason, base)
     if trouble := _proposed(ctx):

@@ -99,10 +99,10 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         kept = f", the work is kept in {rescue}" if rescue else ", there was no work to keep"
         if intent.outcome == "failed":
             category = intent.category or "TASK_EXEC"
-            tx.log("ERROR", intent.message or "", session=session.number, task=task.id, category=category)
-        tx.log("ROLLBACK", result + kept, session=session.number, task=task.id)
+            tx.log("ERROR", intent.message or "", session.number, task.id, category=category)
+        tx.log("ROLLBACK", result + kept, session.number, task.id)
         for warning in warnings:
-            tx.log("WARN", warning, session=session.number, task=task.id)
+            tx.log("WARN", warning, session.number, task.id)
         stop = lifecycle.after_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     rescue_refs.drop_before(git, task)
     return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=base is not None)
@@ -244,9 +244,9 @@ def fail_without_git(
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
         is_counted = verdict.ending is not attempts.Ending.REQUEUED
         if is_counted:
-            tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
+            tx.log("ERROR", verdict.message, session.number, task.id, category=verdict.category)
         for warning in warnings:
-            tx.log("WARN", warning, session=session.number, task=task.id)
+            tx.log("WARN", warning, session.number, task.id)
         stop = lifecycle.after_attempt(tx, ctx, session) if is_counted else None
     rescue_refs.drop_before(ctx.git, task)
     return outcome.Ended(ended, stop, warnings=(*warnings, *_shared(ctx, begun)))

@@ -365,7 +365,7 @@ def _carry_out(
 def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
     with ctx.transaction() as tx:
         current = outcome.require_claim(tx, task)
-        tx.log("WARN", reason, session=session.number, task=task.id)
+        tx.log("WARN", reason, session.number, task.id)
     return outcome.Ended(current, None, warnings=(reason,))
 
 

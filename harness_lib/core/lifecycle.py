@@ -31,7 +31,7 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
         tx.replace_session(current)
         ended = own_files.note_path(os.fspath(ctx.root.path), "ended", current.agent_session_id or "")
         tx.on_commit(lambda: own_files.remove_note(ended))
-        tx.log("LOCK", f"acquired again (pid={ctx.owner.pid})", session=session.number)
+        tx.log("LOCK", f"acquired again (pid={ctx.owner.pid})", session.number)
     return current
 
 
@@ -53,7 +53,7 @@ def fold_dead(tx: Tx, ctx: Context) -> None:
         if not sessions.is_live(session, tx, ctx):
             ended, pid = sessions.has_ended(session, tx, ctx), f" (pid {session.pid})" if session.pid else ""
             gone = "its agent has ended" if ended else f"its owner{pid} is gone"
-            tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
+            tx.log("WARN", f"{gone} without `harness stop`", session.number)
             _remove(tx, session)
 
 
@@ -69,7 +69,7 @@ def open_one(tx: Tx, ctx: Context, number: int | None = None) -> Session:
     new = Session(number, me.worker, me.host, started_at=timestamps.render(tx.now))
     session = _of_caller(new, ctx)
     tx.add_session(session)
-    tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
+    tx.log("LOCK", f"acquired (pid={me.pid})", session.number)
     return session
 
 
@@ -93,7 +93,7 @@ def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
     `stats_logged`: its statistics are in the log already, or will be.
     """
     if not stats_logged:
-        tx.log("STATS", stats.render(tx.counts()), session=session.number)
+        tx.log("STATS", stats.render(tx.counts()), session.number)
     _remove(tx, session)
 
 
@@ -103,8 +103,8 @@ def begin_next(tx: Tx, session: Session) -> Session:
     What its workers have in progress goes on in the new one; what they have finished above the limit counts
     there.
     """
-    tx.log("STATS", stats.render(tx.counts()), session=session.number)
-    tx.log("LOCK", "released", session=session.number)
+    tx.log("STATS", stats.render(tx.counts()), session.number)
+    tx.log("LOCK", "released", session.number)
     number = max(tx.session_count, session.number) + 1
     over = max(0, session.finished_attempts - tx.settings().max_tasks_per_session)
     began = unhalted(session)._replace(
@@ -113,7 +113,7 @@ def begin_next(tx: Tx, session: Session) -> Session:
     tx.replace_session(began, session.number)
     tx.count_session(number)
     tx.note_session()
-    tx.log("LOCK", f"acquired (pid={began.pid})", session=number)
+    tx.log("LOCK", f"acquired (pid={began.pid})", number)
     return began
 
 
@@ -127,7 +127,7 @@ def _remove(tx: Tx, session: Session) -> None:
         task = tx.task(found.id)
         if recovery.is_same(task, found) and task and task.lease_expires_at is not None:
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
-    tx.log("LOCK", "released", session=session.number)
+    tx.log("LOCK", "released", session.number)
 
 
 def halt(tx: Tx, session: Session, why: Halt, task_id: str | None = None) -> None:
@@ -186,7 +186,7 @@ def after_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     if reason in ALL_TAKEN:
         reason = end(tx, ctx, session, reason)
     elif spent:
-        tx.log("STATS", stats.render(tx.counts()), session=session.number)
+        tx.log("STATS", stats.render(tx.counts()), session.number)
         # What the Stop hook says then must be true: no other session may start, either.
         halt(tx, session, Halt("SPENT", tx.sessions_spent() or spent))
         reason = spent
@@ -197,7 +197,7 @@ def after_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
 def record_blocked(tx: Tx, session: int) -> None:
     """Mark tasks in a cycle and tasks that depend on a permanent failure as failed, and log each."""
     for finding in tx.validate_dependencies():
-        tx.log("ERROR", finding.message, session=session, task=finding.task_id, category="DEPENDENCY")
+        tx.log("ERROR", finding.message, session, finding.task_id, category="DEPENDENCY")
 
 
 def disable_hooks_when_finished(tx: Tx, store: Store) -> None:
@@ -229,7 +229,7 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
 
 def _log_stuck(tx: Tx, error: HarnessError, session: Session, task_id: str | None) -> None:
     if isinstance(error, RefusedError):
-        tx.log("WARN", f"refused: {error.message}", session=session.number, task=task_id)
+        tx.log("WARN", f"refused: {error.message}", session.number, task_id)
         return
     category: Category = "CONFIG" if isinstance(error, ConfigError) else "ENV_SETUP"
-    tx.log("ERROR", error.message, session=session.number, task=task_id, category=category)
+    tx.log("ERROR", error.message, session.number, task_id, category=category)

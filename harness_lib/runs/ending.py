@@ -113,7 +113,7 @@ def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
     with ctx.transaction("tasks") as tx:
         mine = sessions.mine(tx, ctx)
         if refused:
-            tx.log("WARN", refused, session=mine and mine.number)
+            tx.log("WARN", refused, mine and mine.number)
         if mine:
             lifecycle.close(tx, mine, stats_logged=recorded)
         lifecycle.disable_hooks_when_finished(tx, ctx.store)
@@ -145,11 +145,11 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
         number = session.number if session else tx.session_count
         if kind or why == "recheck_failed":
             trouble = quoting.one_line(f"{next_step.ENDED}{message}", quoting.FAILURE_LENGTH)
-            tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
+            tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", number)
         elif why == "interrupted" and message:
-            tx.log("WARN", f"{next_step.ENDED}{message}", session=number)
+            tx.log("WARN", f"{next_step.ENDED}{message}", number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
-        tx.log("STATS", f"{stats.render(tx.counts())} {used}", session=number)
+        tx.log("STATS", f"{stats.render(tx.counts())} {used}", number)
 
 
 def closed(ctx: Context, why: Why) -> Closed:

@@ -285,9 +285,9 @@ class Change(ShellAnswers):
         self,
         kind: LogType,
         message: str,
-        *,
         session: int | None = None,
         task: str | None = None,
+        *,
         category: Category | None = None,
     ) -> None:
         self._assert_open()

@@ -309,9 +309,9 @@ class Tx(Questions, Protocol):
         self,
         kind: LogType,
         message: str,
-        *,
         session: int | None = None,
         task: str | None = None,
+        *,
         category: Category | None = None,
     ) -> None:
         """Add a line to the log once the change is published; without a `session` it names the last one."""

@@ -121,4 +121,4 @@ def _record(tx: Tx, ctx: Context, session: Session, trees: Mapping[str, str]) ->
         point = Checkpoint(last.step, last.total, SAID, timestamps.render(tx.now), trees[task.id])
         tx.replace(transitions.checkpoint(task, point, now=tx.now, lease_seconds=lease))
         message = f'step={last.step}/{last.total} "{SAID}"'
-        tx.log("CHECKPOINT", message, session=session.number, task=task.id)
+        tx.log("CHECKPOINT", message, session.number, task.id)

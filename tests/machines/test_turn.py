@@ -141,8 +141,8 @@ def test_why_a_run_has_ended_is_told_until_another_session_is_opened(world: Worl
     one.ok("start")
     two.ok("start")
     with one.context("looks").store.transaction() as tx:
-        tx.log("ERROR", "[ENV_SETUP] the run ended: main is frozen", session=1)
-        tx.log("LOCK", "acquired again (pid=7)", session=2)
+        tx.log("ERROR", "[ENV_SETUP] the run ended: main is frozen", 1)
+        tx.log("LOCK", "acquired again (pid=7)", 2)
     for machine in (one, two):
         for verb in ("status", "report"):
             assert "the last run ended: main is frozen" in machine(verb).text

@@ -193,7 +193,7 @@ def test_what_fails_after_the_change_is_a_warning(
 
     with store.transaction() as tx:
         tx.replace(tx.state.tasks[0]._replace(title="New"))
-        tx.log("WARN", "x", session=1)
+        tx.log("WARN", "x", 1)
 
     assert tx.warnings == [f"The change is made, but {warning.format(root=root.path)}"]
     assert store.whole().tasks[0].title == "New"

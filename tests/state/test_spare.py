@@ -33,7 +33,7 @@ def make(root: Root) -> Store:
 def change(store: Store, title: str = "New") -> list[str]:
     with store.transaction() as tx:
         tx.replace(tx.state.tasks[0]._replace(title=title))
-        tx.log("WARN", title, session=1)
+        tx.log("WARN", title, 1)
     return tx.warnings
 
 

@@ -113,7 +113,7 @@ def test_an_error_publishes_nothing(store: api.Store) -> None:
             tx.remove("task-002")
             tx.add_session(Session(1, "one", "here"))
             tx.propose(Task("p"))
-            tx.log("WARN", "never said", session=1)
+            tx.log("WARN", "never said", 1)
             tx.on_commit(store.disable_hooks)
             raise LookupError
 
@@ -162,7 +162,7 @@ def test_each_command_of_a_check_is_told_and_the_cleanup_once(monkeypatch: pytes
 def test_a_transaction_says_whether_it_changes_anything(store: api.Store) -> None:
     with store.transaction() as tx:
         assert not tx.changed
-        tx.log("WARN", "only said", session=4)
+        tx.log("WARN", "only said", 4)
         assert not tx.changed
         tx.replace(FIRST._replace(title="New"))
         assert tx.changed
@@ -196,7 +196,7 @@ def test_a_transaction_that_has_ended_only_answers(store: api.Store) -> None:
         lambda: tx.add([SECOND]),
         lambda: tx.remove("task-001"),
         lambda: tx.add_session(Session(1, "one", "here")),
-        lambda: tx.log("WARN", "late", session=1),
+        lambda: tx.log("WARN", "late", 1),
         lambda: tx.on_commit(lambda: None),
     )
     for change in changes:
@@ -274,7 +274,7 @@ def test_the_stamp_is_another_after_each_change_and_only_then(store: api.Store) 
         tx.replace(FIRST._replace(title="Longer than before"))
     seen.append(store.stamp())
     with store.transaction() as tx:
-        tx.log("WARN", "said", session=1)
+        tx.log("WARN", "said", 1)
     seen.append(store.stamp())
     store.disable_hooks()
     seen.append(store.stamp())
@@ -284,12 +284,12 @@ def test_the_stamp_is_another_after_each_change_and_only_then(store: api.Store) 
 def test_the_log_is_followed_from_now_on(store: api.Store) -> None:
     added = store.log_follow()
     with store.transaction() as tx:
-        tx.log("WARN", "one", session=1)
-        tx.log("WARN", "two", session=1)
+        tx.log("WARN", "one", 1)
+        tx.log("WARN", "two", 1)
     assert [next(added)[-3:], next(added)[-3:]] == ["one", "two"]
     for text in ("six", "ten"):
         with store.transaction() as tx:
-            tx.log("WARN", text, session=1)
+            tx.log("WARN", text, 1)
         assert next(added)[-3:] == text
     assert [line[-3:] for line in store.log_tail(2)] == ["six", "ten"]
     assert [line[-3:] for line in store.log_tail()] == ["est", "one", "two", "six", "ten"]
@@ -299,7 +299,7 @@ def test_the_log_is_followed_from_now_on(store: api.Store) -> None:
 def test_who_follows_the_log_goes_by_its_clock(store: api.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(_clock: Hands, _seconds: float) -> None:
         with store.transaction() as tx:
-            tx.log("WARN", "said meanwhile", session=1)
+            tx.log("WARN", "said meanwhile", 1)
 
     monkeypatch.setattr(Hands, "sleep", write)
     assert next(store.log_follow()).endswith("said meanwhile")

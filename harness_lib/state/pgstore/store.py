@@ -328,7 +328,7 @@ class PgStore(Mirrored):
         with publishing.explained(self.root):
             self.link.save(self.root)
         with self.transaction() as tx:
-            tx.log("INIT", message, session=0)
+            tx.log("INIT", message, 0)
         self.enable_hooks()
         return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 

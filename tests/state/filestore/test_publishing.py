@@ -51,7 +51,7 @@ def child(turn):
         with Store(root).transaction() as tx:
             task = tx.state.tasks[0]
             tx.replace(task._replace(attempts=task.attempts + 1))
-            tx.log("WARN", "said", session=1)
+            tx.log("WARN", "said", 1)
         code = 1 if tx.warnings else 0
     except EnvSetupError:
         os._exit(7)

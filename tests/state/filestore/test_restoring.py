@@ -143,7 +143,7 @@ def test_a_store_says_each_thing_once(store: Store, root: Root) -> None:
     root.log.mkdir()
     for _ in range(2):
         with store.transaction() as tx:
-            tx.log("WARN", "x", session=1)
+            tx.log("WARN", "x", 1)
 
     (warning,) = store.warnings
     assert warning.startswith("The change is made, but the log could not be written: ")

@@ -32,7 +32,7 @@ for _ in range(int(sys.argv[2])):
     with store.transaction() as tx:
         task = tx.state.tasks[0]
         tx.replace(task._replace(attempts=task.attempts + 1, title=str(task.attempts + 1)))
-        tx.log("CHECKPOINT", "counted", session=1, task=task.id)
+        tx.log("CHECKPOINT", "counted", 1, task.id)
 """
 
 
@@ -54,7 +54,7 @@ def test_a_transaction_without_a_change_writes_only_its_log_lines(store: Store, 
     before = summary.stamp(root.state.stat())
 
     with store.transaction() as tx:
-        tx.log("WARN", "only said", session=4)
+        tx.log("WARN", "only said", 4)
 
     assert summary.stamp(root.state.stat()) == before
     assert journal.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")

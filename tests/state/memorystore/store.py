@@ -113,9 +113,9 @@ class MemoryTx(RowsAnswers, api.Tx):
         self,
         kind: LogType,
         message: str,
-        *,
         session: int | None = None,
         task: str | None = None,
+        *,
         category: Category | None = None,
     ) -> None:
         self._assert_open()

@@ -38,7 +38,7 @@ def main(directory: Path, name: str) -> None:
             claim = transitions.resume if held else partial(transitions.claim, base=None, gate=None)
             task = claim(task, worker=name, now=tx.now, worktree=None, lease_seconds=LEASE_SECONDS)
             tx.replace(task)
-            tx.log("Starting", f"{task.fence} by {name}", session=0, task=task.id)
+            tx.log("Starting", f"{task.fence} by {name}", 0, task.id)
         return task
 
     def finished(task: Task) -> bool:
@@ -49,7 +49,7 @@ def main(directory: Path, name: str) -> None:
                 return False
             current = transitions.begin_commit(current, now=tx.now, head=None, commit="a" * 40)
             tx.replace(transitions.complete(current, now=tx.now))
-            tx.log("Completed", f"{task.fence} by {name}", session=0, task=task.id)
+            tx.log("Completed", f"{task.fence} by {name}", 0, task.id)
         return True
 
     while True:

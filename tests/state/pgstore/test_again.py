@@ -96,7 +96,7 @@ def test_two_that_wait_for_each_other_are_both_made(shared: Shared, kind: api.Ki
             tx.counts()
             rival.waits()
             finish(tx, "task-001")
-            tx.log("WARN", "was made", session=0)
+            tx.log("WARN", "was made", 0)
         rival.ended()
         assert [task.id for task in store.ask().claimable()] == ["task-002", "task-003"]
         assert lines(store, "was made") == 1
@@ -111,7 +111,7 @@ def test_a_question_that_waits_in_a_circle_is_asked_again(shared: Shared) -> Non
             finish(tx, "task-001")
             rival.waits()
             assert tx.task("task-002") is not None
-            tx.log("WARN", "was made", session=0)
+            tx.log("WARN", "was made", 0)
         rival.ended()
         assert store.ask().counts().completed == 1
         assert exact(shared)
@@ -130,7 +130,7 @@ def test_a_change_that_the_server_gives_up_is_made_again(
         store = shared.machine("first", clock=Sleeper())
         with store.transaction(kind) as tx:
             act(tx)
-            tx.log("WARN", "was made", session=0)
+            tx.log("WARN", "was made", 0)
         assert lines(store, "was made") == 1
         counts = store.ask().counts()
         assert (counts.completed, counts.total) == ((1, 3) if kind == "tasks" else (0, 4))
@@ -183,7 +183,7 @@ def test_what_others_have_changed_meanwhile_is_not_written_over(shared: Shared, 
         def note() -> None:
             with store.transaction(kind) as tx:
                 assert tx.task("task-001") is not None
-                tx.log("WARN", "seen in progress", session=0)
+                tx.log("WARN", "seen in progress", 0)
 
         with pytest.raises(HeldError, match="meanwhile"):
             note()

@@ -136,11 +136,11 @@ def test_the_files_miss_no_line_of_a_change_that_ends_later_than_one_with_a_high
 ) -> None:
     one, two, three = shared.with_tasks(), shared.machine("second"), shared.machine("third")
     with one.transaction("tasks") as first:
-        first.log("WARN", "begun first", session=0)
+        first.log("WARN", "begun first", 0)
         first.publish()
         first.lines.clear()
         with two.transaction("tasks") as second:
-            second.log("WARN", "begun second", session=0)
+            second.log("WARN", "begun second", 0)
         stamp = three.stamp()
         assert [line.rpartition(" ")[2] for line in three.log_tail()] == ["test", "second"]
     assert [line.rpartition(" ")[2] for line in three.log_tail()][:3] == ["test", "second", "first"]

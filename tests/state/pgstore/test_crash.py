@@ -26,17 +26,17 @@ MOST = 60
 
 
 def first_claimed(tx: api.Tx) -> None:
-    tx.log("Starting", "claimed", session=0, task=claim(tx, "one").id)
+    tx.log("Starting", "claimed", 0, claim(tx, "one").id)
 
 
 def first_finished(tx: api.Tx) -> None:
     finish(tx, "task-001")
-    tx.log("Completed", "finished", session=0, task="task-001")
+    tx.log("Completed", "finished", 0, "task-001")
 
 
 def one_added(tx: api.Tx) -> None:
     tx.add([Task("task-009", "New", depends_on=("task-001",))])
-    tx.log("WARN", "added", session=0, task="task-009")
+    tx.log("WARN", "added", 0, "task-009")
 
 
 CHANGES: dict[str, tuple[api.Kind, Callable[[api.Tx], None]]] = {

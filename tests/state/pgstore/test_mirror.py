@@ -20,7 +20,7 @@ from tests.state.pgstore.machines import Shared
 
 def log(store: PgStore, text: str) -> None:
     with store.transaction() as tx:
-        tx.log("WARN", text, session=0)
+        tx.log("WARN", text, 0)
 
 
 def texts(store: PgStore) -> list[str]:
@@ -42,7 +42,7 @@ def test_they_follow_at_each_look_and_each_change(shared: Shared) -> None:
     assert texts(two) == ["by the first"]
     with one.transaction() as tx:
         tx.add([Task("task-003", "More")])
-        tx.log("WARN", "by the first again", session=0)
+        tx.log("WARN", "by the first again", 0)
     log(two, "by the second")
     assert listed(two) == ["task-001", "task-002", "task-003"]
     assert texts(two) == ["by the first", "by the first again", "by the second"]

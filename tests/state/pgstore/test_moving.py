@@ -32,7 +32,7 @@ def in_file(directory: Path, state: State) -> Store:
     store = Store(Root(directory))
     store.create(state._replace(sessions=()))
     with store.transaction() as tx:
-        tx.log("INIT", "Begun in a file", session=0)
+        tx.log("INIT", "Begun in a file", 0)
     return store
 
 

@@ -76,7 +76,7 @@ def settings(tx: api.Tx) -> None:
 BY_ROLE: dict[str, list[Callable[[api.Tx], None]]] = {
     "reader": [],
     "worker": [
-        lambda tx: tx.log("WARN", "said", session=0),
+        lambda tx: tx.log("WARN", "said", 0),
         begin_session,
         lambda tx: tx.propose(Task("proposed-1", validation=Validation("true"))),
         lambda tx: tx.propose(Task("proposed-2", "Without a check")),

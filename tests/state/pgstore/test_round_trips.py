@@ -45,7 +45,7 @@ def test_a_change_of_a_task_takes_three_round_trips(
         began = line.trips
         with store.transaction("tasks") as tx:
             act(tx, name)
-            tx.log("WARN", "done", session=0)
+            tx.log("WARN", "done", 0)
         counts.append([before_files[-1] - began, line.trips - began])
     assert min(counts) == [3, 4]
 

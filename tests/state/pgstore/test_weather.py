@@ -381,7 +381,7 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
     store = shared.with_tasks(1)
     with store.transaction() as tx:
         tx.add([LONG])
-        tx.log("WARN", "\0 \ud800 \n" + "y" * 1000, session=0)
+        tx.log("WARN", "\0 \ud800 \n" + "y" * 1000, 0)
     other = shared.machine("second")
     assert other.ask().tasks([LONG.id]) == (LONG,)
     assert other.root.state.read_bytes() == store.root.state.read_bytes()

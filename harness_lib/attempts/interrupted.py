@@ -61,7 +61,7 @@ def facts(ctx: Context, task: Task) -> recovery.Facts:
     git = ctx.git
     base = git.commit_called(task.started_at_commit)
     if base is None:
-        return recovery.Facts()
+        return recovery.Facts(uncommitted=requeue.has_changes(ctx, task))
     commits = history.commits(git, f"{base}..HEAD")
     as_recorded, reflects = _against_checkpoint(ctx, task, base)
     return recovery.Facts(

@@ -32,6 +32,7 @@ from harness_lib.core import lifecycle, ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
+from harness_lib.rules.attempts import Ending
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import locks, trees
 from harness_lib.system.git.repository import Git
@@ -228,8 +229,7 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str,
             reason += "; what it had committed or recorded is kept"
             ended = rollback.keep_for_the_next(ctx, session, task, reason, kept)
             return interrupted.log(ctx, session, task, "keep the work for the next attempt", reason), ended
-        ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-        return interrupted.log(ctx, session, task, "mark failed", reason), ended
+        return _failed(ctx, session, task, reason)
     return interrupted.take_over(ctx, session, task)
 
 
@@ -286,9 +286,7 @@ def _recover_one(
         return _validate(ctx, session, task, plan, stays=stays)
     if plan.action == "fail" and not interrupted.awaits_its_work(ctx, task):
         # There is nothing in git that would have to go back.
-        line = interrupted.log(ctx, session, task, plan.words, plan.reason)
-        verdict = outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, plan.ending)
-        return line, rollback.fail_without_git(ctx, session, task, verdict)
+        return _failed(ctx, session, task, plan.reason, ending=plan.ending)
     with lifecycle.halting_on_error(ctx, session, task.id):
         rollback.require_trust(ctx, task)
     if plan.action == "fail":
@@ -306,10 +304,21 @@ def _leave_files_to_the_living(
     rescue = rescue_refs.rescue_only(ctx, task)
     expired = f"{recovery.ran_out(task.claimed_by)} at {task.lease_expires_at}"
     reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
-    ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-    return interrupted.log(
-        ctx, session, task, "mark failed, leave the work tree to its worker", reason
-    ), ended
+    return _failed(ctx, session, task, reason, "mark failed, leave the work tree to its worker")
+
+
+def _failed(
+    ctx: Context,
+    session: Session,
+    task: Task,
+    reason: str,
+    words: str = "mark failed",
+    ending: Ending = Ending.FAILED,
+) -> tuple[str, outcome.Ended]:
+    """Record that the attempt has failed, and touch nothing in git."""
+    verdict = outcome.Verdict("SESSION_TIMEOUT", reason, ending)
+    ended = rollback.fail_without_git(ctx, session, task, verdict)
+    return interrupted.log(ctx, session, task, words, reason), ended
 
 
 def _validate(
@@ -332,6 +341,9 @@ def _validate(
         )
         return (f"{line}: {halt}" if halt else line), ended
     reason = f"{plan.reason}; {evaluation.checked.message}"
+    if ctx.git.commit_called(task.started_at_commit) is None:
+        reason = f"{reason.rstrip('.')}; base commit is gone"
+        return _failed(ctx, session, task, reason, ending=Ending.FAILED_FOR_GOOD)
     return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)
 
 

@@ -204,10 +204,15 @@ def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(make_project: 
     assert project.task()["attempts"] == project.task()["max_attempts"] == 3
 
 
-def test_work_whose_base_is_gone_is_completed_where_its_check_passes(make_project: Make) -> None:
+@pytest.mark.parametrize("verb", ["finish", "start"])
+def test_work_whose_base_is_gone_is_completed_where_its_check_passes(make_project: Make, verb: str) -> None:
     project, agent = interrupted(make_project, "exclusive", "true")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)
+    if verb == "start":
+        assert "mark completed" in recover(project, agent)
+        assert project.git("show", "HEAD:work.txt") == "work"
+        return
 
     project.put(".env", "KEY=1\n")
     assert "harness accept task-001 --path .env" in agent.fails(8, "finish")["error"]["message"]

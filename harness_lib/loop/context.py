@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from harness_lib.loop import disk
@@ -217,12 +216,7 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
             # No host takes an empty message.
             if not blocks:
                 continue
-            replayable = [
-                replace(block, name=name)
-                if isinstance(block, Call) and block.name != (name := disk.for_hosts(block.name))
-                else block
-                for block in blocks
-            ]
+            replayable = [block.named_for_hosts if isinstance(block, Call) else block for block in blocks]
             entries.append(Assistant(replayable, native.get(message.seq) if replayable == blocks else None))
             entries += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
     return entries

@@ -315,12 +315,10 @@ def _repeatable(answer: Answer) -> Answer:
     blocks = []
     for block in answer.blocks:
         repeatable = block
-        if isinstance(block, Call) and (not block.id or block.id in known or block.id.split() != [block.id]):
-            repeatable = replace(block, id=new_id())
-        if isinstance(repeatable, Call):
+        if isinstance(block, Call):
+            is_usable = block.id not in known and block.id.split() == [block.id]
+            repeatable = (block if is_usable else replace(block, id=new_id())).named_for_hosts
             known.add(repeatable.id)
-            name = disk.for_hosts(repeatable.name)
-            repeatable = repeatable if name == repeatable.name else replace(repeatable, name=name)
         blocks.append(repeatable)
     told = [block for block in blocks if not isinstance(block, Text) or block.text.strip()]
     # Hosts refuse thoughts that nothing follows, and arguments that they cannot read.

@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +71,12 @@ class Call:
     def compact(self) -> str:
         """The arguments as a host accepts them back; invalid ones become {}."""
         return dumps(self.input) if self.input is not None else "{}"
+
+    @property
+    def named_for_hosts(self) -> Call:
+        """The call, with a name that hosts take."""
+        name = disk.for_hosts(self.name)
+        return self if name == self.name else replace(self, name=name)
 
 
 Block = Text | Thinking | Call
@@ -263,12 +269,9 @@ class Session:
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
-        directory = self.directory / "messages"
         with self.writing():
-            directory.mkdir(mode=0o700, exist_ok=True)
-            # There may be thousands: a Path for each costs more than reading them.
-            names = map(_NAME.fullmatch, os.listdir(directory))  # noqa: PTH208
-            seq = 1 + max((int(name[1]) for name in names if name), default=0)
+            entries = self._entries()
+        seq = 1 + (entries[-1][0] if entries else 0)
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         message = Message(seq, role, body, {"timestamp": now, **fields})
         self.write(f"messages/{seq:04d}-{role}.md", render(message).encode("utf-8", "replace"))

@@ -112,11 +112,12 @@ class ForeignProvider(Program):
         directory = runtime.session.directory if runtime.session else runtime.home
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         errors = directory / f".provider-{os.getpid()}.err"
-        stdin, problem = dumps(payload).encode(), "exited 0 without an answer"
+        stdin = dumps(payload).encode()
         try:
-            answer = as_object(_printed(runtime, self.path, *args, stdin=stdin, log=str(errors)))
-            if answer is not None:
+            printed = _printed(runtime, self.path, *args, stdin=stdin, log=str(errors))
+            if (answer := as_object(printed)) is not None:
                 return answer
+            problem = f"exited 0 and printed no answer: {printed.strip()[:_COMPLAINT]}".rstrip(": ")
         except HookError as failure:
             problem = str(failure)
         finally:

@@ -87,15 +87,24 @@ def test_a_provider_pack_a_command_and_a_hook_of_sources(
     assert "  ship         Says it\n" in shown
 
 
-def test_of_a_provider_that_floods_its_standard_error_the_end_is_told(go: Go, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("yes err | head -c 9000000 >&2\necho The reason. >&2\nexit 1", "The reason.\n"),
+        ("echo '<html>'", "echo exited 0 and printed no answer: <html>.\n"),
+    ],
+)
+def test_of_a_provider_that_fails_what_it_has_said_is_told_in_short(
+    go: Go, home: Path, body: str, told: str
+) -> None:
     write_echo_pack(home / ".harness")
-    flood = "#!/bin/sh\n[ $# = 0 ] || exit 0\nyes err | head -c 9000000 >&2\necho The reason. >&2\nexit 1\n"
-    write_program(home / ".harness/plugins/echo/providers/echo", flood)
+    failing = f"#!/bin/sh\n[ $# = 0 ] || exit 0\n{body}\n"
+    write_program(home / ".harness/plugins/echo/providers/echo", failing)
 
     _, answer = go(say("never"), env={"HARNESS_PROVIDER": "echo", "HARNESS_MODEL": "m"})
 
     assert answer.code == 1
-    assert answer.err.endswith("The reason.\n")
+    assert answer.err.endswith(told)
     assert len(answer.err) < 20_000
 
 

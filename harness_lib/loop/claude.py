@@ -21,7 +21,7 @@ from harness_lib.loop.plugins import Hook, Result
 from harness_lib.loop.session import CONVERSATION, Call, Message, Text
 from harness_lib.loop.tools import asking
 from harness_lib.loop.wires import anthropic
-from harness_lib.loop.wires.answer import Answer
+from harness_lib.loop.wires.answer import Answer, as_table, as_tables
 from harness_lib.sha256 import digest
 from harness_lib.text import harmless
 
@@ -226,11 +226,10 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def _decide(runtime: Runtime, request: Json) -> Json:
     """Return whether a tool may run, as our permission hooks and the user say it."""
-    tool_input = request.get("input")
     call: Json = {
         "id": str(request.get("tool_use_id") or ""),
         "name": str(request.get("tool_name") or ""),
-        "input": tool_input if isinstance(tool_input, dict) else {},
+        "input": as_table(request.get("input")),
     }
     verdict = asking.decide(runtime, call)
     if verdict.decision != "allow":
@@ -320,9 +319,8 @@ class _Scribe:
         elif kind == "stream_event":
             self._streamed(event.get("event") or {})
         elif kind == "user":
-            content = (event.get("message") or {}).get("content")
-            for block in content if isinstance(content, list) else []:
-                if isinstance(block, dict) and block.get("type") == "tool_result":
+            for block in as_tables(as_table(event.get("message")).get("content")):
+                if block.get("type") == "tool_result":
                     self._result(block)
 
     def spent(self, result: Json) -> dict[str, str]:
@@ -387,8 +385,7 @@ def _text(content: object) -> str:
     """Return a result as text; only name blocks that are not text."""
     if isinstance(content, str):
         return content
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return "\n".join(str(part.get("text", f"({part.get('type')})")) for part in parts)
+    return "\n".join(str(part.get("text", f"({part.get('type')})")) for part in as_tables(content))
 
 
 def _assemble(runtime: Runtime, payload: Json) -> Json:

@@ -23,6 +23,7 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.piped import HookError, Json, ProviderError, TransientError, as_object
 from harness_lib.loop.runtime import Runtime, once
+from harness_lib.loop.wires.answer import as_tables
 from harness_lib.system import flock, fs
 from harness_lib.system.processes import environment
 from harness_lib.text import harmless, sentence, words_of
@@ -51,9 +52,7 @@ def merged(runtime: Runtime) -> Json:
 
 def first(runtime: Runtime, provider: str) -> Json:
     """Return the first credential of `provider`; empty if there is none."""
-    stored = merged(runtime).get(provider)
-    entry = stored[0] if isinstance(stored, list) and stored else {}
-    return entry if isinstance(entry, dict) else {}
+    return next(iter(as_tables(merged(runtime).get(provider))), {})
 
 
 def secret(credential: Json) -> str:

@@ -34,6 +34,11 @@ def parse_object(text: str, decoder: json.JSONDecoder | None = None) -> Json | N
     return value if isinstance(value, dict) else None
 
 
+def are_objects(value: object) -> bool:
+    """Return whether `value` is a list of objects."""
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
 def _finite(text: str) -> float:
     if not math.isfinite(float(text)):
         message = f"{text} is no number of JSON"

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from harness_lib.errors import HarnessError
 from harness_lib.loop import confined, context, mcp_servers, plugins, processes
-from harness_lib.loop.piped import HookError, Json, dumps
+from harness_lib.loop.piped import HookError, Json, are_objects, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
@@ -35,7 +35,7 @@ MOST = 5
 def execute(runtime: Runtime, payload: Json) -> Json:
     """Run the first call and go on to `tool_done` with its result and the calls that are left."""
     given = payload.get("tool_calls")
-    if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
+    if not given or not are_objects(given):
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     # A hook may have made them.
     queue: list[Json] = [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import confined
 from harness_lib.loop.disk import number
+from harness_lib.loop.piped import Json, are_objects
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, number_of, path_of, text_of
@@ -23,7 +24,6 @@ from harness_lib.system import fs
 from harness_lib.text import counted, cut, first
 
 if TYPE_CHECKING:
-    from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
 _LETTERS = "ZPMQVRWSNKTXJBYH"
@@ -207,7 +207,7 @@ class _Edit(NamedTuple):
 def _edited(runtime: Runtime, tool_input: Json) -> Change:
     path = path_of(runtime, tool_input)
     edits = tool_input.get("edits")
-    if not isinstance(edits, list) or not edits or not all(isinstance(edit, dict) for edit in edits):
+    if not edits or not are_objects(edits):
         raise ToolError("edits must be a list of objects")
     read = _read(path)
     # All line breaks are those of Windows, and stay so: a model does not see them.

@@ -25,6 +25,7 @@ from harness_lib.loop.piped import (
     ProviderError,
     TransientError,
     UnauthorizedError,
+    are_objects,
     as_object,
     dumps,
     parse_object,
@@ -86,8 +87,7 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
     After a TransientError the host is asked again, and the user told; the last one is raised.
     """
     for key in ("messages", "tools"):
-        objects = payload.get(key) or []
-        if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+        if not are_objects(payload.get(key) or []):
             # A hook has made it.
             message = f"The stage assemble ended with {key} that are not a list of objects."
             raise ProviderError(f"{message} See hs hooks assemble.")

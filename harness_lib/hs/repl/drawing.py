@@ -18,6 +18,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import builtin, files
 from harness_lib.loop.tools.asking import Question
 from harness_lib.loop.tools.builtin import Change
+from harness_lib.loop.wires.answer import as_table
 from harness_lib.text import first, harmless, in_one_line
 
 Fragments = StyleAndTextTuples
@@ -153,12 +154,10 @@ class Drawing:
         return self._console.width
 
     def _run(self, event: Json) -> None:
-        name, tool_input = str(event.get("name")), event.get("input")
+        name, tool_input = str(event.get("name")), as_table(event.get("input"))
         self._runs, self._printed = in_one_line(f"{name}: {_about(tool_input)}"), ""
         # Computed before the edit changes the file.
-        self._edit = builtin.change_of(
-            self._runtime, name, tool_input if isinstance(tool_input, dict) else {}
-        )
+        self._edit = builtin.change_of(self._runtime, name, tool_input)
         if self._edit and event.get("id") not in self._asked:
             shown = files.unified(self._edit, _EDIT_LINES)
             self._print(_lines([("dim", f"--- {harmless(name)} ---"), *terminal.difference(shown)]))
@@ -186,9 +185,7 @@ def _lines(lines: list[terminal.Line]) -> Text:
     return Text("\n").join(Text(text, style=style) for style, text in lines)
 
 
-def _about(tool_input: object) -> str:
-    if not isinstance(tool_input, dict):
-        return ""
+def _about(tool_input: Json) -> str:
     return str(
         tool_input.get("command")
         or tool_input.get("path")

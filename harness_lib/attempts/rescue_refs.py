@@ -308,10 +308,12 @@ def _logs(ctx: Context) -> Iterator[Old]:
     busy = {safe_name(task.id) for task in questions.in_progress()}
     for path in fs.below(ctx.root.logs, "*"):
         name = path.relative_to(ctx.root.logs)
+        if name.suffix == ".lock" or name.parts[0] in busy:
+            continue
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
             info = path.lstat()
-            if stat.S_ISREG(info.st_mode) and name.parts[0] not in busy:
+            if stat.S_ISREG(info.st_mode):
                 yield Old(str(name), info.st_mtime, info.st_size)
 
 

@@ -22,9 +22,10 @@ def person(project: Project) -> Agent:
 
 
 def old_log(project: Project) -> Path:
-    """Return the log of the attempt, made as old as can be."""
+    """Return the log of the attempt, made as old as can be, and the file by which two `finish` wait."""
     log = project.top / ".harness/logs/task-001/1.log"
-    os.utime(log, (0, 0))
+    for path in (log, log.with_name("finish.lock")):
+        os.utime(path, (0, 0))
     return log
 
 

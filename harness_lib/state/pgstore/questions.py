@@ -16,10 +16,10 @@ import psycopg
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks
-from harness_lib.rules.selection import Finding, Why
-from harness_lib.rules.stats import Ahead, Counts
+from harness_lib.rules.selection import Finding
+from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers, ShellAnswers
-from harness_lib.state.api import Questions, TaskCommands
+from harness_lib.state.api import Questions
 from harness_lib.state.pgstore import lists, rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.task import Session, State, Status, StopReason, Task
@@ -47,6 +47,10 @@ def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
     return asked
 
 
+def _of_all(name: str) -> Callable[..., object]:
+    return lambda self, *args, **more: getattr(self._all(), name)(*args, **more)
+
+
 class RowsAnswers(ShellAnswers):
     """What `Questions` promises, of the list with the key `_key`; `_cyclic`: it may have rings."""
 
@@ -54,6 +58,18 @@ class RowsAnswers(ShellAnswers):
     _cyclic: bool
     _from_mirror: Answers | None = None
     _open_sessions: tuple[Session, ...] | None
+
+    # Rare questions are asked of the whole list.
+    ahead = Questions.ahead
+    blocked_through = Questions.blocked_through
+    commands = Questions.commands
+    dependents = Questions.dependents
+    interesting = Questions.interesting
+    made = Questions.made
+    position = Questions.position
+    titled = Questions.titled
+    why = Questions.why
+    worked_on_since = Questions.worked_on_since
 
     def __init__(self, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
@@ -68,7 +84,8 @@ class RowsAnswers(ShellAnswers):
         """Let questions outlive a database that goes away after it has answered the first one."""
         for name, ask in vars(Questions).items():
             if callable(ask) and not name.startswith("_"):
-                setattr(cls, name, _outlives(name, getattr(cls, name)))
+                is_of_all = vars(RowsAnswers).get(name) is ask
+                setattr(cls, name, _outlives(name, _of_all(name) if is_of_all else getattr(cls, name)))
 
     @abstractmethod
     def _remembered(self, error: EnvSetupError) -> Answers:
@@ -99,9 +116,6 @@ class RowsAnswers(ShellAnswers):
         sums["attempts"] += self._shell.attempts_reset
         return Counts(**sums, retryable=sums["failed"] - sums["permanent"])
 
-    def ahead(self) -> Ahead:
-        return self._all().ahead()
-
     def work_remains(self) -> bool:
         counts = self.counts()
         return counts.total > counts.completed + counts.permanent
@@ -124,27 +138,12 @@ class RowsAnswers(ShellAnswers):
         found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(rows.text_key, names)])}
         return tuple(found[name] for name in names if name in found)
 
-    def position(self, task_id: str) -> int:
-        return self._all().position(task_id)
-
-    def why(self, task_id: str) -> Why:
-        return self._all().why(task_id)
-
-    def dependents(self, task_id: str) -> tuple[str, ...]:
-        return self._all().dependents(task_id)
-
-    def blocked_through(self, task_id: str) -> tuple[str, ...]:
-        return self._all().blocked_through(task_id)
-
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
     ) -> tuple[Task, ...]:
         if statuses == ("in_progress",) and after is None:
             return self._find("list = %s and status = 'in_progress' order by place limit %s", limit)
         return self._all().search(*statuses, after=after, limit=limit)
-
-    def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
-        return self._all().interesting(limit)
 
     def claimable(self) -> tuple[Task, ...]:
         return self._find("list = %s and ready order by place")
@@ -178,15 +177,6 @@ class RowsAnswers(ShellAnswers):
             limit,
         )
 
-    def made(self, commit: str) -> tuple[str, ...]:
-        return self._all().made(commit)
-
-    def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
-        return self._all().worked_on_since(moment)
-
-    def titled(self, title: str) -> tuple[str, ...]:
-        return self._all().titled(title)
-
     def highest_number(self) -> int:
         number = "max(substring(id from '^task-([0-9]+)$')::numeric)::text"
         query = f"select coalesce({number}, '0') from harness.task where list = %s"
@@ -201,9 +191,6 @@ class RowsAnswers(ShellAnswers):
     def unreachable(self) -> tuple[Finding, ...]:
         is_any = self._is_any("lost > 0 and not done and not dead and status <> 'in_progress'")
         return self._all().unreachable() if self._cyclic or is_any else ()
-
-    def commands(self) -> tuple[TaskCommands, ...]:
-        return self._all().commands()
 
     def commands_mark(self) -> str:
         return str(lists.tally(self._connection(), self._key)["runs"])

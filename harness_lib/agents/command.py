@@ -26,11 +26,10 @@ from datetime import datetime
 
 from harness_lib.agents import registry, resets, stream
 from harness_lib.agents.adapter import Adapter, Launch, Report
-from harness_lib.agents.stream import Kind, of_kind
 from harness_lib.errors import UsageError
 
 _KEYS = frozenset({"action", "tokens", "cost_usd", "said", "limit_resets_at", "transient", "login"})
-_SAID: tuple[Kind, ...] = ("transient", "login")
+_SAID: tuple[stream.Kind, ...] = ("transient", "login")
 
 
 def adapter(template: str) -> Adapter:
@@ -70,10 +69,10 @@ def _read(report: Report, line: str, now: datetime) -> Report:
         seconds = stream.number(event, "limit_resets_at")
         said = stream.text(event, "limit_resets_at")
         until = resets.at_epoch(seconds, now) if seconds else resets.moment(f"reset {said}", now)
-        report = stream.troubled(report, of_kind("limit", "usage limit reached", now, until))
+        report = stream.troubled(report, stream.of_kind("limit", "usage limit reached", now, until))
     for kind in _SAID:
         if event.get(kind):
-            report = stream.troubled(report, of_kind(kind, stream.text(event, kind) or kind, now))
+            report = stream.troubled(report, stream.of_kind(kind, stream.text(event, kind) or kind, now))
     return report
 
 

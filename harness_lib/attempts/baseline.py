@@ -22,8 +22,7 @@ from harness_lib.errors import RefusedError
 from harness_lib.rules import attempts, input_files, rechecks, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
-from harness_lib.system.git import checkout, clones, locks, snapshot, status, trees, worktrees
-from harness_lib.system.git.calls import decode
+from harness_lib.system.git import calls, checkout, clones, locks, snapshot, status, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
 from harness_lib.text import safe_name, some, some_quoted
@@ -349,7 +348,7 @@ def _present(git: Git) -> dict[str, dict[str, str]]:
 def _settings(git: Git, scope: str) -> dict[str, str]:
     """Return the settings of `scope` that run a program."""
     asked = ("config", scope, "-z", "--get-regexp", f"^({PROGRAMS})$")
-    found = (record.partition("\n") for record in decode(git.run(*asked, check=False).stdout))
+    found = (record.partition("\n") for record in calls.decode(git.run(*asked, check=False).stdout))
     values: dict[str, list[str]] = {}
     for key, _, value in found:
         # `pager.log=false` and `submodule.x.update=rebase` run none.

@@ -16,10 +16,8 @@ from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import input_changes, input_files, rechecks
-from harness_lib.rules.input_changes import Asked
 from harness_lib.state.api import Questions
-from harness_lib.system.git import checkout, trees
-from harness_lib.system.git.calls import decode
+from harness_lib.system.git import calls, checkout, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import environment
 from harness_lib.task import Task
@@ -40,7 +38,7 @@ class Scripts:
         self._named: dict[str, input_files.InputFiles] = {}
         self._has: dict[str, bool] = {}
 
-    def asked(self, task: Task) -> Asked:
+    def asked(self, task: Task) -> input_changes.Asked:
         """Return the inputs of the check of `task`: files that it names, and those that they name in turn."""
         text, cwd = rechecks.key(task)
         place = (cwd or "").strip("/")
@@ -52,7 +50,7 @@ class Scripts:
             called = [self._named[path] for path in paths]
             frontier = [name for each in called for name in each.named if name not in found.named]
             found = input_files.joined([found, *called])
-        return Asked(found, place)
+        return input_changes.Asked(found, place)
 
     def prepare(self, tasks: Iterable[Task]) -> None:
         """Read the scripts that the checks of `tasks` name in one question to git: there may be thousands."""
@@ -263,7 +261,7 @@ def _ignored(git: Git, task: Task) -> list[str]:
     if not there:
         return []
     asked = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--")
-    return decode(git.run(*asked, *(f":(top,literal){name}" for name in there)).stdout)
+    return calls.decode(git.run(*asked, *(f":(top,literal){name}" for name in there)).stdout)
 
 
 def _recorded(records: Iterable[str]) -> dict[str, trees.Entry]:

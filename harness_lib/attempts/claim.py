@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, check, check_inputs, outcome, rescue_refs, turn
-from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, lifecycle, ownership, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError, HeldError, LeaseLostError, UsageError
@@ -118,7 +117,7 @@ def take(
         return taken._replace(task=_require_red(ctx, taken.task))
 
 
-def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, gate: Gate) -> Taken:
+def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: baseline.Baseline, gate: Gate) -> Taken:
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
     with ctx.transaction("tasks") as tx:
         current = sessions.mine(tx, ctx)
@@ -141,7 +140,9 @@ def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, 
         return Taken(tx.task(task.id))
 
 
-def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseline, gate: Gate) -> None:
+def _record(
+    tx: Tx, ctx: Context, session: Session, task: Task, surveyed: baseline.Baseline, gate: Gate
+) -> None:
     claimed = transitions.claim(
         task,
         worker=ctx.owner.worker,
@@ -248,7 +249,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:
     return Taken(stop=stop)
 
 
-def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
+def _cheap_gate(task: Task, surveyed: baseline.Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git, which may not run there."""
     asks = task.validation
     if asks.protect or task.depends_on or asks.red_first or check_inputs.depends_on_files(task):

@@ -19,14 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.attempts import check, recheck, worker_worktrees
-from harness_lib.attempts.recheck import Found
 from harness_lib.checks import Checked, check_of
-from harness_lib.core import held_out, lifecycle, quoting, sessions, trust
+from harness_lib.core import held_out, lifecycle, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
-from harness_lib.core.rechecked import COMMAND
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError, UsageError
-from harness_lib.rules import arrows, rechecks, transitions
-from harness_lib.rules.selection import UNPROVEN
+from harness_lib.rules import arrows, rechecks, selection, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system import flock, fs
 from harness_lib.system.git import history, worktrees
@@ -48,7 +45,7 @@ class Slice(NamedTuple):
     """The result of one slice: the commit, the results, and how many tasks are still to be checked on it."""
 
     commit: str
-    found: tuple[Found, ...]
+    found: tuple[recheck.Found, ...]
     left: int
 
 
@@ -61,7 +58,7 @@ def run(ctx: Context, seconds: float | None) -> Slice:
     commit = _head(ctx)
     deadline = None if seconds is None else ctx.clock.monotonic() + seconds
     tasks = recheck.due(ctx, commit)
-    found: tuple[Found, ...] = ()
+    found: tuple[recheck.Found, ...] = ()
     if tasks:
         with _checkout(ctx, commit) as clean:
             found = tuple(
@@ -193,7 +190,9 @@ def _place(ctx: Context) -> Iterator[worker_worktrees.Place]:
                 raise
             place, is_free = stack.enter_context(_temporary(ctx, parent)), True
         if not is_free:
-            raise HeldError("The final check goes on already.", f"Wait until it ends, then type: {COMMAND}")
+            raise HeldError(
+                "The final check goes on already.", f"Wait until it ends, then type: {rechecked.COMMAND}"
+            )
         yield place
 
 
@@ -355,6 +354,6 @@ def _record(tx: Tx, session: Session, task: Task, commit: str | None, why: str, 
         transitions.confirm(current, now=tx.now, commit=commit) if passed else transitions.doubt(current)
     )
     outcome = "completed" if passed else "pending again"
-    text = f"{UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"
+    text = f"{selection.UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"
     tx.log("WARN", text, session.number, task.id)
     return [f"{task.id}: {text}"]

@@ -21,13 +21,11 @@ from harness_lib.attempts import (
     snapshots,
     turn,
 )
-from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.checks import check_of
 from harness_lib.core import lifecycle, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, input_files, recovery, transitions
-from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
@@ -38,7 +36,7 @@ def complete(
     ctx: Context,
     session: Session,
     task: Task,
-    evaluation: Evaluation,
+    evaluation: evaluate.Evaluation,
     known: check.Known | None = None,
 ) -> outcome.Ended:
     """Commit or merge the content that has passed its check, or requeue it; record the outcome.
@@ -116,7 +114,7 @@ def _by_nobody(ctx: Context, task: Task) -> list[str]:
 
 
 def look_at(
-    task: Task, evaluation: Evaluation, verdict: inspection.Verdict, brought: inspection.Contents
+    task: Task, evaluation: evaluate.Evaluation, verdict: inspection.Verdict, brought: inspection.Contents
 ) -> list[str]:
     """Return what the user should review in work that has passed its check, a sentence each.
 
@@ -195,11 +193,11 @@ def answers(task: Task) -> tuple[str, ...]:
     return (next((each for each in edits if each in task.halt_about), typed.harness("retry", task.id)),)
 
 
-def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> Halt:
+def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> attempts.Halt:
     """Return the halt of `task`, whose work passed its check, until the user has answered for `files`."""
     why, right = _WAITS[kind]
     named = some_quoted(files, NAMED) or typed.harness("rescue", "show", task.id)
-    return Halt(
+    return attempts.Halt(
         kind,
         f"{kind}: the check passed, {why}: {named}. Nothing was committed. {right}, the user types: "
         f"{accept_command(task, files)}; to send the work back to an agent: {return_command(task)}",

@@ -21,14 +21,12 @@ from harness_lib.attempts import check, outcome, rescue_refs, snapshots
 from harness_lib.checks import check_of, shell_run
 from harness_lib.core import add_tasks, ownership, quoting
 from harness_lib.core.context import Context, Reply
-from harness_lib.core.ownership import HeldTask
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
 from harness_lib.errors import EnvSetupError, HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.records import given
 from harness_lib.rules import checklist, input_files, runners, transitions
 from harness_lib.state import codec
 from harness_lib.state.api import Questions
-from harness_lib.state.codec import ContractError
 from harness_lib.system import fs
 from harness_lib.system.git import snapshot
 from harness_lib.system.place import own_files
@@ -203,7 +201,7 @@ def _propose(ctx: Context, task_id: str, text: str) -> None:
         allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
         draft = codec.decode_task({**allowed, "id": add_tasks.PREFIX, "status": "pending"})
         add_tasks.propose(ctx, task_id, draft)
-    except (ValueError, TypeError, AttributeError, RecursionError, ContractError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, codec.ContractError) as error:
         raise UsageError(f"Invalid proposal: {error}", "harness add --help") from error
 
 
@@ -314,7 +312,9 @@ def record_note(ctx: Context, task_id: str, note: str) -> tuple[Task, list[str]]
     return task, kept[:-MOST_NOTES]
 
 
-def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], description: str) -> Task:
+def record_checkpoint(
+    ctx: Context, held: ownership.HeldTask, step: tuple[int, int], description: str
+) -> Task:
     """Return the held task with the checkpoint: `step` is M and N, `description` one line.
 
     Raises RefusedError if the user's merge or the like is under way.

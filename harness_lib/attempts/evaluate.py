@@ -31,8 +31,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedErr
 from harness_lib.rules import rechecks, runners
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import history, snapshot, worktrees
-from harness_lib.system.git.calls import covers
+from harness_lib.system.git import calls, history, snapshot, worktrees
 from harness_lib.system.processes import runner
 from harness_lib.task import Category, DoneAs, Task, Validation
 from harness_lib.text import counted, some, some_quoted
@@ -150,7 +149,9 @@ def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]
     """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
     before = rescue_refs.before(ctx.git, task) if left_out else None
     known = before.unprotected if before else ()
-    new = [path for path in left_out if not (covers(known, path) or _is_older(ctx.git.top / path, task))]
+    new = [
+        path for path in left_out if not (calls.covers(known, path) or _is_older(ctx.git.top / path, task))
+    ]
     if new:
         yield f"was committed without what git cannot read: {some_quoted(new, NAMED)}"
 

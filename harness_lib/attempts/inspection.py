@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import check, check_inputs, committed
-from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks import Checked
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
@@ -202,7 +201,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     }
     if not changed:
         return None
-    scripts = Scripts(git, base)
+    scripts = check_inputs.Scripts(git, base)
     words = f"{task.title}\n{task.description or ''}"
     asked = scripts.asked(task)
     own = input_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)

@@ -36,8 +36,7 @@ from harness_lib.errors import (
     HarnessError,
     HeldError,
 )
-from harness_lib.rules import arrows, recovery, transitions
-from harness_lib.rules.attempts import Halt
+from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
@@ -163,7 +162,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
             mine = transitions.release(mine, now=tx.now, message=reason)
         retry = typed.harness("retry", task.id)
         message = f"ENV_SETUP: the attempt could not be ended: {sentence(reason)} {kept} Then type: {retry}"
-        ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", message)), now=tx.now)
+        ended = transitions.fail(transitions.halt(mine, attempts.Halt("ENV_SETUP", message)), now=tx.now)
         tx.replace(ended)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
         tx.log("WARN", f"given up after {TRIES} tries: {message}", session.number, task.id)

@@ -31,7 +31,6 @@ from harness_lib.attempts import (
     target_branch,
     turn,
 )
-from harness_lib.attempts.outcome import as_checked, undo_check
 from harness_lib.checks import Checked, check_of
 from harness_lib.core import trust
 from harness_lib.core.context import Context
@@ -39,8 +38,7 @@ from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
 from harness_lib.state.api import Questions
 from harness_lib.system import flock
-from harness_lib.system.git import advance, clones, locks, status, worktrees
-from harness_lib.system.git.calls import GitError
+from harness_lib.system.git import advance, calls, clones, locks, status, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -62,7 +60,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
         advance.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.transaction("tasks") as tx:
-            mine = as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
+            mine = outcome.as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         worktrees.hold_on(git, oid)
@@ -116,7 +114,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         _detach(git)
         is_as_committed = advance.move_head_and_index(git, oid, head)
         status.quit_under_way(git)
-    return [] if is_as_committed else undo_check(ctx, task, oid)
+    return [] if is_as_committed else outcome.undo_check(ctx, task, oid)
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
@@ -373,6 +371,6 @@ def _leave(git: Git, commit: str) -> None:
         with locks.hold(git):
             if git.head() != commit and not status.changes(git).tracked:
                 worktrees.switch(git, commit)
-    except (GitError, HeldError):
+    except (calls.GitError, HeldError):
         # The task is completed; the next user of this work tree resets it anyway.
         return

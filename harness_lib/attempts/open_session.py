@@ -16,12 +16,10 @@ from harness_lib.attempts import (
     turn,
     worker_worktrees,
 )
-from harness_lib.attempts.claim import Here
 from harness_lib.core import lifecycle, ownership, project, quoting, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import recovery, stats, transitions
-from harness_lib.rules.attempts import Halt
+from harness_lib.rules import attempts, recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import owner, process
@@ -286,7 +284,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
     held = questions.held_by(ctx.owner.worker)
     if not held and (spent := questions.session_spent(opened.session)):
         return stops.reply(questions, spent, opened.recovered, extra)
-    found = Here(held) if held else claim.next_task(ctx, questions)
+    found = claim.Here(held) if held else claim.next_task(ctx, questions)
     upcoming, untrusted = found.task, trust.waiting(ctx, questions)
     if found.leaves_some and opened.session.halt is None:
         _let_go(ctx, found)
@@ -331,15 +329,17 @@ def _unheld(ctx: Context) -> Iterator[str]:
         )
 
 
-def _let_go(ctx: Context, found: Here) -> None:
+def _let_go(ctx: Context, found: claim.Here) -> None:
     """Halt the caller's session, as only the user or another machine can free a task for it."""
     with ctx.transaction("tasks") as tx:
         session = sessions.mine(tx, ctx)
         if session:
-            lifecycle.halt(tx, session, Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx)))
+            lifecycle.halt(
+                tx, session, attempts.Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx))
+            )
 
 
-def _next(ctx: Context, questions: Questions, held: Task | None, found: Here) -> stops.Answer:
+def _next(ctx: Context, questions: Questions, held: Task | None, found: claim.Here) -> stops.Answer:
     """Return what the caller does next."""
     if held and (place := ownership.elsewhere(ctx, held)):
         words = f"you hold {held.id}. {place.message}\n{place.hint}: {place.command}"

@@ -15,8 +15,7 @@ from harness_lib.attempts import target_branch
 from harness_lib.core import project, quoting
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import merge
-from harness_lib.system.git.calls import GitError
+from harness_lib.system.git import calls, merge
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import environment
 from harness_lib.task import Task
@@ -119,7 +118,7 @@ def read(git: Git, target: str) -> Proposal | None:
     name = git.ref(ref_of(target))
     try:
         known = Proposal(**json.loads(git.text("cat-file", "blob", name))) if name else None
-    except (GitError, ValueError, TypeError):
+    except (calls.GitError, ValueError, TypeError):
         return None
     # Nothing but a branch of harness is ever pushed for a pull request.
     return known if known and known.branch.startswith(OWN) else None

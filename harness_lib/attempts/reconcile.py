@@ -26,7 +26,6 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
 from harness_lib.core import lifecycle, ownership, sessions, trust
 from harness_lib.core.context import Context
@@ -279,7 +278,7 @@ def _recover_one(
     if task.intent:
         action = f"finish the interrupted {task.intent.action}"
         with lifecycle.halting_on_error(ctx, session, task.id):
-            ended = resume(ctx, session, task)
+            ended = interrupted.resume(ctx, session, task)
         return interrupted.log(ctx, session, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupted.facts(ctx, task))
     if plan.action == "validate":

@@ -19,7 +19,6 @@ from harness_lib.attempts import outcome, target_branch, worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError, NotPushedError, RemoteAwayError, UsageError
 from harness_lib.system.git import calls, merge, worktrees
-from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import child
 from harness_lib.task import Task
@@ -299,7 +298,7 @@ def follow(ctx: Context, there: There, tip: str) -> None:
     at = git.ref(mine)
     is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)
     if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
-        with suppress(target_branch.MovedError, GitError, HeldError):
+        with suppress(target_branch.MovedError, calls.GitError, HeldError):
             target_branch.carry_out(ctx, target_branch.Move(mine, at), tip)
 
 

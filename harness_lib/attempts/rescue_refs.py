@@ -19,13 +19,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, stats
 from harness_lib.rules.stats import Old
-from harness_lib.system import fs
-from harness_lib.system.git import checkout, history, locks, restore, snapshot, trees
+from harness_lib.system import fs, mkdir_lock
+from harness_lib.system.git import calls, checkout, history, locks, restore, snapshot, trees
 from harness_lib.system.git import submodules as nested
-from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.restore import Rescue
-from harness_lib.system.mkdir_lock import SeedLock
 from harness_lib.system.place import data_home, own_files
 from harness_lib.task import Task
 from harness_lib.text import counted, escape, safe_name, some_quoted
@@ -55,7 +52,10 @@ def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) 
     alone = {
         path: new
         for path, (_, new) in trees.changed(git, git.tree_of(head), staged).items()
-        if new and new[0] != trees.GITLINK and standing.get(path) != new and not covers(excluded_paths, path)
+        if new
+        and new[0] != trees.GITLINK
+        and standing.get(path) != new
+        and not calls.covers(excluded_paths, path)
     }
     return trees.edited(git, head, alone) if alone else None
 
@@ -73,7 +73,7 @@ def keep_own_files(ctx: Context, task: Task, oid: str) -> list[str]:
         tree = snapshot.capture(git)
         # A branch of the user's that the agent has merged may have brought some.
         lacking = trees.changed(git, oid, tree).keys() & trees.changed(git, base, tree).keys()
-        own = sorted(path for path in lacking if covers(ctx.excluded_paths, path))
+        own = sorted(path for path in lacking if calls.covers(ctx.excluded_paths, path))
         if not own:
             return []
         ref = keep(git, attempt_ref(task, "-own"), tree, git.head(), f"files of harness that {task.id} wrote")
@@ -261,7 +261,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
         git, others = ctx.git, ctx.git.common_dir / "worktrees"
         for directory in (git.git_dir, git.common_dir, *others.glob("*/")):
             fs.sweep(directory, "harness-*")
-        SeedLock(ctx.root.path, ctx.clock).sweep()
+        mkdir_lock.SeedLock(ctx.root.path, ctx.clock).sweep()
         old = list(_old_copies(ctx))
         in_use = {task.gate.before for task in ctx.ask().in_progress() if task.gate} if old else ()
         # Held even if there is nothing to remove: this also clears the locks of a killed git.
@@ -325,13 +325,13 @@ def needed(tasks: Iterable[Task]) -> dict[str, Task]:
     return {task.handback.rescue or "": task for task in tasks if task.handback and not task.is_done}
 
 
-def rescues(ctx: Context, now: float, days: float) -> list[Rescue]:
+def rescues(ctx: Context, now: float, days: float) -> list[restore.Rescue]:
     """Return the rescued work that is older than `days` at `now`, in seconds since the epoch."""
     rescued = restore.listed(ctx.git, RESCUE_REFS)
     return [each for each in rescued if now - each.at > days * stats.SECONDS_PER_DAY]
 
 
-def remove(ctx: Context, logs: tuple[Old, ...], works: list[Rescue]) -> None:
+def remove(ctx: Context, logs: tuple[Old, ...], works: list[restore.Rescue]) -> None:
     """Remove these logs and refs; what the refs named is written to the log first."""
     if works:
         # The names bring the work back, so they are recorded before the refs are removed.

@@ -15,8 +15,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import recovery
-from harness_lib.system.git import advance, history, locks, merge, status, worktrees
-from harness_lib.system.git.calls import GitError
+from harness_lib.system.git import advance, calls, history, locks, merge, status, worktrees
 from harness_lib.system.git.repository import NOBODY, Git
 
 HEADS = recovery.HEADS
@@ -178,7 +177,7 @@ def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> 
         # Held, so that the owner of a lock on the ref can be found through the intent.
         with locks.hold(git):
             git.set_ref(move.ref, new, move.old, only_while=only_while)
-    except GitError as error:
+    except calls.GitError as error:
         other, place = only_while or (move.ref, move.old)
         if (git.ref(move.ref) or "", git.ref(other) or "") == (move.old, place):
             raise
@@ -237,7 +236,7 @@ def _forget(git: Git, ours: str, waits: str) -> None:
 
     Several workers may try at the same time. If it stays, the next one deletes it.
     """
-    with locks.hold(git), suppress(GitError):
+    with locks.hold(git), suppress(calls.GitError):
         git.delete_ref(ours, waits)
 
 

@@ -40,8 +40,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.state.api import Shared
-from harness_lib.system.git import advance, locks, merge, trees
-from harness_lib.system.git.calls import GitError
+from harness_lib.system.git import advance, calls, locks, merge, trees
 from harness_lib.task import Session, Task
 
 SECONDS = check.KEPT_SECONDS
@@ -226,7 +225,7 @@ def begin_chat(ctx: Context) -> None:
     try:
         with locks.hold(git):
             git.run("merge", "--ff-only", "--quiet", tip)
-    except GitError as error:
+    except calls.GitError as error:
         raise RefusedError(
             f"Your branch could not follow {there.shown}: {error.stderr}", f"See: {typed.git('status')}"
         ) from error

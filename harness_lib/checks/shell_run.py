@@ -17,7 +17,6 @@ from harness_lib.errors import ConfigError, EnvSetupError, NoPlaceError
 from harness_lib.rules import input_files, runners
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import child, denied, environment, runner
-from harness_lib.system.processes.environment import missing_command
 
 # The first words of a recorded failure.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
@@ -31,7 +30,7 @@ def run(check: ShellCheck, worktree: Worktree) -> Checked:
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)
     env = environment.with_paths(env, worktree.first)
-    missing = missing_command(command, cwd=cwd, env=env)
+    missing = environment.missing_command(command, cwd=cwd, env=env)
     if missing and not is_of_project(missing, cwd, worktree.top):
         where = " (not looked for in the work tree)" if "PATH" in without else ""
         has = who_has(missing, env, worktree.top)

@@ -19,7 +19,6 @@ from harness_lib.system.install import launcher
 from harness_lib.system.place import own_files, roots
 from harness_lib.system.processes import environment, own_process
 from harness_lib.terminal import render
-from harness_lib.terminal.render import Screen
 
 # Verbs that are typed again after Ctrl-C: they look, or ask the user before they change anything.
 AGAIN = frozenset(
@@ -64,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
     # Names may be no valid Unicode.
     own_process.take_any_character("backslashreplace")
     environment.drop_relative(os.environ)
-    screen = Screen(json="--json" in argv)
+    screen = render.Screen(json="--json" in argv)
     argv = parser.current(argv, screen.talk)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
     ctx: Context | None = None
@@ -102,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
     return render.error(problem, verb, screen, _list_warnings(ctx))
 
 
-def _context(screen: Screen) -> Context:
+def _context(screen: render.Screen) -> Context:
     try:
         cwd = Path.cwd()
     except FileNotFoundError as error:

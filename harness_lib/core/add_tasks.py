@@ -18,7 +18,6 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import recovery
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions, Tx
-from harness_lib.state.codec import ContractError
 from harness_lib.system import fs
 from harness_lib.task import Task
 from harness_lib.text import some
@@ -86,7 +85,7 @@ def require_writable(task: Task) -> None:
     alone = {**reading.written(task), "depends_on": []}
     try:
         codec.decode_tasks([alone])
-    except ContractError as error:
+    except codec.ContractError as error:
         problems = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
         raise UsageError(f"{task.id} cannot be written: {problems}.", "Use another value.") from error
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from harness_lib.errors import UsageError
 from harness_lib.records import fields, given
-from harness_lib.records.given import Given
 from harness_lib.rules import checklist
 from harness_lib.rules.checklist import Item
 from harness_lib.state import codec, reading
-from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.task import Task
 from harness_lib.text import some
 
@@ -125,9 +123,9 @@ def json_tasks(data: bytes) -> Drafts:
 def _parsed(data: bytes) -> object:
     try:
         return codec.parse(data)
-    except UnparseableError as error:
+    except codec.UnparseableError as error:
         raise UsageError(f"This is not JSON: {error}.", "Correct it, or use --format markdown.") from error
-    except ContractError as error:
+    except codec.ContractError as error:
         raise UsageError(f"This JSON cannot be read: {error.problems[0]}.", "Correct it.") from error
 
 
@@ -269,7 +267,7 @@ _KEYED = [known for known in given.FIELDS if known.typed.words and known.path !=
 _SHORT = {known.typed.words[0]: known.path for known in _KEYED} | {"title": "title"}
 
 
-def _value(item: Item, known: Given) -> Any:
+def _value(item: Item, known: given.Given) -> Any:
     """Return what `item` says of a field, as the list would have it; the contract refuses an invalid one."""
     word = known.typed.words[0]
     first = item.first(word)

@@ -13,7 +13,6 @@ from harness_lib.records.fields import NEW_ID_PATTERN
 from harness_lib.rules import graph
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
-from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
 from harness_lib.text import counted, first, folded, some
 
@@ -147,7 +146,7 @@ def _decoded(numbered: list[tuple[int, Draft]], ids: list[str], problems: Proble
         documents.append({"id": own, **draft.document, "status": "pending"})
     try:
         return list(codec.decode_tasks(documents))
-    except ContractError as error:
+    except codec.ContractError as error:
         for problem in error.problems:
             match = re.fullmatch(r"tasks\[(\d+)\](?:\.(.*))?", problem.path, re.DOTALL)
             if not match:

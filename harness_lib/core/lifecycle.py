@@ -15,7 +15,6 @@ from harness_lib.core import sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, ConfigError, EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import attempts, rechecks, recovery, stats
-from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Store, Tx
 from harness_lib.system.place import own_files
 from harness_lib.task import Category, Session, StopReason
@@ -130,7 +129,7 @@ def _remove(tx: Tx, session: Session) -> None:
     tx.log("LOCK", "released", session.number)
 
 
-def halt(tx: Tx, session: Session, why: Halt, task_id: str | None = None) -> None:
+def halt(tx: Tx, session: Session, why: attempts.Halt, task_id: str | None = None) -> None:
     """Record why, and for which task, this session is blocked on a human: the Stop hook lets its agent go."""
     tx.replace_session(session._replace(halt=why.words, halt_kind=why.kind, halt_task=task_id))
 
@@ -188,7 +187,7 @@ def after_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     elif spent:
         tx.log("STATS", stats.render(tx.counts()), session.number)
         # What the Stop hook says then must be true: no other session may start, either.
-        halt(tx, session, Halt("SPENT", tx.sessions_spent() or spent))
+        halt(tx, session, attempts.Halt("SPENT", tx.sessions_spent() or spent))
         reason = spent
     disable_hooks_when_finished(tx, ctx.store)
     return reason
@@ -222,7 +221,7 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
             _log_stuck(tx, error, session, task_id)
             current = sessions.mine(tx, ctx)
             if current:
-                why = Halt(attempts.of_error(error), f"{error.kind}: {error.message}")
+                why = attempts.Halt(attempts.of_error(error), f"{error.kind}: {error.message}")
                 halt(tx, current, why, task_id)
         raise
 

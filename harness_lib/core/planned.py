@@ -13,8 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.records.fields import COMMAND, LONG
-from harness_lib.rules import checklist, plans
-from harness_lib.rules.attempts import Halt
+from harness_lib.rules import attempts, checklist, plans
 from harness_lib.rules.plans.plan import Document, Plan, PlannedTask, Read, in_order, is_called, open_before
 from harness_lib.text import cut, in_one_line, some
 
@@ -186,7 +185,7 @@ def _draft(found: Sequence[Read], read: Read, task: PlannedTask, waits: tuple[Wa
     if task.priority:
         document["priority"] = task.priority
     if task.human is not None:
-        halt = Halt("HUMAN", cut(in_one_line(task.human), WORDS_LENGTH))
+        halt = attempts.Halt("HUMAN", cut(in_one_line(task.human), WORDS_LENGTH))
         document |= {"halt": halt.words, "halt_kind": halt.kind}
     place = _place(found, read, task)
     places = dict.fromkeys(("title", "description", "validation", "halt", "source"), place)

@@ -27,8 +27,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root, own_files, roots
-from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox
-from harness_lib.system.processes.sandbox_places import SHOWN
+from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox, sandbox_places
 from harness_lib.task import Status, Task
 from harness_lib.text import some
 
@@ -285,7 +284,7 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
     to find no change: the work is committed after its check.
     """
     # An environment stays where it was made.
-    names = re.compile(rf"(?<![\w./-]){re.escape(str(top))}(?!/(?:{SHOWN})\b)(?![\w.-])")
+    names = re.compile(rf"(?<![\w./-]){re.escape(str(top))}(?!/(?:{sandbox_places.SHOWN})\b)(?![\w.-])")
     for text, directory in check_of(task).commands():
         # What a task in progress has in its files may be its work.
         holds = [] if task.status == "in_progress" else [partial(_holds, top / (directory or ""))]

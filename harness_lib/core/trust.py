@@ -27,9 +27,8 @@ from harness_lib.errors import (
     UntrustedTaskError,
 )
 from harness_lib.state.api import Questions, TaskCommands, Tx
-from harness_lib.system import fs
+from harness_lib.system import fs, state_lock
 from harness_lib.system.processes import owner
-from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
 from harness_lib.text import escape, first, harmless, some
 
@@ -83,7 +82,7 @@ def note_at(git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False,
 def _write(file: Path, root: Path, change: Callable[[Note], Note | None]) -> None:
     """Write what `change` makes of the note on the list in `root`, {} for none; None leaves it as it is."""
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
-    with StateLock(file.with_suffix(".lock")):
+    with state_lock.StateLock(file.with_suffix(".lock")):
         notes = _notes(file)
         entry = change(notes.get(os.fspath(root), {}))
         if entry is None:

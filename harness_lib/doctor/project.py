@@ -15,7 +15,6 @@ from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.hookinstall import host_files
-from harness_lib.hookinstall.host_files import Route
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
@@ -44,7 +43,7 @@ def loaded(ctx: Context) -> Diagnoses:
         yield ok(WITHOUT_HOOKS[agent].split(";")[0])
 
 
-def _ways(ctx: Context, host: Host, readable: list[Route]) -> Diagnoses:
+def _ways(ctx: Context, host: Host, readable: list[host_files.Route]) -> Diagnoses:
     for route in readable:
         if route.missing:
             yield warn(f"a hook of {host.title} is gone: {route.missing[0]}", _install(host))

@@ -17,9 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.agents import claude, codex
+from harness_lib.agents import claude, codex, registry
 from harness_lib.agents.adapter import SCOPES, Host, Scope
-from harness_lib.agents.registry import HOSTS
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError, HeldError, RefusedError
 from harness_lib.hookinstall import entries
@@ -362,7 +361,7 @@ def loaders(ctx: Context) -> tuple[list[str], list[str]]:
     """
     running: list[str] = []
     skipping: list[str] = []
-    for host in HOSTS.values():
+    for host in registry.HOSTS.values():
         found = readable(ctx, host)
         if isinstance(found, HarnessError):
             continue

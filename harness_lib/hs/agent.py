@@ -11,12 +11,10 @@ from itertools import takewhile
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup, terminal
-from harness_lib.hs.setup import Options
 from harness_lib.hs.terminal import complain, harmless_lines, tell
-from harness_lib.loop import discovery, keys, turn
+from harness_lib.loop import discovery, keys, processes, turn
 from harness_lib.loop.context import Account
 from harness_lib.loop.piped import Json
-from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime, start
 from harness_lib.loop.session import Session
 from harness_lib.loop.turn import Turn
@@ -39,7 +37,7 @@ def agent(runtime: Runtime, args: list[str]) -> int:
     return int(done is not None and bool(done.error))
 
 
-def _do(runtime: Runtime, asked: Options, shown: _Answer) -> Turn | None:
+def _do(runtime: Runtime, asked: setup.Options, shown: _Answer) -> Turn | None:
     session, words = setup.session(runtime, asked)
     if not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal():
         _talk(runtime, session, asked)
@@ -75,7 +73,7 @@ def _is_at_a_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
+def _talk(runtime: Runtime, session: Session | None, asked: setup.Options) -> None:
     """Talk with the user until they leave."""
     # Imported here: a task needs none of it.
     from harness_lib.hs.repl import conversation  # noqa: PLC0415
@@ -199,7 +197,7 @@ def tell_end(runtime: Runtime | None, args: list[str], error: BaseException) -> 
         return
     session = runtime.session.id if runtime else ""
     stop, words = "error", terminal.bug_line(error)
-    if isinstance(error, Interrupted):
+    if isinstance(error, processes.Interrupted):
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):
         words = str(error)

@@ -8,10 +8,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.terminal import complain, show
-from harness_lib.loop import discovery, disk, hosted, keys, plugins
-from harness_lib.loop.discovery import candidates
-from harness_lib.loop.disk import is_name
-from harness_lib.loop.piped import HookError, Json
+from harness_lib.loop import discovery, disk, hosted, keys, piped, plugins
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system import fs
 from harness_lib.system.place import own_files
@@ -32,7 +29,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
     match words:
         case [] | ["list"] | ["list", _] if not local:
             return _list(runtime, words[1:])
-        case ["set" | "login", provider] if is_name(provider):
+        case ["set" | "login", provider] if disk.is_name(provider):
             _check_name(runtime, provider)
             _set(runtime, provider, _file(runtime, local=local))
         case ["logout", provider]:
@@ -48,7 +45,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
 
 def _check_name(runtime: Runtime, name: str) -> None:
     """Tell the user, before they type a key, that only a plugin could look for it under `name`."""
-    if name not in candidates(runtime) and not hosted.find_provider(runtime, name):
+    if name not in discovery.candidates(runtime) and not hosted.find_provider(runtime, name):
         complain(f"hs: There is no provider {name} (hs help); the key is kept for plugins of that name.")
 
 
@@ -61,7 +58,7 @@ def _set(runtime: Runtime, provider: str, path: Path) -> None:
     keys.check_writable(path)
     try:
         credential = plugins.call(runtime, "auth-set", {})
-    except HookError as failure:
+    except piped.HookError as failure:
         raise EnvSetupError(f"No credential for {provider}: {failure}.") from failure
     if not credential.get("type"):
         raise EnvSetupError(f"No credential for {provider}: the stage auth-set gave none with a type.")
@@ -97,7 +94,7 @@ def _list(runtime: Runtime, only: list[str]) -> int:
     return 0
 
 
-def _shown(entry: Json) -> str:
+def _shown(entry: piped.Json) -> str:
     secret = keys.secret(entry) or str(entry.get("access_token") or "")
     return "****" if len(secret) <= _SHORT else f"{secret[:_SHOWN]}...{secret[-_SHOWN:]}"
 

@@ -14,7 +14,6 @@ from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.setup import resolve
 from harness_lib.hs.terminal import show
 from harness_lib.loop import discovery, disk, keys, mcp_servers, permissions, processes, request, trust
-from harness_lib.loop.discovery import CACHE
 from harness_lib.loop.hosted import Model
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.runtime import Plugin, Runtime
@@ -230,7 +229,7 @@ def _files(runtime: Runtime, pattern: str) -> list[Path]:
 
 
 def _credentials(runtime: Runtime) -> Iterator[Finding]:
-    files = [Path(source, keys.FILE) for source in runtime.sources] + [runtime.home / CACHE]
+    files = [Path(source, keys.FILE) for source in runtime.sources] + [runtime.home / discovery.CACHE]
     for path in dict.fromkeys(files):
         mode = path.stat().st_mode if path.is_file() else 0
         if mode & _OTHERS:

@@ -19,14 +19,11 @@ from typing import NamedTuple, NoReturn
 import harness_lib
 from harness_lib import errors
 from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
-from harness_lib.hs import agent, auth, session_store, terminal
-from harness_lib.hs.setup import resolve
+from harness_lib.hs import agent, auth, session_store, setup, terminal
 from harness_lib.hs.terminal import complain, one_line, show
-from harness_lib.loop import discovery, disk, hosted, keys, plugins, processes, runtime, trust
+from harness_lib.loop import discovery, disk, hosted, keys, plugins, processes, runtime, session, trust
 from harness_lib.loop.piped import HookError, ProviderError, as_object, as_text, dumps
-from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.session import Session
 from harness_lib.system.processes import own_process
 
 _USAGE = """\
@@ -194,7 +191,7 @@ def _tool(runtime: Runtime, args: list[str]) -> int:
 def _provider(runtime: Runtime, args: list[str]) -> int:
     """Run one provider as a program, or tell which one is ready."""
     if args == ["--ready"]:
-        resolve(runtime)
+        setup.resolve(runtime)
         print(f"provider={runtime.provider}\nmodel={runtime.model}")
         return 0
     _enter(runtime)
@@ -239,7 +236,7 @@ def _enter(runtime: Runtime) -> None:
     """
     directory = os.environ.get("HARNESS_SESSION", "")
     if directory and Path(directory).is_dir():
-        runtime.enter(Session(Path(directory)))
+        runtime.enter(session.Session(Path(directory)))
     if os.environ.get("HARNESS_SOURCES"):
         discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
     keys.hide(runtime)
@@ -294,7 +291,7 @@ def _exit_code(args: list[str]) -> int:
     try:
         done = _dispatch(args)
         sys.stdout.flush()
-    except Interrupted:
+    except processes.Interrupted:
         processes.end_all()
         text, code = "interrupted", _INTERRUPTED
     except HarnessError as error:

@@ -17,9 +17,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.terminal import show
-from harness_lib.loop import context, disk, trust
-from harness_lib.loop.disk import is_name
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop import context, disk, piped, trust
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.session import Session
 from harness_lib.system.place import own_files
@@ -39,7 +37,7 @@ def find(runtime: Runtime, name: str) -> Session | None:
     """Return the session `name`; None if it does not exist."""
     path = runtime.sessions / name
     # `name` may be a task; `Path` raises an error for one that is too long.
-    return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
+    return Session(path) if disk.is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
 
 
 def known(runtime: Runtime, name: str) -> Session:
@@ -220,7 +218,7 @@ def session(runtime: Runtime, args: list[str]) -> int:
             number = disk.number(last[0]) if last else None
             show(fork(runtime, known(runtime, name), number).id)
         case ["export", "--json", name] | ["export", name, "--json"]:
-            show(dumps(_as_json(known(runtime, name))))
+            show(piped.dumps(_as_json(known(runtime, name))))
         case ["export", name]:
             show(_markdown(known(runtime, name)), end="")
         case ["rm", name]:
@@ -287,7 +285,7 @@ def _markdown(session: Session) -> str:
     return "\n".join(parts)
 
 
-def _as_json(session: Session) -> Json:
+def _as_json(session: Session) -> piped.Json:
     """Return the whole session as one object."""
     messages = [
         {"seq": message.seq, **message.fields, "role": message.role, "body": message.body}

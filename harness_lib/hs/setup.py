@@ -10,10 +10,17 @@ from typing import NamedTuple
 
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
-from harness_lib.loop import confined, discovery, hosted, keys, permissions, plugins, trust
-from harness_lib.loop.discovery import candidates
-from harness_lib.loop.mcp_servers import PREFIX
-from harness_lib.loop.piped import GarbageError, HookError, HookFailedError, ProviderError, as_object
+from harness_lib.loop import (
+    confined,
+    discovery,
+    hosted,
+    keys,
+    mcp_servers,
+    permissions,
+    piped,
+    plugins,
+    trust,
+)
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.session import Session
 from harness_lib.system.processes import sandbox
@@ -123,7 +130,7 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
             confined.wall(runtime)
     keys.hide(runtime)
     # What the tools of an MCP server are is known when it has been asked.
-    named = (name for name in runtime.table.allowed or () if not name.startswith(PREFIX))
+    named = (name for name in runtime.table.allowed or () if not name.startswith(mcp_servers.PREFIX))
     if missing := next((name for name in named if not plugins.tool(runtime, name)), ""):
         raise UsageError(f"There is no tool {missing}.", "hs tools lists those that there are.")
     session = existing or session_store.create(runtime)
@@ -145,10 +152,10 @@ def resolve(runtime: Runtime) -> None:
     asked = {"provider": runtime.provider, "model": runtime.model}
     try:
         resolved = plugins.call(runtime, "resolve", asked, is_told=True)
-    except GarbageError as failure:
-        raise HookFailedError(f"{failure}.", "See hs hooks resolve.") from failure
-    except HookError as failure:
-        problem = (as_object(failure.result) or {}).get("error") or str(failure)
+    except piped.GarbageError as failure:
+        raise piped.HookFailedError(f"{failure}.", "See hs hooks resolve.") from failure
+    except piped.HookError as failure:
+        problem = (piped.as_object(failure.result) or {}).get("error") or str(failure)
         raise EnvSetupError(str(problem)) from failure
     runtime.provider = str(resolved.get("provider") or "")
     runtime.model = str(resolved.get("model") or "")
@@ -160,7 +167,7 @@ def resolve(runtime: Runtime) -> None:
             hosted.host(runtime).at(runtime)
         elif plugin.is_ours:
             plugin.target.check(runtime)
-    except ProviderError as error:
+    except piped.ProviderError as error:
         raise EnvSetupError(str(error)) from error
 
 
@@ -193,7 +200,7 @@ def meant(runtime: Runtime, name: str) -> tuple[str, str]:
     own = mine.defaults(runtime).get("model", "") if mine else ""
     provider, _, model = name.partition("/")
     # A host of many vendors' models calls them VENDOR/MODEL.
-    others = [] if "/" in own else candidates(_everywhere(runtime))
+    others = [] if "/" in own else discovery.candidates(_everywhere(runtime))
     if model and name != own and provider in (runtime.provider, *others):
         return provider, model
     return runtime.provider, name
@@ -214,7 +221,7 @@ def models(runtime: Runtime) -> list[str]:
     """
     wide = _everywhere(runtime)
     names: dict[str, None] = {}
-    for name in candidates(wide):
+    for name in discovery.candidates(wide):
         plugin, provider = wide.table.find("providers", name), hosted.find_provider(wide, name)
         if provider and (not plugin or plugin.is_ours) and provider.ready(wide):
             names[f"{name}/{provider.defaults(wide)['model']}"] = None

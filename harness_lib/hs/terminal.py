@@ -18,7 +18,6 @@ from harness_lib.errors import HarnessError
 from harness_lib.loop import context, disk, permissions, processes, tool_calls, trust
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.loop.tools.asking import Asker, Question, Said, always_about, rule_for
@@ -145,7 +144,7 @@ def run_command(runtime: Runtime, command: str) -> None:
     runtime.stream.emit("tool_run", id="", name="bash", input=tool_input)
     try:
         result = builtin.TOOL.execute(runtime, tool_input)
-    except Interrupted as error:
+    except processes.Interrupted as error:
         interrupted, result = error, Result(f"{error.printed}\n[{context.INTERRUPTED}]".lstrip(), error=True)
     with processes.uninterrupted():
         tool_calls.show(runtime, "bash", {"command": command}, result)

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import context, disk, keys, processes, request, tasks, tool_calls, trust
-from harness_lib.loop.context import Answered, Entry, User
+from harness_lib.loop import context, disk, keys, plugins, processes, request, tasks, tool_calls, trust
 from harness_lib.loop.piped import Json, ProviderError, as_object, dumps
-from harness_lib.loop.plugins import Hook, Result
 from harness_lib.loop.session import CONVERSATION, Call, Message, Text
 from harness_lib.loop.tools import asking
 from harness_lib.loop.wires import anthropic
@@ -269,9 +267,9 @@ def _anew(runtime: Runtime) -> _Conversation:
     """Return a new conversation whose prompt holds the whole session."""
     entries = context.entries(runtime.session.messages(), {})
     place = len(entries)
-    while place and isinstance(entries[place - 1], User):
+    while place and isinstance(entries[place - 1], context.User):
         place -= 1
-    asked = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, User)) or _GO_ON
+    asked = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, context.User)) or _GO_ON
     before = "\n\n".join(_as_text(entry) for entry in entries[:place])
     prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{asked}" if before else asked
     return _Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
@@ -286,10 +284,10 @@ def _hash(messages: list[Message]) -> str:
     return digest("".join(texts).encode("utf-8", "replace"))
 
 
-def _as_text(entry: Entry) -> str:
-    if isinstance(entry, User):
+def _as_text(entry: context.Entry) -> str:
+    if isinstance(entry, context.User):
         return f"User: {entry.text}"
-    if isinstance(entry, Answered):
+    if isinstance(entry, context.Answered):
         return f"Result of {entry.call.name}: {entry.text[:_LONGEST_RESULT]}"
     parts = [block.text for block in entry.blocks if isinstance(block, Text)]
     parts += [f"[{block.name} {block.arguments}]" for block in entry.blocks if isinstance(block, Call)]
@@ -360,7 +358,7 @@ class _Scribe:
         call = self._calls.pop(call_id, None)
         text = _text(block.get("content"))
         name, tool_input = call.name if call else "", (call.input if call else None) or {}
-        tool_calls.show(self._runtime, name, tool_input, Result(text, error=error))
+        tool_calls.show(self._runtime, name, tool_input, plugins.Result(text, error=error))
         tool_calls.record(self._runtime, {"call_id": call_id, "name": name, "result": text, "error": error})
         # The stage `tool_done` sees none of these calls.
         tasks.beat(self._runtime, {"name": name, "input": tool_input})
@@ -405,7 +403,7 @@ def _receive(runtime: Runtime, result: Json) -> Json:
     return {"next_state": "done", "output": str(result.get("result") or "")}
 
 
-HOOKS: list[tuple[str, str, Hook]] = [
+HOOKS: list[tuple[str, str, plugins.Hook]] = [
     ("assemble", "10-messages", _assemble),
     *(("assemble", name, _pass_on) for name in ("20-tools", "30-prompts", "35-skills")),
     ("receive", "10-save", _receive),

@@ -20,10 +20,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
-from harness_lib.system.processes import engines, sandbox
-from harness_lib.system.processes.child import Command
-from harness_lib.system.processes.engines import is_within
-from harness_lib.system.processes.sandbox import Sandbox
+from harness_lib.system.processes import child, engines, sandbox
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -36,7 +33,7 @@ _finding = threading.Lock()
 class Wall(NamedTuple):
     """The sandbox of a session, and the directory that its commands have for temporary files."""
 
-    box: Sandbox
+    box: sandbox.Sandbox
     temporary: Path
 
 
@@ -111,11 +108,11 @@ def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
     return place, git.common_dir
 
 
-def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) -> Command:
+def started(runtime: Runtime, command: Sequence[str], env: Mapping[str, str]) -> child.Command:
     """Return what runs `command` with `env`, in the sandbox if the call belongs there."""
     found = wall(runtime)
     if not found:
-        return Command(command, env)
+        return child.Command(command, env)
     return sandbox.confined(found.box, command, env, found.temporary, found.temporary)
 
 
@@ -140,7 +137,7 @@ def place_of(runtime: Runtime, path: Path) -> Path:
         return path
     real = os.path.realpath(path)
     for top in engines.PRIVATE[:2]:
-        if is_within(real, top) and not _is_below(real, *found.box.writable, *found.box.shown):
+        if engines.is_within(real, top) and not _is_below(real, *found.box.writable, *found.box.shown):
             return found.temporary / os.path.relpath(real, top)
     return path
 
@@ -158,4 +155,4 @@ def problem(runtime: Runtime, path: Path, *, writes: bool = False) -> str:
 
 
 def _is_below(path: str, *tops: str) -> bool:
-    return is_within(path, *map(os.path.realpath, tops))
+    return engines.is_within(path, *map(os.path.realpath, tops))

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, hosted, keys, mcp_servers, plugins, request, tasks, tool_calls, trust
-from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import GarbageError, HookError, HookFailedError, Json
 from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.tools import agent, asking, builtin, files, search
@@ -105,7 +104,7 @@ def scope(runtime: Runtime, payload: Json) -> Json:
     """Leave out the packs of providers that are not in use; their hooks are for another API."""
     provider = runtime.provider
     sources = runtime.unscoped = _sources(payload)
-    if not is_name(provider):
+    if not disk.is_name(provider):
         return payload
     protocol = hosted.protocol_of(replace(runtime, sources=sources), provider)
     kept = []

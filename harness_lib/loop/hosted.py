@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from harness_lib.loop import context, disk, keys, trust
-from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import ProviderError
 from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
@@ -244,7 +243,7 @@ def find_config(runtime: Runtime, name: str) -> Hosted | None:
 
     It is that of its protocol, with other words, key and model.
     """
-    if not is_name(name) or runtime.table.find("providers", name):
+    if not disk.is_name(name) or runtime.table.find("providers", name):
         return None
     files = (Path(source, "providers", f"{name}.conf") for source in reversed(trust.usable(runtime)))
     path = next((each for each in files if each.is_file()), None)

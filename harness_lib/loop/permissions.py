@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import command_rules, disk, shell_words, trust
-from harness_lib.loop.shell_words import HIDDEN
 from harness_lib.system import fs
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ def _opens(runtime: Runtime, rule: Rule, command: str) -> bool | None:
         if is_written or rule.is_for("read_file"):
             if _is_at(runtime, rule, path):
                 return True
-            hidden |= is_written and HIDDEN in path
+            hidden |= is_written and shell_words.HIDDEN in path
     return None if hidden else False
 
 
@@ -234,7 +233,7 @@ def _written(runtime: Runtime, name: str, tool_input: Json) -> Iterator[str]:
         yield from _paths(runtime, name, tool_input)
     elif name in _COVERS["Bash"]:
         named = command_rules.files_in(str(tool_input.get("command") or ""))
-        yield from (path for path, is_written in named if is_written and HIDDEN not in path)
+        yield from (path for path, is_written in named if is_written and shell_words.HIDDEN not in path)
 
 
 def _allows(runtime: Runtime, allowing: list[Rule], name: str, tool_input: Json) -> bool:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import cast
 
 from harness_lib.loop import context, disk, hosted, mcp_servers, plugins, processes, tool_calls, trust
-from harness_lib.loop.context import Cut
 from harness_lib.loop.piped import ContextError, HookError, Json, ProviderError
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.runtime import Plugin, Runtime
@@ -249,7 +248,7 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     return ""
 
 
-def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
+def _ask_summary(runtime: Runtime, cut: context.Cut, payload: Json) -> tuple[str, dict[str, str]]:
     """Return the model's summary and its cost. The request begins as the others do, for the host's cache."""
     host = hosted.host(runtime)
     speaker = host.speaker(runtime)

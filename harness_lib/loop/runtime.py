@@ -17,7 +17,6 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
 import harness_lib
 from harness_lib.loop import context, disk
-from harness_lib.loop.context import Account
 from harness_lib.loop.session import NoSession, Session, Stream
 from harness_lib.system.place import data_home
 from harness_lib.text import harmless
@@ -138,7 +137,7 @@ class Runtime:
         # Not by pathlib: it raises an error for an unknown user.
         return self.work_directory / os.path.expanduser(text)  # noqa: PTH111
 
-    def spent(self) -> Account:
+    def spent(self) -> context.Account:
         """Return what the turn has cost so far."""
         return context.total(message for message in self.session.messages() if message.seq >= self.first)
 

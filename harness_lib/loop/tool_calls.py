@@ -15,7 +15,6 @@ from harness_lib.errors import HarnessError
 from harness_lib.loop import confined, context, mcp_servers, plugins, processes
 from harness_lib.loop.piped import HookError, Json, are_objects, dumps
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import asking, builtin
 from harness_lib.sha256 import digest
@@ -49,7 +48,7 @@ def execute(runtime: Runtime, payload: Json) -> Json:
     call = queue[0]
     try:
         tool_input, result = _outcome(runtime, queue)
-    except Interrupted as interrupted:
+    except processes.Interrupted as interrupted:
         _keep_printed(runtime, call, interrupted.printed)
         raise
     show(runtime, call["name"], tool_input, result)
@@ -133,7 +132,7 @@ def _run_at_once(runtime: Runtime, calls: list[Decided], most: int) -> list[Outc
             mcp_servers.cancel(runtime)
             try:
                 pool.shutdown(cancel_futures=True)
-            except Interrupted:
+            except processes.Interrupted:
                 processes.kill_all()
                 raise
             raise

@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.loop import context, discovery, plugins
+from harness_lib.loop import context, discovery, piped, plugins
 from harness_lib.loop.context import Account
-from harness_lib.loop.piped import HookError, Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import skills
 
@@ -54,7 +53,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
         if runtime.account_file:
             # For the hs whose subagent this is, however it ends.
             with suppress(OSError):
-                fields = dumps(context.account_fields(runtime.spent()))
+                fields = piped.dumps(context.account_fields(runtime.spent()))
                 Path(runtime.account_file).write_text(fields, encoding="utf-8")
         # The prompt and editors have to know that no more events will come, whatever the reason.
         runtime.stream.emit("done")
@@ -75,7 +74,7 @@ class Ending(NamedTuple):
 
 def follow(runtime: Runtime, state: str = "start") -> Ending:
     """Follow states from `state` until none follows."""
-    context: Json = {}
+    context: piped.Json = {}
     last, idle, asked = "", 0, 0
     while state and idle < _STATES_WITHOUT_A_REQUEST:
         # Before the turn and each request, and after each tool, which may have written plugins.
@@ -86,7 +85,7 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         runtime.is_fresh &= state in {"start", "assemble"} and all(hook.is_ours for hook in hooks)
         try:
             context = plugins.call(runtime, state, context)
-        except HookError as failure:
+        except piped.HookError as failure:
             if state == "error":
                 return Ending(str(failure), failed=True)
             state, context = "error", failure.reason

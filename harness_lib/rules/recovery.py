@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple
 from harness_lib import timestamps
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
-from harness_lib.rules.attempts import Ending
 from harness_lib.task import Category, Interruption, Task
 
 Action = Literal["fail", "resume", "validate"]
@@ -58,7 +57,7 @@ class Plan(NamedTuple):
     reason: str
     category: Category | None = None
     words: str = ""
-    ending: Ending = Ending.FAILED
+    ending: attempts.Ending = attempts.Ending.FAILED
 
 
 def plan(facts: Facts) -> Plan:
@@ -83,7 +82,7 @@ def plan(facts: Facts) -> Plan:
 def _failed(why: str, facts: Facts) -> Plan:
     if facts.base_exists:
         return Plan("fail", why, "SESSION_TIMEOUT", "mark failed")
-    ending = attempts.without_base(Ending.FAILED)
+    ending = attempts.without_base(attempts.Ending.FAILED)
     return Plan("fail", f"{why}; base commit is gone", "SESSION_TIMEOUT", "mark failed", ending)
 
 

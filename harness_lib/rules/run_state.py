@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness_lib.errors import UsageError
-from harness_lib.rules import events
-from harness_lib.rules.stats import Ahead
+from harness_lib.rules import events, stats
 
 SECONDS_PER_HOUR = 3600.0
 NO_LIMIT = "no limit"
@@ -293,7 +292,7 @@ def _paid(state: RunState, row: Row) -> RunState:
     )
 
 
-def estimate(state: RunState, ahead: Ahead, workers: int) -> float | None:
+def estimate(state: RunState, ahead: stats.Ahead, workers: int) -> float | None:
     """Return the least seconds needed for what is `ahead`; None before the first task was completed.
 
     An honest guess: the median of what was completed so far (one that had to wait for hours must not count),

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from harness_lib.rules import graph, rechecks, selection
 from harness_lib.rules.rechecks import red
-from harness_lib.rules.selection import is_permanent
 from harness_lib.task import State, Status, StopReason, Task
 
 SECONDS_PER_DAY = 86_400.0
@@ -47,7 +46,7 @@ def count(state: State) -> Counts:
     for task in tasks:
         groups[task.status].append(task)
     doubted = [task for task in groups["completed"] if task.unproven]
-    permanent = {task.id for task in groups["failed"] if is_permanent(task)}
+    permanent = {task.id for task in groups["failed"] if selection.is_permanent(task)}
     waiting = (*groups["pending"], *doubted) if permanent else ()
     return Counts(
         total=len(tasks),
@@ -140,10 +139,10 @@ def work_remains(state: State) -> bool:
     A task that can never run counts until validation has recorded that, and so does a halted one: the user
     will come back to it.
     """
-    return any(not task.is_done and not is_permanent(task) for task in state.tasks)
+    return any(not task.is_done and not selection.is_permanent(task) for task in state.tasks)
 
 
 def _is_awaited(task: Task) -> bool:
     if task.status == "in_progress":
         return True
-    return task.status != "completed" and task.halt is not None and not is_permanent(task)
+    return task.status != "completed" and task.halt is not None and not selection.is_permanent(task)

@@ -34,9 +34,8 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import Away, News, Notice, Said, Step, Stepped
-from harness_lib.runs import agent_process, confinement, waiting
+from harness_lib.runs import agent_process, confinement, options, waiting
 from harness_lib.runs.agent_process import AgentExit, Listener
-from harness_lib.runs.options import AgentOptions, Rules
 from harness_lib.runs.waiting import HeldBackError, StuckError, halting_task
 from harness_lib.state.api import Questions
 from harness_lib.system.git import checkout, locks, trees
@@ -71,7 +70,7 @@ class WorkerPort(Protocol):
     known: check.Known
 
     @property
-    def config(self) -> AgentOptions:
+    def config(self) -> options.AgentOptions:
         """Return how agents are to be started."""
         ...
 
@@ -79,7 +78,7 @@ class WorkerPort(Protocol):
         """Send an event to the run."""
         ...
 
-    def rules(self) -> Rules:
+    def rules(self) -> options.Rules:
         """Return the limits of an agent now."""
         ...
 

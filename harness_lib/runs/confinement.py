@@ -14,15 +14,11 @@ from harness_lib.agents.adapter import Launch
 from harness_lib.attempts import worker_worktrees
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, transitions
 from harness_lib.system import fs
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home, own_files
-from harness_lib.system.processes import denied, environment, sandbox, sandbox_places
-from harness_lib.system.processes.engines import is_within
-from harness_lib.system.processes.sandbox import Network, Sandbox
-from harness_lib.system.processes.sandbox_places import Project
+from harness_lib.system.processes import denied, engines, environment, sandbox, sandbox_places
 from harness_lib.task import Task
 from harness_lib.text import some
 
@@ -49,7 +45,7 @@ class Asked(NamedTuple):
     mode: sandbox.Mode = "off"
     write: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    network: Network = "open"
+    network: sandbox.Network = "open"
 
 
 def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
@@ -66,7 +62,7 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
         ctx.env,
         worker_worktrees.home(ctx),
         data,
-        Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
+        sandbox_places.Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
         more=tuple(os.path.realpath(ctx.cwd / Path(path).expanduser()) for path in asked.write),
         kept=asked.env,
         network=asked.network,
@@ -186,7 +182,7 @@ def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
                     yield own_files.read(file, MOST_BYTES).decode("utf-8", "replace")
 
 
-def _require_checks(ctx: Context, box: Sandbox) -> None:
+def _require_checks(ctx: Context, box: sandbox.Sandbox) -> None:
     """Raise EnvSetupError for a check whose program cannot be read in the sandbox."""
     commands: dict[tuple[str | None, str | None], str] = {}
     for task in ctx.ask().claimable():
@@ -200,14 +196,14 @@ def _require_checks(ctx: Context, box: Sandbox) -> None:
     paths = [path for path in needed if os.access(path, os.R_OK)]
     failure, printed = sandbox.trial(box, ["sh", "-c", READS, "sh", *paths], ctx.env, ctx.git.top)
     if failure is not None:
-        raise EnvSetupError(
+        raise errors.EnvSetupError(
             f"The sandbox of this run does not start: {failure}", "Run without: harness run --sandbox off"
         )
     # What the engine itself says is among it.
     unread = [path for path in printed if path in needed]
     if unread:
         allow = typed.harness("run", "--allow-write", os.path.dirname(unread[0]))  # noqa: PTH120 (a text)
-        raise EnvSetupError(
+        raise errors.EnvSetupError(
             f"The check of {needed[unread[0]]} cannot run in the sandbox, where {unread[0]} cannot be read.",
             f"Allow it: {allow}. Or run without a sandbox: {typed.harness('run', '--sandbox', 'off')}",
         )
@@ -225,7 +221,7 @@ def _needed(command: str, top: Path, cwd: str, env: Mapping[str, str]) -> Iterat
     while found and found not in seen:
         seen.append(found)
         files = dict.fromkeys((found, os.path.realpath(found)))
-        yield from (path for path in files if not is_within(path, *own))
+        yield from (path for path in files if not engines.is_within(path, *own))
         found = _interpreter(found, env)
 
 

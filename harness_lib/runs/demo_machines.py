@@ -23,7 +23,6 @@ from harness_lib.system.git import calls
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, own_process, owner, process
-from harness_lib.system.processes.child import Child
 from harness_lib.task import Task
 
 LIST = "demo"
@@ -70,7 +69,7 @@ class _Machine(NamedTuple):
         if said.code:
             raise EnvSetupError((said.complaint or said.output).strip(), "")
 
-    def start(self, show: Callable[[str], None]) -> Child:
+    def start(self, show: Callable[[str], None]) -> child.Child:
         """Start an unattended run; what it prints goes to the log."""
         show(f"{self.name}$ {typed.harness('run')}")
         argv = ("run", "--sandbox", "off", "--agent-command", f"sh -c {shlex.quote(AGENT)}")
@@ -114,7 +113,7 @@ class _Story:
     def __init__(self, ctx: Context, place: Path, url: str, show: Callable[[str], None]) -> None:
         self._ctx, self._place, self._url, self._show = ctx, place, url, show
         self._remote, self._marks = place / "remote.git", place / "marks"
-        self._runs: dict[str, Child] = {}
+        self._runs: dict[str, child.Child] = {}
         self._late = ""
         self._missed: list[str] = []
         self._machines = {name: self._machine(name) for name in NAMES}

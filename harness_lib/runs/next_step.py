@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from harness_lib import typed
 from harness_lib.attempts import claim, complete, target_branch
-from harness_lib.attempts.claim import Here
 from harness_lib.checks import check_of
 from harness_lib.core import lifecycle, ownership, rechecked, sessions, stops, trust
 from harness_lib.core.context import Context
@@ -15,7 +14,6 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state import journal
 from harness_lib.state.api import Questions
-from harness_lib.state.journal import Entry
 from harness_lib.task import Task
 from harness_lib.text import counted
 
@@ -64,15 +62,15 @@ def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
     return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
 
 
-def _next_here(ctx: Context, questions: Questions) -> Here:
+def _next_here(ctx: Context, questions: Questions) -> claim.Here:
     try:
         return claim.next_task(ctx, questions)
     except EnvSetupError:
         # Without a repository the list is shown all the same.
-        return Here(questions.next_ready())
+        return claim.Here(questions.next_ready())
 
 
-def _nothing_to_take(ctx: Context, questions: Questions, found: Here) -> str | None:
+def _nothing_to_take(ctx: Context, questions: Questions, found: claim.Here) -> str | None:
     """Return the command that shows what the user must see to first, else what is waited for."""
     if found.untrusted:
         return "harness check"
@@ -247,11 +245,11 @@ def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
     return [f"the last run ended: {news[-1].message.removeprefix(ENDED).removesuffix('.')}; then: {RUN}"]
 
 
-def _is_opened(entry: Entry) -> bool:
+def _is_opened(entry: journal.Entry) -> bool:
     return entry.type == "LOCK" and entry.message.startswith("acquired (")
 
 
-def _is_lack(entry: Entry) -> bool:
+def _is_lack(entry: journal.Entry) -> bool:
     """Return whether a run has ended for want of something; what agents say has the name of their task."""
     is_of_run = entry.type == "ERROR" and not (entry.task and entry.category)
     return is_of_run and entry.category != "TEST_FAIL" and entry.message.startswith(ENDED)

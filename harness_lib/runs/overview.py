@@ -11,12 +11,9 @@ from harness_lib.core import add_tasks, quoting, rechecked, sessions, stops, tru
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
-from harness_lib.rules import recovery, run_state
-from harness_lib.rules.run_state import Row, RunState
-from harness_lib.rules.selection import UNPROVEN
+from harness_lib.rules import recovery, run_state, selection
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import next_step, run_files
-from harness_lib.runs.run_files import Seen
 from harness_lib.state import journal
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
@@ -67,7 +64,7 @@ class View(NamedTuple):
     session_count: int
     last_session: str | None
     unproven: tuple[str, ...]
-    runs: tuple[Seen, ...] = ()
+    runs: tuple[run_files.Seen, ...] = ()
     ahead: Ahead = Ahead()
     up_next: tuple[str, ...] = ()
     rechecks: tuple[str, ...] = ()
@@ -99,7 +96,7 @@ def gather(ctx: Context, limit: int | None) -> View:
         beside={
             **{task.id: holder(task, questions.now) for task in at_work},
             **{task.id: f"why: {quoting.one_line(task.error_log[-1], LINE_LENGTH)}" for task in failed},
-            **{task.id: f"{UNPROVEN}; harness start has its check run" for task in unproven},
+            **{task.id: f"{selection.UNPROVEN}; harness start has its check run" for task in unproven},
         },
         halts=tuple(first(acts, PEOPLE)),
         look_at=_look_at(questions, limit),
@@ -234,7 +231,7 @@ class Cells(NamedTuple):
     last: str
 
 
-def cells(row: Row, now: float) -> Cells:
+def cells(row: run_state.Row, now: float) -> Cells:
     """Return `row` in words, at the moment `now` (seconds since the epoch)."""
     task = quoting.one_line(f"{row.task} {row.title}", quoting.TITLE_LENGTH) if row.task else ""
     if row.attempt > 1:
@@ -255,7 +252,7 @@ def cells(row: Row, now: float) -> Cells:
     )
 
 
-def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
+def summary(now_board: run_state.RunState, ahead: Ahead, now: float) -> str:
     """Return the least time that the run still needs, then what it has used of its limits.
 
     The time stands first, as a narrow terminal cuts the end of the line.
@@ -267,7 +264,7 @@ def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
     return used if not seconds else f"at least {span(seconds)} more; {used}"
 
 
-def run_lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
+def run_lines(seen: run_files.Seen, ahead: Ahead, now: float) -> Iterator[str]:
     """Yield the run as lines, the first ROWS workers at most."""
     yield f"run: {summary(seen.state, ahead, now)}; process {seen.pid}"
     rows = list(seen.state.rows.values())

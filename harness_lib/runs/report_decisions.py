@@ -13,8 +13,7 @@ from harness_lib import typed
 from harness_lib.attempts import complete, evaluate, rescue_refs
 from harness_lib.attempts.outcome import Waits
 from harness_lib.core import quoting, rechecked
-from harness_lib.rules import attempts, rechecks, selection
-from harness_lib.rules.run_records import Told
+from harness_lib.rules import attempts, rechecks, run_records, selection
 from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import denied
@@ -75,7 +74,7 @@ class Known(NamedTuple):
     missing: Sequence[tuple[Task, str]]
     unchecked: Sequence[str]
     kept: Mapping[str, Sequence[str]]
-    told: Sequence[Told]
+    told: Sequence[run_records.Told]
     above: str = ""
 
 

@@ -16,11 +16,9 @@ from harness_lib.attempts.outcome import Waits
 from harness_lib.core import rechecked, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.rules import rechecks, run_records, selection
+from harness_lib.rules import rechecks, run_records, selection, stats
 from harness_lib.rules.run_records import Ran, Tried
-from harness_lib.rules.stats import Counts
 from harness_lib.runs import next_step, report_decisions, run_files
-from harness_lib.runs.report_decisions import Decision, Known
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, restore
 from harness_lib.system.git.history import Size
@@ -78,13 +76,13 @@ class Facts(NamedTuple):
     runs: tuple[Ran, ...]
     cost: float
     tokens: int
-    counts: Counts
+    counts: stats.Counts
     done_already: int
     merged: Merged | None
     checked: Checked | None
     rescued: int
     dropped: tuple[str, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[report_decisions.Decision, ...]
     waiting: tuple[str, ...]
     done: tuple[Work, ...]
     others: tuple[Work, ...]
@@ -250,7 +248,7 @@ def _rescued(ctx: Context, tried: Iterable[Tried], began: float) -> tuple[int, t
 
 def _known(
     ctx: Context, questions: Questions, merged: Sequence[Merged], worked: set[str], runs: Sequence[Ran]
-) -> Known:
+) -> report_decisions.Known:
     """Return what is known of the tasks; `worked` are those of the runs in question."""
     done = questions.search("completed")
     red = rechecked.red(ctx, done)
@@ -258,7 +256,7 @@ def _known(
     after = _newest(ctx.main, merged[0]) if merged else None
     failed = questions.search("failed")
     tried = [task for task in failed if task.attempts or not selection.is_permanent(task)]
-    return Known(
+    return report_decisions.Known(
         questions=questions,
         done=done,
         untrusted=questions.tasks(trust.waiting(ctx, questions)),

@@ -9,8 +9,7 @@ from datetime import datetime, timezone
 
 from harness_lib import typed
 from harness_lib.core import quoting
-from harness_lib.rules import attempts
-from harness_lib.rules.run_records import Ran
+from harness_lib.rules import attempts, run_records
 from harness_lib.runs.report_decisions import Decision
 from harness_lib.runs.report_facts import Facts, Merged, Work
 from harness_lib.text import counted, cut, some, span
@@ -131,7 +130,7 @@ def local(at: float) -> datetime:
     return datetime.fromtimestamp(at, timezone.utc).astimezone()
 
 
-def _ran(runs: Sequence[Ran]) -> str:
+def _ran(runs: Sequence[run_records.Ran]) -> str:
     if not runs:
         return "no run has a record"
     said = []

@@ -18,10 +18,8 @@ from harness_lib import errors
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, run_records, run_state, stats
-from harness_lib.rules.run_state import RunState
 from harness_lib.system import fs
 from harness_lib.system.place import own_files, roots
-from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
@@ -199,16 +197,16 @@ def _parsed(line: bytes) -> object:
 # -- the state of a run, and the limits that are asked of it
 
 
-def file_of(root: Root, kind: Kind, pid: int | str) -> Path:
+def file_of(root: roots.Root, kind: Kind, pid: int | str) -> Path:
     """Return the path of the file of the run of process `pid`."""
     return root.private / f"{kind}-{pid}.json"
 
 
-def _boards(root: Root) -> list[Path]:
+def _boards(root: roots.Root) -> list[Path]:
     return sorted(fs.matching(root.private, file_of(root, "board", "*").name))
 
 
-def stamps(root: Root) -> list[object]:
+def stamps(root: roots.Root) -> list[object]:
     """Return a value that differs after each change of what runs show of themselves."""
     return [(path.name, fs.stamp(path)) for path in _boards(root)]
 
@@ -217,10 +215,10 @@ class Seen(NamedTuple):
     """A run in progress: its process, and its state about a second ago."""
 
     pid: int
-    state: RunState
+    state: run_state.RunState
 
 
-def show(ctx: Context, state: RunState) -> None:
+def show(ctx: Context, state: run_state.RunState) -> None:
     """Write `state` for other terminals, as the state of this process's run."""
     me = process.find(os.getpid())
     document = {

@@ -30,7 +30,6 @@ from harness_lib.rules.events import (
 )
 from harness_lib.rules.run_state import Deaths, RunState
 from harness_lib.runs import ending, final_check, run_files, waiting
-from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.system.processes import own_process
@@ -60,7 +59,7 @@ class Scheduler:
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
         self.state = RunState(began=ctx.clock.time(), limits=options.budget)
-        self.why: Why | None = None
+        self.why: ending.Why | None = None
         self.checked: str | None = None
         self.left_out = ""
         self._is_checked = False
@@ -196,7 +195,7 @@ class Scheduler:
     def _answer(self) -> Reply:
         return ending.reply(self._ctx, self._how(), self._message, self._began, self._spent(), self.left_out)
 
-    def _how(self) -> Why:
+    def _how(self) -> ending.Why:
         if self._signals and not self.why:
             return "interrupted"
         return self.why or self._ctx.ask().no_work() or "interrupted"
@@ -403,7 +402,7 @@ class Scheduler:
         except (HarnessError, OSError) as error:
             self.warn(f"The final check could not run: {error}")
 
-    def _drain(self, why: Why, message: str = "", hint: str = "") -> None:
+    def _drain(self, why: ending.Why, message: str = "", hint: str = "") -> None:
         if not self.why:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True

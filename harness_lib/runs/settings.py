@@ -21,7 +21,6 @@ from harness_lib.rules.run_state import Budget
 from harness_lib.system import fs
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import sandbox
-from harness_lib.system.processes.sandbox import NETWORKS
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -66,7 +65,7 @@ KEYS: Mapping[str, Key] = {
     "merge": Key(words=MERGE_MODES, default="local", in_project=True),
     "merge-command": Key(),
     "sandbox": Key(words=sandbox.MODES, default=sandbox.DEFAULT, in_project=True),
-    "network": Key(words=NETWORKS, default="open", in_project=True),
+    "network": Key(words=sandbox.NETWORKS, default="open", in_project=True),
     "allow-write": Key("texts", default=()),
     "allow-env": Key("texts", default=()),
 }

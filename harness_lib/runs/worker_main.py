@@ -17,19 +17,9 @@ from harness_lib import errors
 from harness_lib.attempts import check, interrupted, merge_queue, outcome
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import (
-    AwayError,
-    BusyError,
-    EnvSetupError,
-    HarnessError,
-    HeldError,
-    LeaseLostError,
-    UntrustedTaskError,
-)
 from harness_lib.rules import events, recovery, transitions
 from harness_lib.rules.events import Ended, Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import options
-from harness_lib.runs.options import WorkerConfig
 from harness_lib.runs.worker import Worker, failure
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import GitError
@@ -65,11 +55,11 @@ def main() -> None:
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
         worker.work()
-    except HarnessError as error:
+    except errors.HarnessError as error:
         worker.tell(Stuck(None, error.kind, error.message, error.hint or ""))
     except OSError as error:
         hint = f"{errors.cure(error)}; then: harness run"
-        worker.tell(Stuck(None, EnvSetupError.kind, errors.describe(error), hint))
+        worker.tell(Stuck(None, errors.EnvSetupError.kind, errors.describe(error), hint))
     except KeyboardInterrupt:
         worker.tell(Idle("stopped"))
     finally:
@@ -85,7 +75,7 @@ def _listen(worker: Worker) -> None:
     own_process.send(os.getpid(), own_process.END)
 
 
-class _NoWorkTreeError(EnvSetupError):
+class _NoWorkTreeError(errors.EnvSetupError):
     """Git cannot make a work tree on this machine."""
 
 
@@ -99,7 +89,7 @@ class Merger(Worker):
     and requeues the rest, uncounted, to be merged without an agent (`attempts/interrupted.py`).
     """
 
-    def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
+    def __init__(self, ctx: Context, config: options.WorkerConfig, say: Callable[[Event], None]) -> None:
         super().__init__(ctx, config, say)
         self._is_prepared = False
         self._kept = 0.0
@@ -129,11 +119,11 @@ class Merger(Worker):
         at = commit if commit and self.ctx.git.exists(commit) else None
         try:
             ended = merge_queue.merge_in_turn(self._context_at(at), session, task)
-        except LeaseLostError as error:
+        except errors.LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
-        except (AwayError, BusyError, _NoWorkTreeError):
+        except (errors.AwayError, errors.BusyError, _NoWorkTreeError):
             raise
-        except (HeldError, GitError, UntrustedTaskError) as error:
+        except (errors.HeldError, GitError, errors.UntrustedTaskError) as error:
             if not self._tries.spent(task):
                 self.tell(Notice("warning", f"{task.id} could not be merged yet: {error.message}"))
                 return False

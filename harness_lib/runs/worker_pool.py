@@ -15,12 +15,10 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
 from harness_lib.rules.events import Event, Gone, News, Notice, Queued, Unstarted
-from harness_lib.rules.run_state import Budget
 from harness_lib.runs.options import WorkerConfig
 from harness_lib.state.api import Questions
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
-from harness_lib.system.processes.child import Child
 from harness_lib.task import Task
 
 ENDING_SECONDS = 60.0
@@ -39,7 +37,7 @@ class WorkerHandle:
     """
 
     config: WorkerConfig
-    process: Child
+    process: child.Child
     errors: Path
     rest: bytes = b""
     started: bool = False
@@ -135,7 +133,7 @@ class WorkerPool:
         if number in self._handles:
             self._say(self._handles[number], {"go": True})
 
-    def limit(self, limits: Budget) -> None:
+    def limit(self, limits: run_state.Budget) -> None:
         """Give every worker new limits of a task."""
         for handle in self._handles.values():
             self._say(handle, {"limits": run_state.write_budget(limits)})

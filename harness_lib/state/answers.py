@@ -16,8 +16,6 @@ from typing import ClassVar
 
 from harness_lib import timestamps
 from harness_lib.rules import attempts, graph, rechecks, recovery, selection, stats
-from harness_lib.rules.selection import Finding, Why
-from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state import api, journal
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.task import (
@@ -78,10 +76,10 @@ class Answers(ShellAnswers):
     def _shell(self) -> State:  # type: ignore[override]  # nobody sets it
         return self.state
 
-    def counts(self) -> Counts:
+    def counts(self) -> stats.Counts:
         return stats.count(self.state)
 
-    def ahead(self) -> Ahead:
+    def ahead(self) -> stats.Ahead:
         return stats.of(self.state)
 
     def work_remains(self) -> bool:
@@ -101,7 +99,7 @@ class Answers(ShellAnswers):
     def position(self, task_id: str) -> int:
         return self._index().places[task_id]
 
-    def why(self, task_id: str) -> Why:
+    def why(self, task_id: str) -> selection.Why:
         return selection.why(self.state, task_id, self.now)
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
@@ -166,7 +164,7 @@ class Answers(ShellAnswers):
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         return graph.cycles(self.state.tasks)
 
-    def unreachable(self) -> tuple[Finding, ...]:
+    def unreachable(self) -> tuple[selection.Finding, ...]:
         return selection.validate_dependencies(self.state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
@@ -358,7 +356,7 @@ class Tx(Change, Answers, api.Tx):
         self._put_shell(self.state._replace(tasks=left))
         self.forget_attempts(task.attempts)
 
-    def validate_dependencies(self) -> tuple[Finding, ...]:
+    def validate_dependencies(self) -> tuple[selection.Finding, ...]:
         state, findings = selection.validate_dependencies(self.state, self.now)
         if findings:
             self._put_shell(state)

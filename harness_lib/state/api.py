@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from harness_lib.checks import check_of
-from harness_lib.rules import rechecks, recovery
+from harness_lib.rules import rechecks, recovery, stats
 from harness_lib.rules.selection import Finding, Why
-from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.reading import Problem
 from harness_lib.task import Category, LogType, Session, SessionConfig, State, Status, StopReason, Task
 
@@ -92,10 +91,10 @@ class Questions(Protocol):
     def settings(self) -> SessionConfig:
         """Return the mode and the limits of the list."""
 
-    def counts(self) -> Counts:
+    def counts(self) -> stats.Counts:
         """Return how many tasks have which status."""
 
-    def ahead(self) -> Ahead:
+    def ahead(self) -> stats.Ahead:
         """Return how many tasks are left, and the length of their longest chain of dependencies."""
 
     def work_remains(self) -> bool:

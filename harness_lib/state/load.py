@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, summary
-from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.state.summary import Stamp
 from harness_lib.system import fs
 from harness_lib.system.place import find_root, own_files
 from harness_lib.system.place.roots import Root
@@ -46,7 +44,7 @@ class Loaded(NamedTuple):
     state: State
     document: Any
     data: bytes | None
-    stamp: Stamp | None
+    stamp: summary.Stamp | None
     ours: bool
     source: str | None = None
     why: str | None = None
@@ -73,7 +71,7 @@ def find(root: Root) -> Loaded:
         return remember(root, Loaded(written, None, data, stamp, ours=True, texts=texts))
     try:
         document: Any = codec.parse(data)
-    except UnparseableError as error:
+    except codec.UnparseableError as error:
         return _substitute(root, f"is not JSON ({error})", data, stamp)
     if codec.is_emptied(document):
         return _substitute(root, "has no tasks in it", data, stamp)
@@ -120,7 +118,7 @@ def _good(path: Path) -> Copy | None:
             data, info = stream.read(), os.fstat(stream.fileno())
         document = codec.parse(data)
         return Copy(path, data, info.st_mtime_ns, document, codec.decode(document))
-    except (OSError, UnparseableError, ContractError):
+    except (OSError, codec.UnparseableError, codec.ContractError):
         # `.harness/` may be deleted at any time.
         return None
 
@@ -192,7 +190,7 @@ def remembered(root: Root) -> Loaded | None:
     return _last[1] if _last and _last[0] == root.path else None
 
 
-def stamp_now(root: Root) -> Stamp | None:
+def stamp_now(root: Root) -> summary.Stamp | None:
     """Return the present stamp of the file, None if it is missing."""
     try:
         return summary.stamp(root.state.lstat())
@@ -213,7 +211,7 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
         raise EnvSetupError(f"{path} cannot be read: {error.strerror}", hint) from error
 
 
-def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Loaded:
+def _substitute(root: Root, why: str, data: bytes | None, stamp: summary.Stamp | None) -> Loaded:
     for copy in _copies(root):
         inside = copy.path.is_relative_to(root.path) and copy.path != backup_copy(root)
         source = os.fspath(copy.path.relative_to(root.path) if inside else copy.path)

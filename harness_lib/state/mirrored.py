@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules import graph
-from harness_lib.state import api, codec, load, reading, schema, summary
+from harness_lib.state import api, codec, load, reading, schema, summary, upkeep
 from harness_lib.state.answers import Answers
-from harness_lib.state.reading import Problem
-from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import fs
 from harness_lib.system.clock import Clock
 from harness_lib.system.place import own_files, roots
-from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
 _JOIN = "To work on a list in a database: harness store join URL --list NAME"
@@ -51,7 +48,7 @@ class Link(NamedTuple):
     file: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, root: Root) -> Link | None:
+    def of(cls, root: roots.Root) -> Link | None:
         """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
         try:
             document = json.loads(own_files.read(os.fspath(root.link)))
@@ -72,7 +69,7 @@ class Link(NamedTuple):
             )
         return link
 
-    def save(self, root: Root, *, durable: bool = True) -> None:
+    def save(self, root: roots.Root, *, durable: bool = True) -> None:
         """Write the link; unless `durable`, a power cut may bring back the one before. Raises OSError."""
         roots.make_private(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
@@ -81,17 +78,17 @@ class Link(NamedTuple):
         fs.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
 
 
-def _place(root: Root) -> int:
+def _place(root: roots.Root) -> int:
     """Return what no clone and no copy of the project has: nobody else may choose our database."""
     return root.private.stat().st_ino
 
 
-class Mirrored(Upkeep):
+class Mirrored(upkeep.Upkeep):
     """The list as the files of this machine have it: for an agent of a run, which gets no connection."""
 
     _is_file = False
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: roots.Root, clock: Clock) -> None:
         self.root = root
         self._clock = clock
         self._warnings = []
@@ -131,7 +128,7 @@ class Mirrored(Upkeep):
             answers = self.ask()
         except codec.ContractError as error:
             return api.Examined(error.problems)
-        rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
+        rings = (reading.Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
         return api.Examined((*schema.problems(document), *rings), answers)
 
     def turns(self) -> tuple[tuple[str, str], ...]:

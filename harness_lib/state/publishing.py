@@ -18,11 +18,8 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from harness_lib import errors
-from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.state import codec, journal, load, reading, summary
 from harness_lib.state.answers import Answers
-from harness_lib.state.codec import ContractError
-from harness_lib.state.load import Loaded
 from harness_lib.system import fs
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
@@ -48,7 +45,7 @@ def check(state: State, old: State) -> None:
     if not links_are_same:
         problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:
-        raise ContractError(problems, "the change would break harness-tasks.json")
+        raise codec.ContractError(problems, "the change would break harness-tasks.json")
 
 
 def publish(
@@ -56,7 +53,7 @@ def publish(
     state: State,
     now: datetime,
     *,
-    old: Loaded | None,
+    old: load.Loaded | None,
     last_look: Callable[[], None] = lambda: None,
     cache: summary.Summary | None = None,
     is_mirror: bool = False,
@@ -99,7 +96,7 @@ def publish(
             if is_mirror:
                 cache["ahead"] = now.timestamp() - time.time()
             summary.write(root, cache)
-            load.remember(root, Loaded(state, None, data, cache["stamp"], ours=True, texts=texts))
+            load.remember(root, load.Loaded(state, None, data, cache["stamp"], ours=True, texts=texts))
     return warnings
 
 
@@ -142,7 +139,7 @@ def append(root: Root, lines: Iterable[str]) -> list[str]:
             if not warnings and not os.path.lexists(root.log) and load.give_back_log(root):
                 warnings.append(f"{root.log.name} was gone and has been put back.")
             journal.append(root.log, line)
-    except (OSError, EnvSetupError) as error:
+    except (OSError, errors.EnvSetupError) as error:
         return [*warnings, f"The change is made, but the log could not be written: {error}"]
     return warnings
 
@@ -157,11 +154,11 @@ def explained(root: Root) -> Iterator[None]:
             os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else os.fspath(root.path)
         )
         message = f"{place} cannot be written, so nothing was changed: {error.strerror or error}"
-        kind = AwayError if errors.passes(error) else EnvSetupError
+        kind = errors.AwayError if errors.passes(error) else errors.EnvSetupError
         raise kind(message, f"{errors.cure(error)}; then type it again.") from error
 
 
-def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
+def restore(root: Root, loaded: load.Loaded, now: datetime) -> list[str]:
     """Write the copy `loaded` in the place of the file; return warnings that say so.
 
     Raises EnvSetupError if it cannot be written; then the broken file is still there.

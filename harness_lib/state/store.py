@@ -17,11 +17,9 @@ from harness_lib.errors import EnvSetupError, HeldError, RefusedError, StateUnre
 from harness_lib.rules import selection
 from harness_lib.state import api, codec, journal, load, publishing, schema, upkeep
 from harness_lib.state.answers import Answers, Tx
-from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
-from harness_lib.system import fs, state_lock
+from harness_lib.system import fs, mkdir_lock, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.mkdir_lock import Holder, SeedLock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
@@ -176,7 +174,7 @@ class Store(upkeep.Upkeep):
             passed = was.state.tasks if was else ()
             problems = schema.problems_of_new(loaded.document, loaded.state.tasks, passed)
             if problems:
-                raise ContractError(problems, self.root.state.name)
+                raise codec.ContractError(problems, self.root.state.name)
             if was and (words := load.changed(self.root, was.state, loaded.state)):
                 number = loaded.state.session_count
                 warnings += publishing.keep_past(self.root, was, words, self._clock.now(), number)
@@ -239,14 +237,14 @@ class OuterLock:
     ) -> None:
         self.warnings: list[str] = []
         self.state, self._caller = state, caller
-        self._lock = SeedLock(root.path, clock)
+        self._lock = mkdir_lock.SeedLock(root.path, clock)
         ours = _local_pids(state)
         self._holder = self._lock.acquire(os.getpid(), deadline=deadline, ours=ours, over=self._is_over)
         # Where `/tmp` cannot be written, as in the sandbox of `hs`, every verb would repeat the warning.
         if not self._holder and os.path.lexists(self._lock.path):
             self.warnings.append(f"{self._lock.path} cannot be used: legacy agents are not locked out")
 
-    def _is_over(self, holder: Holder) -> bool:
+    def _is_over(self, holder: mkdir_lock.Holder) -> bool:
         """Return whether a living holder without an open session holds nothing: its `stop` was killed.
 
         It is the caller itself, or was handed the directory for a session that is closed by now.

@@ -8,15 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from harness_lib.errors import StateUnreadableError
-from harness_lib.rules import graph
-from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import api, codec, journal, load, schema, summary
-from harness_lib.state.answers import Answers
+from harness_lib.rules import graph, selection
+from harness_lib.state import answers, api, codec, journal, load, schema, summary
 from harness_lib.state.api import Examined, Oddity
-from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.reading import Problem
-from harness_lib.system import fs, mkdir_lock, state_lock
-from harness_lib.system.clock import Clock
+from harness_lib.system import clock, fs, mkdir_lock, state_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.text import counted
@@ -28,7 +24,7 @@ class Upkeep(api.Store):
     """The files of one state root that are not the list."""
 
     root: Root
-    _clock: Clock
+    _clock: clock.Clock
     # Whether the list is in the file, of which copies are kept.
     _is_file = True
     # Of each transaction so far that had any.
@@ -150,19 +146,19 @@ def examine(root: Root, now: datetime) -> Examined:
         document = load.look(root).document
     except FileNotFoundError:
         return Examined((Problem("", f"{name} is missing; {_rest(root)}"),), is_lost=True)
-    except UnparseableError as error:
+    except codec.UnparseableError as error:
         return Examined((Problem("", f"{name} is not JSON ({error}); {_rest(root)}"),), is_lost=True)
-    except ContractError as error:
+    except codec.ContractError as error:
         return Examined(error.problems)
     if codec.is_emptied(document):
         return Examined((Problem("", f"{name} has no tasks in it; {_rest(root)}"),), is_lost=True)
     try:
         state = codec.examined(codec.decode(document))
-    except ContractError as error:
+    except codec.ContractError as error:
         return Examined(_all_problems(document, error))
     rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]
     unproven = [
-        Problem(f"tasks[{index}].status", f"{task.id}: {UNPROVEN}; harness start has its check run")
+        Problem(f"tasks[{index}].status", f"{task.id}: {selection.UNPROVEN}; harness start has its check run")
         for index, task in enumerate(state.tasks)
         if task.unproven
     ]
@@ -170,11 +166,11 @@ def examine(root: Root, now: datetime) -> Examined:
     untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
     problems = (*(() if untouched else schema.problems(document)), *rings, *unproven)
     warnings = () if untouched else load.replaced(root, load.look(root))
-    questions = Answers(state, now, tuple(warnings))
+    questions = answers.Answers(state, now, tuple(warnings))
     return Examined(problems, questions, is_only_unproven=len(problems) == len(unproven))
 
 
-def _all_problems(document: object, error: ContractError) -> tuple[Problem, ...]:
+def _all_problems(document: object, error: codec.ContractError) -> tuple[Problem, ...]:
     """Return the problems that the codec found, and those that the schema finds at other places."""
     named = {problem.path for problem in error.problems}
     more = [problem for problem in schema.problems(document) if problem.path not in named]

@@ -22,9 +22,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.rules.events import Event
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import overview
-from harness_lib.runs.overview import View
-from harness_lib.runs.scheduler import Watch
+from harness_lib.runs import overview, scheduler
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -77,19 +75,21 @@ def height(stream: TextIO) -> int:
     return max(3, console(stream).height - FRAME)
 
 
-def view(status: View, now: float) -> Group:
+def view(status: overview.View, now: float) -> Group:
     """Return the list as `harness status` shows it on a terminal at `now` (seconds since the epoch)."""
     drawn = ((each, coloured(each.text, each.style)) for each in overview.lines(status, now))
     return Group(*(text if each.whole else _without_wrap(text) for each, text in drawn))
 
 
-def watched(status: View, now: float) -> Group:
+def watched(status: overview.View, now: float) -> Group:
     """Return the list as it stands on a screen of its own: what is wrong with its file comes first."""
     return Group(*(line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
 
 
 @contextmanager
-def watching_run(ctx: Context, stream: TextIO, words: Callable[[Event], Iterable[str]]) -> Iterator[Watch]:
+def watching_run(
+    ctx: Context, stream: TextIO, words: Callable[[Event], Iterable[str]]
+) -> Iterator[scheduler.Watch]:
     """Yield what is to be called with each event of a run: a live table, above which its `words` go."""
     shown = _Shown(ctx)
 

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness_lib.records import given
-from harness_lib.records.given import Given
 from harness_lib.runs import settings
 
 if TYPE_CHECKING:
@@ -105,11 +104,11 @@ def typed_task(args: Namespace) -> dict[str, Any]:
     }
 
 
-def _dest(field: Given) -> str:
+def _dest(field: given.Given) -> str:
     return field.path.replace(".", "_")
 
 
-def _add_field(parser: ArgumentParser | _ArgumentGroup, field: Given, *, editing: bool) -> None:
+def _add_field(parser: ArgumentParser | _ArgumentGroup, field: given.Given, *, editing: bool) -> None:
     about = field.typed
     help_text = about.help if about.edit_help is None or not editing else about.edit_help
     more: dict[str, Any] = {"dest": _dest(field)}

@@ -19,10 +19,9 @@ from harness_lib import errors
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
-from harness_lib.rules import graph
+from harness_lib.rules import graph, run_state
 from harness_lib.rules.events import Ended, Event, Notice
 from harness_lib.rules.run_records import Ran, Tried
-from harness_lib.rules.run_state import RunState
 from harness_lib.runs import report_facts, report_text
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
@@ -80,7 +79,7 @@ def renewing(ctx: Context, path: Path, watch: Watch) -> Watch:
     """Return `watch`, renewing the page at `path` while the run goes on; a failure is reported once."""
     due, broken = 0.0, False
 
-    def renew(event: Event, state: RunState) -> None:
+    def renew(event: Event, state: run_state.RunState) -> None:
         nonlocal due, broken
         watch(event, state)
         now = ctx.clock.monotonic()

@@ -13,8 +13,7 @@ from harness_lib.core import add_tasks, held_out, ownership, project, quoting, r
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
-from harness_lib.state import reading
-from harness_lib.state.api import Questions
+from harness_lib.state import api, reading
 from harness_lib.task import Task
 from harness_lib.terminal import options
 from harness_lib.text import some
@@ -184,7 +183,7 @@ def _dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
     return Reply(f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 
 
-def _find(questions: Questions, asked: int) -> Task:
+def _find(questions: api.Questions, asked: int) -> Task:
     proposal = next((task for task in questions.proposals() if add_tasks.number_of(task) == asked), None)
     if not proposal:
         raise UsageError(f"There is no proposed task {asked}.", "List them: harness add --proposed")

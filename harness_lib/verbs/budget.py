@@ -13,7 +13,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import run_state
 from harness_lib.runs import run_files
-from harness_lib.runs.run_files import Seen
 from harness_lib.terminal import options
 
 SUMMARY = "show the limits of a run that is going on, or change them"
@@ -66,14 +65,16 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     )
 
 
-def _lines(seen: Seen, now: float) -> list[str]:
+def _lines(seen: run_files.Seen, now: float) -> list[str]:
     limits = seen.state.limits
     used = run_state.usage(limits, seen.state.spent(now))
     task = f"each attempt: {run_state.task_limits(limits)}"
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
 
-def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
+def _wait_until_taken(
+    ctx: Context, changes: Mapping[str, float]
+) -> tuple[list[run_files.Seen], tuple[str, ...]]:
     """Wait until the runs have taken the change; return them, and a message about those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:

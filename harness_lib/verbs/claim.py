@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import claim, dialogue, open_session, reconcile, requeue
-from harness_lib.attempts.claim import Here, Taken
 from harness_lib.core import ownership, sessions, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, RemoteAwayError
@@ -83,7 +82,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         waits = True
 
 
-def _is_interrupted(ctx: Context, taken: Taken) -> bool:
+def _is_interrupted(ctx: Context, taken: claim.Taken) -> bool:
     """Return whether something is to be recovered first.
 
     That is the end of an attempt of the caller, in which a command was killed, or a task whose lease ran out
@@ -116,7 +115,9 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     return opened._replace(recovered=recovered, warnings=warnings)
 
 
-def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
+def _reply(
+    ctx: Context, session: Session, taken: claim.Taken, task: Task, opened: open_session.Opened
+) -> Reply:
     questions = ctx.ask()
     brief = dialogue.brief(task, ctx, questions)
     if not taken.resumed and task.handback:
@@ -165,7 +166,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     if unproven:
         names = some([task.id for task in unproven], SHOWN)
         return Reply(f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
-    found = Here(held) if held else claim.choose(ctx, questions, task_id)
+    found = claim.Here(held) if held else claim.choose(ctx, questions, task_id)
     task = found.task
     if task is None:
         said = tuple(filter(None, [found.words(ctx)]))

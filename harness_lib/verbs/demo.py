@@ -31,7 +31,6 @@ from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, own_process, owner, process
 from harness_lib.task import Priority, Task, Validation
 from harness_lib.terminal import render
-from harness_lib.terminal.render import Screen
 from harness_lib.verbs import add, init, status
 
 SUMMARY = "see the whole protocol at work in a temporary project, with a scripted agent"
@@ -60,7 +59,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace) -> Reply:
-    screen: Screen = args.screen
+    screen: render.Screen = args.screen
     show = screen.talk if screen.json else screen.data
     if args.machines > 1:
         return _of_machines(ctx, show)

@@ -8,7 +8,6 @@ from harness_lib import errors
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.doctor import Diagnoses, Examination, bad, has_root, machine, project
-from harness_lib.errors import Exit
 from harness_lib.state.api import Oddity
 
 SUMMARY = "find common problems, and say how to fix each"
@@ -46,7 +45,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
     then = "harness status" if has_root(ctx) else "harness init"
     return Reply(
         "\n".join([verdict, *map(_line, diagnoses)]),
-        exit=Exit.CHECK_FAILED if failed else Exit.DONE,
+        exit=errors.Exit.CHECK_FAILED if failed else errors.Exit.DONE,
         next="harness doctor" if failed else then,
         extra={"found": [each._asdict() for each in diagnoses]},
     )

@@ -18,7 +18,6 @@ from harness_lib.core import add_tasks, held_out, ownership, quoting, rights, tr
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.records import given
-from harness_lib.records.given import Given
 from harness_lib.rules import attempts, recovery, selection, transitions
 from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
@@ -180,7 +179,7 @@ def _keeps_its_halt(old: Task, new: Task) -> bool:
     return attempts.asks_a_person(old) or attempts.takes_an_answer(old.halt_kind)
 
 
-def _normalized(field: Given, value: Any) -> Any:
+def _normalized(field: given.Given, value: Any) -> Any:
     """Return the typed `value` without empty texts and items and without duplicates."""
     if field.kind.form == "text" and field.null:
         return value.strip() or None

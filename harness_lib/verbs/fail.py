@@ -8,10 +8,8 @@ from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, rollback
 from harness_lib.core import lifecycle, ownership, quoting, sessions, stops
 from harness_lib.core.context import Context, Reply
-from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import Exit, RefusedError, UsageError
 from harness_lib.rules import attempts, selection, transitions
-from harness_lib.rules.attempts import Halt
 from harness_lib.task import CATEGORIES, Category, Task
 
 SUMMARY = "give up this attempt: roll back, and keep the work in a rescue ref"
@@ -60,10 +58,10 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     return _reply(ctx, held, ended, args.category, strategy.stop)
 
 
-def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message: str) -> None:
+def _halt(ctx: Context, held: ownership.HeldTask, task: Task, category: Category, message: str) -> None:
     with ctx.transaction() as tx:
         words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
-        why = Halt(attempts.of_category(category), words)
+        why = attempts.Halt(attempts.of_category(category), words)
         session = sessions.mine(tx, ctx)
         if session:
             lifecycle.halt(tx, session, why, task.id)
@@ -72,7 +70,9 @@ def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message:
             tx.replace(transitions.halt(current, why))
 
 
-def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Category, stop: str) -> Reply:
+def _reply(
+    ctx: Context, held: ownership.HeldTask, ended: outcome.Ended, category: Category, stop: str
+) -> Reply:
     task = ended.task
     used = f"attempts used: {task.attempts} of {task.max_attempts}"
     undone = "was rolled back" if ended.rolled_back else "was left as it is"

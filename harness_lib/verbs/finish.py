@@ -22,7 +22,6 @@ from harness_lib.attempts import (
 from harness_lib.checks import Checked
 from harness_lib.core import lifecycle, ownership, quoting, stops
 from harness_lib.core.context import Context, Merging, Reply
-from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import CheckEditedError, Exit, UsageError
 from harness_lib.runs import settings
 from harness_lib.system import flock
@@ -149,7 +148,7 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
         )
 
 
-def _not_done_already(ctx: Context, held: HeldTask, checked: Checked) -> Reply:
+def _not_done_already(ctx: Context, held: ownership.HeldTask, checked: Checked) -> Reply:
     lines = [f"{held.task.id} is not done already. {checked.message} No attempt was counted."]
     if checked.tail:
         lines += ["what the check said:", *quoting.quoted(checked.excerpt(), str(checked.log))]
@@ -163,7 +162,7 @@ def _not_done_already(ctx: Context, held: HeldTask, checked: Checked) -> Reply:
     )
 
 
-def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked | None) -> Reply:
+def _reply(ctx: Context, held: ownership.HeldTask, ended: outcome.Ended, checked: Checked | None) -> Reply:
     task = ended.task
     extra: dict[str, object] = {"rescue": ended.rescue}
     if checked:
@@ -195,7 +194,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     )
 
 
-def _sent_back(held: HeldTask, ended: outcome.Ended) -> Reply:
+def _sent_back(held: ownership.HeldTask, ended: outcome.Ended) -> Reply:
     task = ended.task
     message = f"{task.id} is not done. {' '.join(ended.warnings)} No attempt was counted."
     return Reply(

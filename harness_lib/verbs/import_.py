@@ -25,7 +25,6 @@ from harness_lib.core import (
 )
 from harness_lib.core.context import Context, Reply
 from harness_lib.core.import_parse import Draft, Drafts
-from harness_lib.core.import_plan import Plan
 from harness_lib.core.planned import Order, Source
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
@@ -263,7 +262,7 @@ def _with_files_beside(ctx: Context, drafts: Drafts, plans: list[Read]) -> Draft
 
 
 def _reply(
-    plan: Plan, drafts: Drafts, warnings: tuple[str, ...], *, then: str | None, dry_run: bool
+    plan: import_plan.Plan, drafts: Drafts, warnings: tuple[str, ...], *, then: str | None, dry_run: bool
 ) -> Reply:
     tasks = plan.tasks
     bare = [task for task in tasks if not check_of(task).is_given and not attempts.asks_a_person(task)]
@@ -320,7 +319,7 @@ def _recognised(drafts: Drafts) -> str:
     return f"{drafts.kind}: {', '.join(parts)}"
 
 
-def _table(plan: Plan) -> list[str]:
+def _table(plan: import_plan.Plan) -> list[str]:
     """Return a row for each task, its check last and whole, because the user decides about it."""
     rows = [("id", "plan", "title", "after", "lines", "check")] if plan.tasks else []
     for task, draft in zip(plan.tasks[:ROWS], plan.drafts, strict=False):

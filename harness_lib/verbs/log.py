@@ -12,7 +12,6 @@ from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, Reply
 from harness_lib.state import journal
-from harness_lib.state.journal import Entry
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the end of the log"
@@ -69,11 +68,11 @@ def follow(ctx: Context, task: str | None = None) -> Iterator[str]:
     return (entry.text for line in added if _fits(entry := _entry(line), task))
 
 
-def _fits(entry: Entry, task: str | None) -> bool:
+def _fits(entry: journal.Entry, task: str | None) -> bool:
     return task is None or entry.task in (task, typed.full_id(task))
 
 
-def _entry(line: str) -> Entry:
+def _entry(line: str) -> journal.Entry:
     return journal.parse(quoting.one_line(line, LINE_LENGTH))
 
 

@@ -9,7 +9,6 @@ from harness_lib.attempts import outcome, requeue, rescue_refs, rollback
 from harness_lib.core import lifecycle, ownership, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.rules import attempts
-from harness_lib.rules.attempts import Ending
 
 SUMMARY = "hand a claimed task back; no attempt is counted"
 EXAMPLE = "harness release task-001"
@@ -29,7 +28,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     Finished work that waits for the user's answer waits on.
     """
     held = ownership.require_settled(ctx, args.id)
-    verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
+    verdict = outcome.Verdict("TASK_EXEC", "released", attempts.Ending.RELEASED)
     with lifecycle.halting_on_error(ctx, held.session, held.task.id):
         outcome.require_no_operation(ctx.git, held.task, typed.harness("release", held.task.id))
         rollback.require_trust(ctx, held.task)

@@ -20,7 +20,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import events, rechecks, run_state
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Queued, Stepped, Stuck, Unstarted
-from harness_lib.rules.run_state import RunState
 from harness_lib.runs import confinement, overview, settings, unattended
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Watch
@@ -244,7 +243,7 @@ def watching(ctx: Context, screen: Screen) -> Iterator[Watch]:
             yield watch
         return
 
-    def show(event: Event, _state: RunState) -> None:
+    def show(event: Event, _state: run_state.RunState) -> None:
         # A full disk or a reader that is gone ends no run: its record and `harness status` have it all.
         with suppress(OSError):
             if not screen.json:

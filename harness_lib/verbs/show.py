@@ -14,8 +14,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import held_out, ownership, quoting, rechecked, rights, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError
-from harness_lib.rules import attempts
-from harness_lib.rules.selection import Why
+from harness_lib.rules import attempts, selection
 from harness_lib.runs import next_step, overview
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
@@ -91,7 +90,7 @@ def run(ctx: Context, task_id: str, *, private: bool) -> Reply:
     )
 
 
-def _reasons(ctx: Context, task: Task, why: Why, *, is_known: bool) -> list[str]:
+def _reasons(ctx: Context, task: Task, why: selection.Why, *, is_known: bool) -> list[str]:
     """Return why `task` can be claimed or not, what only the user can change first."""
     reasons = first([quoting.one_line(reason, LINE_LENGTH) for reason in why.reasons], SHOWN)
     return reasons if is_known or task.is_done else [trust.told(ctx, [task.id]), *reasons]

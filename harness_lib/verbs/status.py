@@ -10,8 +10,6 @@ from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError, UsageError
 from harness_lib.runs import overview, run_files
-from harness_lib.runs.overview import View
-from harness_lib.runs.run_files import Seen
 from harness_lib.state import reading
 from harness_lib.terminal.render import Screen
 
@@ -111,7 +109,7 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
     )
 
 
-def _run(seen: Seen, now: float) -> dict[str, object]:
+def _run(seen: run_files.Seen, now: float) -> dict[str, object]:
     return {
         "pid": seen.pid,
         "workers": [row._asdict() for row in seen.state.rows.values()],
@@ -152,7 +150,7 @@ def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
     return view
 
 
-def in_a_line(view: View) -> str:
+def in_a_line(view: overview.View) -> str:
     """Return what a pipe is told of `view`: what is wrong, or the counts and the red tasks."""
     if view.warnings:
         return f"warning: {view.warnings[0]}"
@@ -160,7 +158,7 @@ def in_a_line(view: View) -> str:
     return "; ".join([overview.headline(view.counts), *red])
 
 
-def follow(ctx: Context, limit: int | None) -> Iterator[View]:
+def follow(ctx: Context, limit: int | None) -> Iterator[overview.View]:
     """Yield the list now and whenever it looks different, until nothing is left to do.
 
     `limit` as in `overview.gather`. While the list cannot be read (the user is editing it), yield the

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from harness_lib import typed
 from harness_lib.attempts import remote, remote_check, snapshots, target_branch
-from harness_lib.attempts.remote_check import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, Exit, HeldError, NotPushedError, RefusedError, UsageError
@@ -221,7 +220,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     if args.repair:
         command = typed.harness("store", "check", "--repair")
         rights.require_user(as_it_is, "Whether the list goes on", command)
-    merged: list[Forgotten] = []
+    merged: list[remote_check.Forgotten] = []
     problems: list[str] = []
     away: list[str] = []
     # First: a database that goes on has fences above those of its lost claims.
@@ -244,7 +243,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     )
 
 
-def _compared(ctx: Context) -> tuple[list[str], list[Forgotten]]:
+def _compared(ctx: Context) -> tuple[list[str], list[remote_check.Forgotten]]:
     """Return what is wrong in the remote, and what the list has forgotten; the look at it ends with that."""
     crowded = remote_check.too_many_refs(ctx)
     questions = ctx.ask()

@@ -16,8 +16,7 @@ from harness_lib import __version__
 from harness_lib.hs import session_store
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE, REJECT_ONCE
 from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess, commands
-from harness_lib.loop import runtime
-from harness_lib.loop.disk import number
+from harness_lib.loop import disk, runtime
 from harness_lib.loop.piped import Json
 from harness_lib.loop.session import Session
 from harness_lib.system.processes import own_process
@@ -113,7 +112,7 @@ class Agent:
         sessions = session_store.every(runtime.start(os.environ, directory))
         if cwd:
             sessions = [each for each in sessions if each.conf.get("cwd") == str(directory)]
-        start = number(cursor or "")
+        start = disk.number(cursor or "")
         end = start + _PAGE
         return schema.ListSessionsResponse(
             sessions=[_info(each) for each in sessions[start:end]],

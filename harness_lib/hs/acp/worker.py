@@ -15,12 +15,9 @@ from html import unescape
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
-from harness_lib.hs.setup import Options
 from harness_lib.hs.terminal import one_line, skill_names, tell, unknown
-from harness_lib.loop import context, hosted, processes, trust, turn
-from harness_lib.loop.mcp_servers import OF_THE_CLIENT
+from harness_lib.loop import context, hosted, mcp_servers, processes, trust, turn
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.processes import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import builtin, skills
 from harness_lib.loop.tools.asking import Question, Said, always_about
@@ -110,8 +107,8 @@ def _open(runtime: Runtime, first: Json) -> Json:
         session_store.check_own(runtime, session)
     # A client has the user.
     runtime.approve = "ask"
-    runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
-    setup.enter(runtime, session, Options())
+    runtime.kept[mcp_servers.OF_THE_CLIENT] = first.get("servers") or {}
+    setup.enter(runtime, session, setup.Options())
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / "acp.log")
     opened = {"type": "opened", "session": runtime.session.id, "directory": str(runtime.session.directory)}
@@ -157,7 +154,7 @@ class Worker:
             with self._inbox.under_way:
                 self._inbox.turn = number
                 return cancelled if number <= self._inbox.cancelled else turn.take(self._runtime, message)
-        except Interrupted:
+        except processes.Interrupted:
             self._inbox.under_way.now = False
             # Nobody reads the rest of this response any more.
             http.forget(self._runtime.kept)

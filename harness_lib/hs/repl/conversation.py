@@ -10,21 +10,16 @@ from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup, terminal
-from harness_lib.hs.repl import drawing
+from harness_lib.hs.repl import drawing, editor
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
-from harness_lib.hs.repl.editor import LEAVE, Editor, Words
-from harness_lib.hs.terminal import one_line
-from harness_lib.loop import context, disk, plugins, processes, request, turn
-from harness_lib.loop.piped import HookError
-from harness_lib.loop.processes import Interrupted
+from harness_lib.loop import context, disk, piped, plugins, processes, request, turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.session import Message, Session, Text
-from harness_lib.loop.tools import skills
-from harness_lib.loop.tools.asking import Question, Said
+from harness_lib.loop.tools import asking, skills
 from harness_lib.loop.wires import http
 from harness_lib.text import counted, in_one_line
 
-_LEAVE = frozenset({LEAVE, "/exit"})
+_LEAVE = frozenset({editor.LEAVE, "/exit"})
 _HELP = """\
 /model [NAME]   the model, or another one from now on (PROVIDER/NAME of another provider)
 /cost           what this session has cost so far
@@ -140,8 +135,8 @@ class Conversation:
         self._models: list[str] = []
         self._provider = ""
         self._status = ""
-        completer = Words(runtime, self._words, lambda: self._models)
-        self.editor = Editor(runtime.home / _HISTORY, completer, self, self._above)
+        completer = editor.Words(runtime, self._words, lambda: self._models)
+        self.editor = editor.Editor(runtime.home / _HISTORY, completer, self, self._above)
         self._under_way = processes.UnderWay(signal.SIGINT, changed=self.editor.draw)
         self._drawing = Drawing(runtime, self.editor.show, self.editor.draw, self.editor.clear)
         runtime.asker = self._ask
@@ -200,7 +195,7 @@ class Conversation:
         try:
             with self._under_way:
                 return work()
-        except Interrupted as interrupted:
+        except processes.Interrupted as interrupted:
             self._under_way.now = False
             self._wind_up()
             if interrupted.args != (signal.SIGINT,):
@@ -208,7 +203,7 @@ class Conversation:
             self._drawing.note("interrupted", "yellow")
         except HarnessError as error:
             self._drawing.finish()
-            self._drawing.note(one_line(error), "red")
+            self._drawing.note(terminal.one_line(error), "red")
         finally:
             # Also the question of a subagent that has ended.
             self.editor.give_up()
@@ -253,12 +248,12 @@ class Conversation:
             self._drawing.typed(text)
         return [terminal.with_files(self._runtime, text) for text in texts]
 
-    def _ask(self, question: Question) -> Said:
+    def _ask(self, question: asking.Question) -> asking.Said:
         """Ask the user; also for subagents, which may ask at the same time, and behind the end of a turn."""
         shown = self._drawing.asked(question)
         answer = self.editor.ask(shown, terminal.choices(question))
         if answer is None:
-            return Said(allowed=False, reason="interrupted")
+            return asking.Said(allowed=False, reason="interrupted")
         return terminal.understood(answer, question)
 
     def _hear(self, event: dict[str, object]) -> None:
@@ -358,7 +353,7 @@ def _compact(runtime: Runtime, _: str, drawing: Drawing) -> None:
     runtime.kept.pop("summary failed", None)
     try:
         payload = plugins.call(runtime, "assemble", {})
-    except HookError as failure:
+    except piped.HookError as failure:
         drawing.note(str(failure), "red")
         return
     request.compact(runtime, payload)

@@ -15,9 +15,7 @@ from harness_lib.hs.terminal import harmless_lines
 from harness_lib.loop import context, hosted
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.tools import builtin, files
-from harness_lib.loop.tools.asking import Question
-from harness_lib.loop.tools.builtin import Change
+from harness_lib.loop.tools import asking, builtin, files
 from harness_lib.loop.wires.answer import as_table
 from harness_lib.text import first, harmless, in_one_line
 
@@ -76,7 +74,7 @@ class Drawing:
         self._runs = ""
         # What the running tool has printed last, the edit that runs, and those that the user has seen.
         self._printed = ""
-        self._edit: Change | None = None
+        self._edit: builtin.Change | None = None
         self._asked: set[str] = set()
 
     def hear(self, event: Json) -> None:
@@ -107,7 +105,7 @@ class Drawing:
         """Show a note of hs."""
         self._print(Text(harmless_lines(text), style=style))
 
-    def asked(self, question: Question) -> str:
+    def asked(self, question: asking.Question) -> str:
         """Return a question as it is shown."""
         self._asked.add(question.id)
         return self._drawn(_lines(terminal.question_lines(question)))

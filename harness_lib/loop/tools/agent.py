@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import context, disk, permissions, processes, trust
-from harness_lib.loop.context import Account
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
 from harness_lib.loop.tools import asking, builtin
-from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.install import launcher
 
 if TYPE_CHECKING:
@@ -27,9 +25,9 @@ _COMPLAINTS = ("error: ", "hs: ")
 
 
 def _execute(runtime: Runtime, tool_input: Json) -> Result:
-    prompt = text_of(tool_input, "prompt")
+    prompt = builtin.text_of(tool_input, "prompt")
     if not prompt.strip():
-        raise ToolError("prompt is required")
+        raise builtin.ToolError("prompt is required")
     env = _environment(runtime, tool_input)
     # "Always" also covers the calls of a subagent.
     asker = (lambda question: asking.put(runtime, question)) if runtime.asker else None
@@ -50,7 +48,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
         finally:
             why = _kept(runtime, log)
         # Unknown if it was killed before it could tell.
-        unknown = context.account_fields(Account(cost=None)) if done.code < 0 else {}
+        unknown = context.account_fields(context.Account(cost=None)) if done.code < 0 else {}
         spent: dict[str, str] = disk.read_object(account_file) or unknown
     text = builtin.read_clipped(runtime, done.output).rstrip("\n")
     if done.code != 0:
@@ -77,14 +75,14 @@ def _left(runtime: Runtime) -> dict[str, str]:
         return {}
     left = float(most) - spent
     if left <= 0:
-        raise ToolError(f"the limit of {most} dollars is reached (--max-cost)")
+        raise builtin.ToolError(f"the limit of {most} dollars is reached (--max-cost)")
     return {"HARNESS_MAX_COST": f"{left:.6f}"}
 
 
 def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
     level = disk.number(runtime.env.get("HARNESS_LEVEL", "")) + 1
     if level > disk.number(runtime.env.get("HARNESS_DEPTH", ""), _DEFAULT_DEPTH):
-        raise ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
+        raise builtin.ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
     provider, model = str(tool_input.get("provider") or ""), str(tool_input.get("model") or "")
     return {
         **runtime.env,
@@ -102,7 +100,7 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
     }
 
 
-TOOL = Builtin(
+TOOL = builtin.Builtin(
     name="agent",
     description=(
         "Give a task to another agent, which starts without this conversation and has the same tools. "

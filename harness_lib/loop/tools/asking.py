@@ -27,7 +27,6 @@ from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.shell_words import HAVE_VERBS, RUN_OTHERS, program_name
 from harness_lib.loop.tools import builtin, files, skills
-from harness_lib.loop.trust import REFUSED, is_secret
 from harness_lib.text import words_of
 
 STAGE = "tool_gate"
@@ -161,8 +160,8 @@ def approve(runtime: Runtime, call: Json) -> Json:
     # A subagent asks permission hooks about its own calls.
     reads = name == "agent" or plugins.only_reads(runtime, name)
     named = _paths(runtime, call.get("input") or {}) if reads else ()
-    if secret := next((path for path in named if is_secret(path)), None):
-        return {**call, "decision": "deny", "reason": f"{secret} {REFUSED}"}
+    if secret := next((path for path in named if trust.is_secret(path)), None):
+        return {**call, "decision": "deny", "reason": f"{secret} {trust.REFUSED}"}
     if call.get("decision") == "deny":
         return call
     try:

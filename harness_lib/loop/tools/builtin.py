@@ -19,11 +19,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import confined, hosted, keys, processes
-from harness_lib.loop.disk import number
+from harness_lib.loop import confined, disk, hosted, keys, processes, trust
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.processes import Interrupted
-from harness_lib.loop.trust import REFUSED, is_secret
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -132,8 +129,8 @@ def path_of(runtime: Runtime, tool_input: Json) -> Path:
     if not text or "\0" in text:
         raise ToolError("path is required")
     path = confined.place_of(runtime, runtime.place(text))
-    if is_secret(path):
-        raise ToolError(f"{text} {REFUSED}")
+    if trust.is_secret(path):
+        raise ToolError(f"{text} {trust.REFUSED}")
     if problem := confined.problem(runtime, path):
         raise ToolError(problem)
     return path
@@ -182,7 +179,7 @@ def run_program(
                 # Of several that run at once nothing is shown before they have ended.
                 heard=progress if threading.current_thread() is threading.main_thread() else None,
             )
-        except Interrupted as interrupted:
+        except processes.Interrupted as interrupted:
             interrupted.printed = read_clipped(runtime, output).rstrip("\n")
             raise
         text = read_clipped(runtime, output).rstrip("\n")
@@ -294,4 +291,4 @@ TOOL = Builtin(
 
 def usual_seconds(env: Mapping[str, str], otherwise: int = _DEFAULT_SECONDS) -> int:
     """Return what HARNESS_TOOL_TIMEOUT in `env` says, `otherwise` two minutes."""
-    return number(env.get("HARNESS_TOOL_TIMEOUT", "")) or otherwise
+    return disk.number(env.get("HARNESS_TOOL_TIMEOUT", "")) or otherwise

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import EnvSetupError
 from harness_lib.loop import disk, keys, permissions, shell_words, trust
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.shell_words import HIDDEN
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.system.git import calls
@@ -110,7 +109,7 @@ def _below(directory: Path) -> list[str]:
 def _without_braces(pattern: str) -> list[str]:
     """Return the patterns that `*.{a,b}` stands for. Raises ToolError for too many."""
     patterns = shell_words.expanded(pattern)
-    if HIDDEN in "".join(patterns):
+    if shell_words.HIDDEN in "".join(patterns):
         raise ToolError("braces in a pattern hold names, as *.{a,b} does, and not too many of them")
     return patterns
 

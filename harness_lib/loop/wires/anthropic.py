@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
-from harness_lib.loop import disk
-from harness_lib.loop.context import Answered, Assistant, Entry, User
+from harness_lib.loop import context, disk
 from harness_lib.loop.piped import Json, ProviderError, as_object
 from harness_lib.loop.session import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
@@ -40,14 +39,14 @@ _MARK = {"type": "ephemeral"}
 _LOOKED_BACK = 18
 
 
-def messages(history: list[Entry]) -> list[Json]:
+def messages(history: list[context.Entry]) -> list[Json]:
     """Return the history; results that follow each other are one message, as the host demands."""
     messages: list[Json] = []
     named: Callable[[str], str] = str
     for entry in history:
-        if isinstance(entry, User):
+        if isinstance(entry, context.User):
             messages.append({"role": "user", "content": entry.text})
-        elif isinstance(entry, Assistant):
+        elif isinstance(entry, context.Assistant):
             # Ids of another host may have characters that this one refuses.
             named = str if entry.native else disk.for_hosts
             messages.append({"role": "assistant", "content": entry.native or _content(entry.blocks)})
@@ -194,7 +193,7 @@ def _content(blocks: list[Block]) -> str | list[Json]:
     return str(content[0]["text"]) if len(content) == 1 and content[0]["type"] == "text" else content
 
 
-def _result(entry: Answered, identity: str) -> Json:
+def _result(entry: context.Answered, identity: str) -> Json:
     result: Json = {"type": "tool_result", "tool_use_id": identity, "content": entry.text}
     if not entry.error:
         return result

@@ -8,22 +8,16 @@ from collections.abc import Iterable, Sequence
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import arrows, graph, selection, transitions
-from harness_lib.rules.selection import Finding
-from harness_lib.state import api, codec, publishing, reading
+from harness_lib.state import api, codec, mirrored, publishing, reading
 from harness_lib.state.answers import Answers, Change
-from harness_lib.state.codec import ContractError
-from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore import lists, questions, rows
 from harness_lib.state.pgstore.connecting import LOCKS, Asking, Connection, changed_meanwhile
-from harness_lib.state.pgstore.lists import Version
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
-from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.reading import Problem
 from harness_lib.task import Session, State, Task
 
 
-class RowsTx(Change, RowsAnswers, api.Tx):
+class RowsTx(Change, questions.RowsAnswers, api.Tx):
     """A change whose transaction is open on `connection`; `version` is the list as it was when that began.
 
     `is_narrow`: others may change tasks and sessions meanwhile. Then it locks each task that it asks for by
@@ -37,7 +31,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
     def __init__(
         self,
         connection: Asking,
-        version: Version,
+        version: lists.Version,
         warnings: list[str],
         moments: Moments,
         mirror: Mirror,
@@ -70,7 +64,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         self._rewired: set[str] = set()
         self._rewritten: set[str] = set()
         # What would break the contract, by what it is about: the end of the change refuses it.
-        self._broken: dict[str, list[Problem]] = {}
+        self._broken: dict[str, list[reading.Problem]] = {}
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -176,7 +170,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         for task in added:
             if task.id in known or task.id in self._added:
                 name = f"task {reading.show(task.id)}"
-                self._broken[name] = [Problem(name, "has an id that another task has already")]
+                self._broken[name] = [reading.Problem(name, "has an id that another task has already")]
             else:
                 self._added[task.id] = self._tasks[task.id] = task
 
@@ -196,7 +190,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         self._rewired.discard(task.id)
         self._held.discard(task.id)
 
-    def validate_dependencies(self) -> tuple[Finding, ...]:
+    def validate_dependencies(self) -> tuple[selection.Finding, ...]:
         findings = []
         for finding in self.unreachable():
             task = self.task(finding.task_id)
@@ -232,7 +226,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         self.has_left = True
         state, root = self.state, self._moments.root
         self.connection.execute("update harness.list set name = %s where key = %s", (name, self._key))
-        link = Link.of(root) or self._moments.link
+        link = mirrored.Link.of(root) or self._moments.link
         news, _ = lists.news(self.connection, self.version, link.mark)
         self.warnings += self._mirror.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
@@ -339,7 +333,7 @@ class RowsTx(Change, RowsAnswers, api.Tx):
         if (self._rewired or gone) and rows.lacks_needs(self.connection, self._key, self._rewired, gone):
             problems += codec.links((task.id, task.depends_on) for task in self.state.tasks)
         if problems:
-            raise ContractError(problems, "the change would break harness-tasks.json")
+            raise codec.ContractError(problems, "the change would break harness-tasks.json")
 
     def _write_shell(self) -> None:
         old, new = self.version.shell, self._shell

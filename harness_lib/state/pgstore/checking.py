@@ -15,13 +15,9 @@ from typing import Any, NamedTuple
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import graph, stats
-from harness_lib.state import journal, load, publishing, reading
-from harness_lib.state.api import TaskCommands
-from harness_lib.state.codec import ContractError, sealed_task
+from harness_lib.state import api, codec, journal, load, publishing, reading
 from harness_lib.state.mirrored import Link, Mark
 from harness_lib.state.pgstore import connecting, lists, rows
-from harness_lib.state.pgstore.connecting import Connection
-from harness_lib.state.pgstore.lists import Seen, Version
 from harness_lib.state.pgstore.store import TIMEOUT_SECONDS, Doubt, PgStore
 from harness_lib.task import State, Task
 from harness_lib.text import escape, some
@@ -83,7 +79,7 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
     yield from _slowest(looking.connection)
 
 
-def _server(conn: Connection, version: Version) -> Iterator[tuple[str, str]]:
+def _server(conn: connecting.Connection, version: lists.Version) -> Iterator[tuple[str, str]]:
     row = conn.execute(_SERVER).fetchone()
     assert row is not None
     server, is_standby, waits, timeline = row
@@ -94,7 +90,7 @@ def _server(conn: Connection, version: Version) -> Iterator[tuple[str, str]]:
     yield "events", f"the last one is {version.number}; the time there is {_time(version.now)}"
 
 
-def _slowest(conn: Connection) -> Iterator[tuple[str, str]]:
+def _slowest(conn: connecting.Connection) -> Iterator[tuple[str, str]]:
     try:
         places = conn.execute(_EXTENSION).fetchall()
         found = [conn.execute(_SLOWEST.format(place).encode(), ()).fetchall() for (place,) in places]
@@ -118,7 +114,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0, op=""))
-    found = lists.read(whole.moments.looked().connection, link.name, Seen(link.mirrored, link.op))
+    found = lists.read(whole.moments.looked().connection, link.name, lists.Seen(link.mirrored, link.op))
     if found and not found.goes_on:
         if not repair:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
@@ -205,13 +201,13 @@ class _Row(NamedTuple):
 
     def fenced(self) -> Task:
         """Return the task with the higher of its two fences: none ever falls."""
-        return sealed_task(self.task._replace(fence=max(self.task.fence, self.has["fence"])))
+        return codec.sealed_task(self.task._replace(fence=max(self.task.fence, self.has["fence"])))
 
 
 class Found:
     """The rows of the list `key` as `conn` sees them at one moment; `problems`: what is wrong with them."""
 
-    def __init__(self, conn: Connection, key: int) -> None:
+    def __init__(self, conn: connecting.Connection, key: int) -> None:
         self._conn, self._key = conn, key
         self.problems: list[str] = []
         self._rows: list[_Row] = []
@@ -238,7 +234,7 @@ class Found:
     def _read(self, has: dict[str, Any]) -> None:
         try:
             task = rows.decoded(*(has[name] for name in rows.TEXTS))
-        except ContractError as error:
+        except codec.ContractError as error:
             self.problems += [f"{has['id']}: its document cannot be read: {each}" for each in error.problems]
             return
         should = {"id": rows.text_key(task.id), **rows.of(task)}
@@ -257,7 +253,7 @@ class Found:
     def _counted(self) -> dict[str, int]:
         tasks = tuple(row.task for row in self._rows)
         counts: dict[str, int] = stats.count(State(tasks=tasks))._asdict()
-        return {**counts, "runs": sum(map(TaskCommands.number, tasks))}
+        return {**counts, "runs": sum(map(api.TaskCommands.number, tasks))}
 
     def repair(self) -> None:
         """Put the rows right, if their documents can be read; nobody else changes the list meanwhile."""

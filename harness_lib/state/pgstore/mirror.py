@@ -17,8 +17,7 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.state import journal, load, publishing, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mirrored
-from harness_lib.state.pgstore import connecting
-from harness_lib.state.pgstore.lists import Version
+from harness_lib.state.pgstore import connecting, lists
 from harness_lib.state.pgstore.moments import Looking
 from harness_lib.state.store import MIRROR
 from harness_lib.system import fs, state_lock
@@ -69,7 +68,7 @@ class Mirror:
         except (OSError, HarnessError):
             return []
 
-    def has(self, version: Version) -> bool:
+    def has(self, version: lists.Version) -> bool:
         """Return whether the files are those of `version`, and nobody has edited them."""
         link = self._link_to(version)
         if not link or link.moving or (link.mirrored, link.op) != (version.number, version.op):
@@ -124,7 +123,7 @@ class Mirror:
         cache["rechecks"] = str(asked.version.number)
         return publishing.publish(self._root, marked, asked.now, old=None, cache=cache, is_mirror=True)
 
-    def _link_to(self, version: Version) -> Link | None:
+    def _link_to(self, version: lists.Version) -> Link | None:
         """Return the link as another process may have written it; None if it is that of another list."""
         with suppress(EnvSetupError):
             link = Link.of(self._root)

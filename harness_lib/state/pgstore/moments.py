@@ -16,10 +16,9 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark
-from harness_lib.state.pgstore import connecting, lists, rows
+from harness_lib.state.pgstore import connecting, lists, questions, rows
 from harness_lib.state.pgstore.connecting import Asking, Connection
 from harness_lib.state.pgstore.lists import News, Seen, Version
-from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.system import fs
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
@@ -263,7 +262,7 @@ class Moments:
         return connecting.connect(self.link.url)
 
 
-class Looking(RowsAnswers):
+class Looking(questions.RowsAnswers):
     """The answers about the list as it was at one moment.
 
     After `MOMENT_SECONDS` without a question, they are about a later moment.

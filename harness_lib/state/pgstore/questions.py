@@ -15,13 +15,11 @@ from typing import Any
 import psycopg
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import rechecks
-from harness_lib.rules.selection import Finding
+from harness_lib.rules import rechecks, selection
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers, ShellAnswers
 from harness_lib.state.api import Questions
-from harness_lib.state.pgstore import lists, rows
-from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore import connecting, lists, rows
 from harness_lib.task import Session, State, Status, StopReason, Task
 
 NEXT = "list = %s and ready and id <> all(%s) order by retry, priority, since, sort_key limit 1"
@@ -92,7 +90,7 @@ class RowsAnswers(ShellAnswers):
         """Return the answers about the mirror. Raises `error` if there is none."""
 
     @abstractmethod
-    def _connection(self) -> Connection:
+    def _connection(self) -> connecting.Connection:
         """Return the connection whose transaction sees the list."""
 
     @abstractmethod
@@ -188,7 +186,7 @@ class RowsAnswers(ShellAnswers):
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         return self._all().cycles() if self._cyclic else ()
 
-    def unreachable(self) -> tuple[Finding, ...]:
+    def unreachable(self) -> tuple[selection.Finding, ...]:
         is_any = self._is_any("lost > 0 and not done and not dead and status <> 'in_progress'")
         return self._all().unreachable() if self._cyclic or is_any else ()
 

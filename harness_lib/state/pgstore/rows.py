@@ -15,10 +15,8 @@ from psycopg.errors import DivisionByZero
 
 from harness_lib import sha256, timestamps
 from harness_lib.rules import graph, rechecks, selection
-from harness_lib.state import codec, reading
-from harness_lib.state.api import TaskCommands
+from harness_lib.state import api, codec, reading
 from harness_lib.state.pgstore.connecting import Connection, Cursor, changed_meanwhile
-from harness_lib.state.reading import Problem
 from harness_lib.task import Task
 
 # How many tasks one statement inserts.
@@ -160,7 +158,7 @@ def of(task: Task) -> dict[str, Any]:
         "lease": None if lease is None else timestamps.parse(lease),
         "attempts": task.attempts,
         "checkpoints": len(task.checkpoints),
-        "runs": TaskCommands.number(task),
+        "runs": api.TaskCommands.number(task),
         "proof": rechecks.proof(task, rechecks.passed_on(task)),
     }
 
@@ -200,9 +198,11 @@ def parsed(text: str, row: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise codec.ContractError([Problem("", f"is no object: {error}")], row) from error
+        raise codec.ContractError([reading.Problem("", f"is no object: {error}")], row) from error
     if type(document) is not dict:
-        raise codec.ContractError([Problem("", f"is {reading.show(document)}, must be an object")], row)
+        raise codec.ContractError(
+            [reading.Problem("", f"is {reading.show(document)}, must be an object")], row
+        )
     return document
 
 

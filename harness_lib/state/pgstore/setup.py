@@ -20,9 +20,8 @@ from harness_lib.errors import HarnessError, NotAllowedError, RefusedError, Usag
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
 from harness_lib.state.mirrored import Link
-from harness_lib.state.pgstore import connecting
+from harness_lib.state.pgstore import connecting, moments
 from harness_lib.state.pgstore.connecting import GIVEN_UP, Connection, Format
-from harness_lib.state.pgstore.moments import MOVED
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system import fs
@@ -162,7 +161,7 @@ def to_file(store: PgStore, now: datetime) -> int:
         _require_nobody(tx)
         tx.log("WARN", "the list was moved to a file")
         count = len(tx.state.tasks)
-        tx.leave(f"{store.link.name} {MOVED}{now:%Y-%m-%d %H:%M:%S})")
+        tx.leave(f"{store.link.name} {moments.MOVED}{now:%Y-%m-%d %H:%M:%S})")
         tx.on_commit(lambda: fs.remove(store.root.link))
     return count
 

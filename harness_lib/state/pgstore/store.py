@@ -32,9 +32,6 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark, Mirrored
 from harness_lib.state.pgstore import connecting, lists, mirror, rows
 from harness_lib.state.pgstore.changing import RowsTx
-from harness_lib.state.pgstore.connecting import Connection, changed_meanwhile
-from harness_lib.state.pgstore.lists import Version
-from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
 from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
@@ -73,7 +70,7 @@ class PgStore(Mirrored):
     ) -> None:
         super().__init__(root, clock)
         self._follows = follows
-        self.mirror = Mirror(root, clock)
+        self.mirror = mirror.Mirror(root, clock)
         self.moments = Moments(root, link, clock, self.mirror.remembered)
         self._timeout = timeout
         self._look_at = float("-inf")
@@ -163,7 +160,7 @@ class PgStore(Mirrored):
         found = self.apart(lambda conn: conn.execute(lists.TURNS, {"name": self.name}).fetchall())
         return tuple((branch, holder) for branch, holder in found)
 
-    def apart(self, ask: Callable[[Connection], Read]) -> Read:
+    def apart(self, ask: Callable[[connecting.Connection], Read]) -> Read:
         """Return the answer to `ask` of a connection without a transaction. Raises EnvSetupError."""
         with (
             connecting.explained(self.link.url, changes=False),
@@ -210,7 +207,7 @@ class PgStore(Mirrored):
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
 
-            def begun() -> Version:
+            def begun() -> lists.Version:
                 left = deadline - self._clock.monotonic()
                 name, uuid = self.link.name, self.link.uuid
                 seen = self.moments.seen
@@ -221,7 +218,7 @@ class PgStore(Mirrored):
                 conn.rollback()
                 self._pause(deadline, error)
                 if begun().number != version.number and not is_narrow:
-                    raise changed_meanwhile()
+                    raise connecting.changed_meanwhile()
 
             version = begun()
             warnings = Doubt(self.root).answered(conn)
@@ -384,14 +381,14 @@ class Doubt:
         except (OSError, ValueError, KeyError):
             return None
 
-    def has_happened(self, conn: Connection) -> bool:
+    def has_happened(self, conn: connecting.Connection) -> bool:
         """Return whether the noted change was made. Raises psycopg.Error.
 
         The list is locked, so it is not under way any more.
         """
         return conn.execute("select from harness.event where op = %s limit 1", (self.op,)).rowcount == 1
 
-    def answered(self, conn: Connection) -> list[str]:
+    def answered(self, conn: connecting.Connection) -> list[str]:
         """Return a sentence about the noted change, if there is one, and forget it. Raises psycopg.Error."""
         if self.op is None:
             return []

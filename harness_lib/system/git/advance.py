@@ -18,9 +18,7 @@ from typing import TypeVar
 
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system import fs
-from harness_lib.system.git import checkout, history, status, submodules, trees
-from harness_lib.system.git.calls import GitError, GitLockedError, encode
-from harness_lib.system.git.checkout import hashed, obstacle
+from harness_lib.system.git import calls, checkout, history, status, submodules, trees
 from harness_lib.system.git.locks import leftover_locks
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK, Entry
@@ -63,7 +61,7 @@ def move_head(
     if head == expected:
         try:
             _patiently(lambda: git.set_ref("HEAD", commit, expected or "", why=why, only_while=only_while))
-        except GitError:
+        except calls.GitError:
             head = git.head()
             if head == expected:
                 if not only_while or (git.ref(only_while[0]) or "") == only_while[1]:
@@ -136,7 +134,7 @@ def unstage(git: Git, paths: Collection[str]) -> None:
     """Set the entries of `paths` in the index to those of HEAD; no file is changed."""
     if paths:
         args = ("--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
-        _patiently(lambda: git.run(*args, stdin=encode(sorted(paths))))
+        _patiently(lambda: git.run(*args, stdin=calls.encode(sorted(paths))))
 
 
 def _patiently(step: Callable[[], _Done]) -> _Done:
@@ -144,7 +142,7 @@ def _patiently(step: Callable[[], _Done]) -> _Done:
     while True:
         try:
             return step()
-        except GitLockedError:
+        except calls.GitLockedError:
             if time.monotonic() >= end:
                 raise
             time.sleep(0.05)
@@ -334,11 +332,13 @@ def _step(git: Git, old: str, new: str) -> _Step:
 
 def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:
     """Return the present files at `paths` as git would add them, with line endings and filters."""
-    hashes = hashed(git, paths, store=False)
+    hashes = checkout.hashed(git, paths, store=False)
     if not hashes:
         return {}
     with trees.private_index(git) as env:
-        git.run(*trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=encode(list(hashes)))
+        git.run(
+            *trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=calls.encode(list(hashes))
+        )
         return trees.entries(git, trees.write_tree(git, env))
 
 
@@ -353,7 +353,7 @@ def _stamp(path: Path) -> _Stamp | None:
 
 def _is_in_the_way(top: Path, path: str, moves: Mapping[str, trees.Change]) -> bool:
     """Return whether a user's directory is in the place of a file, or a file in that of a directory."""
-    at = obstacle(top, path)
+    at = checkout.obstacle(top, path)
     # A file of the old commit that a directory replaces, or the other way round, is no obstacle.
     gone = {name for name, (_, new) in moves.items() if not new}
     if at != path:

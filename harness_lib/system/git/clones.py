@@ -22,11 +22,9 @@ from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.system import fs
-from harness_lib.system.git import worktrees
+from harness_lib.system.git import checkout, trees, worktrees
 from harness_lib.system.git.calls import GitError, decode, encode
-from harness_lib.system.git.checkout import mode, quoted
 from harness_lib.system.git.repository import OID, Git
-from harness_lib.system.git.trees import GITLINK
 from harness_lib.system.place import find_root, own_files
 
 LARGE = "lfs/objects"
@@ -120,7 +118,7 @@ def make(source: Git, clone: Path, commit: str) -> Settings:
 def _skeleton(clone: Path, objects: Path) -> None:
     for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (clone / directory).mkdir(parents=True)
-    borrowed = quoted(objects) if "\n" in str(objects) else os.fsencode(objects)
+    borrowed = checkout.quoted(objects) if "\n" in str(objects) else os.fsencode(objects)
     (clone / "objects" / "info" / "alternates").write_bytes(borrowed + b"\n")
 
 
@@ -210,7 +208,7 @@ def _copy_objects(git: Git, clone: Path, tips: Sequence[str]) -> None:
     """Copy the objects of `tips` that the project lacks from the clone."""
     known = dict.fromkeys([git.head(), *(oid for _, oid in git.refs("refs/heads/", "refs/remotes/"))])
     wanted = [*tips, *(f"^{oid}" for oid in known if oid)]
-    source = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.fsdecode(quoted(clone / "objects"))}
+    source = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.fsdecode(checkout.quoted(clone / "objects"))}
     # Files that describe objects may be forged.
     plain = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
     pack = ("pack-objects", "--revs", "--stdout", "--quiet")
@@ -257,12 +255,14 @@ def _take_staged(git: Git, clone: Path) -> None:
     parted = [
         path
         for path, kind in ours.items()
-        if kind == GITLINK and path not in theirs and not _may_be_submodule(git.top / path)
+        if kind == trees.GITLINK and path not in theirs and not _may_be_submodule(git.top / path)
     ]
     if parted:
         git.run("update-index", "--force-remove", "-z", "--stdin", stdin=encode(parted))
     added = [
-        path for _, _, stage, path in records if stage == "0" and path not in ours and mode(git.top, path)
+        path
+        for _, _, stage, path in records
+        if stage == "0" and path not in ours and checkout.mode(git.top, path)
     ]
     if added:
         git.run("update-index", "--add", "--replace", "-z", "--stdin", stdin=encode(added))

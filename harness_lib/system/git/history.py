@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness_lib.system.git import trees
-from harness_lib.system.git.calls import covers, decode
+from harness_lib.system.git import calls, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import own_files
 from harness_lib.text import cut
@@ -109,7 +108,7 @@ def added(git: Git, base: str, head: str) -> set[str]:
     if base == head or not (git.exists(base) and git.exists(head)):
         return set()
     listing = ("log", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=A")
-    return set(decode(git.run(*listing, head, "--not", base, "--remotes").stdout))
+    return set(calls.decode(git.run(*listing, head, "--not", base, "--remotes").stdout))
 
 
 def without(
@@ -163,7 +162,7 @@ def _as_before(git: Git, tree: str, parents: Sequence[str], own: Sequence[str]) 
     edits = {
         path: before[0].get(path)
         for path in {*now, *before[0]}
-        if covers(own, path) and all(now.get(path) != each.get(path) for each in before)
+        if calls.covers(own, path) and all(now.get(path) != each.get(path) for each in before)
     }
     return trees.edited(git, tree, edits) if edits else tree
 

@@ -19,10 +19,7 @@ from harness_lib import typed
 from harness_lib.system import fs
 from harness_lib.system.git import advance, checkout, locks, snapshot, status, trees
 from harness_lib.system.git.calls import covers, decode, encode
-from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.snapshot import Before
-from harness_lib.system.git.trees import GITLINK, Entry
 
 # In the git directory: the untracked files whose directories may have to be removed.
 JOURNAL = "harness-emptied"
@@ -36,7 +33,7 @@ class _Move:
 
     def __init__(self, emptied: list[str]) -> None:
         self.emptied = emptied
-        self.restore: dict[str, Entry] = {}
+        self.restore: dict[str, trees.Entry] = {}
         self.remove: list[str] = []
         self.problems: list[str] = []
 
@@ -47,7 +44,7 @@ def go_back(
     *,
     branch: str | None,
     made: str,
-    before: Before | None = None,
+    before: snapshot.Before | None = None,
     excluded_paths: Sequence[str] = (),
 ) -> list[str]:
     """Restore the work tree, the index, HEAD and its branch to `base`; return what could not be restored.
@@ -82,7 +79,12 @@ def go_back(
 
 
 def _plan(
-    git: Git, base: str, made: str, current: str, before: Before | None, excluded_paths: Sequence[str]
+    git: Git,
+    base: str,
+    made: str,
+    current: str,
+    before: snapshot.Before | None,
+    excluded_paths: Sequence[str],
 ) -> _Move:
     left_alone = {*excluded_paths, *(before.unprotected if before else ())}
     given_back = before.kept if before else {}
@@ -92,7 +94,7 @@ def _plan(
         if covers(left_alone, path) or (not base_entry and path in given_back):
             continue
         _, saved = in_made.get(path, (base_entry, base_entry))
-        if GITLINK in {entry[0] for entry in (base_entry, present) if entry}:
+        if trees.GITLINK in {entry[0] for entry in (base_entry, present) if entry}:
             move.problems.append(f"{path} is a repository of its own and was left as it is")
         elif not base_entry and path not in in_made:
             # It appeared after `made`, so nothing has kept it.
@@ -138,7 +140,7 @@ def _is_rule(path: str) -> bool:
 
 
 def _give_back(
-    git: Git, before: Before, made: str, current: str, excluded_paths: Sequence[str], *, rules: bool
+    git: Git, before: snapshot.Before, made: str, current: str, excluded_paths: Sequence[str], *, rules: bool
 ) -> list[str]:
     """Restore the files of `before` that are missing or differ; return what could not be restored."""
     protected = {
@@ -146,7 +148,7 @@ def _give_back(
         for path, entry in before.kept.items()
         if _is_rule(path) == rules and not covers(excluded_paths, path)
     }
-    standing = hashed(git, protected, store=False)
+    standing = checkout.hashed(git, protected, store=False)
     differing = {path: entry for path, entry in protected.items() if standing.get(path) != entry}
     at_made, at_current = (trees.entries(git, tree) for tree in (made, current)) if differing else ({}, {})
     unsaved = {path for path in differing if path in standing and at_current.get(path) != at_made.get(path)}
@@ -231,7 +233,9 @@ def apply(git: Git, oid: str, excluded_paths: Sequence[str] = ()) -> Applied:
         excluded = tuple(path for path in differences if covers(excluded_paths, path))
         changed = {path: pair for path, pair in differences.items() if path not in excluded}
         foreign = {
-            path for path, pair in changed.items() if any(entry and entry[0] == GITLINK for entry in pair)
+            path
+            for path, pair in changed.items()
+            if any(entry and entry[0] == trees.GITLINK for entry in pair)
         }
         paths = [path for path in changed if path in differs and path not in foreign]
         in_the_way = _in_the_way(git, present, paths)
@@ -251,7 +255,7 @@ def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ..
         for path in paths
         if path in unsaved
         or (path not in known and os.path.lexists(git.top / path))
-        or obstructed(git.top, path)
+        or checkout.obstructed(git.top, path)
     )
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness_lib.system.git import status, submodules, worktrees
+from harness_lib.system.git import checkout, status, submodules, worktrees
 from harness_lib.system.git.calls import covers, decode, encode, failure
-from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
     INDEX,
@@ -151,7 +150,9 @@ def _ignored(
     return sorted(
         path
         for path in missing
-        if not covers(excluded_paths, path) and not obstructed(git.top, path) and _is_content(git.top / path)
+        if not covers(excluded_paths, path)
+        and not checkout.obstructed(git.top, path)
+        and _is_content(git.top / path)
     )
 
 
@@ -182,7 +183,7 @@ def capture_untracked(
         if size <= limit_bytes_each and total + size <= limit_total:
             chosen.append(path)
             total += size
-    kept = hashed(git, chosen, store=True)
+    kept = checkout.hashed(git, chosen, store=True)
     named = sorted({path.rstrip("/") for path in paths} - set(kept))
     files = {f"content/{path}": entry for path, entry in kept.items()}
     modes = {path: _bits(git.top / path) for path, (mode, _) in sorted(kept.items()) if mode != SYMLINK}
@@ -241,7 +242,7 @@ def glob_tree(
     excluded = [f":(top,exclude,glob){_placed(prefix, glob[1:])}" for glob in globs if glob.startswith("!")]
     listed = git.run("ls-files", "-z", "--cached", "--others", "--", *included, *excluded).stdout
     paths = [path for path in dict.fromkeys(decode(listed)) if included and not covers(excluded_paths, path)]
-    return write(git, hashed(git, paths, store=True))
+    return write(git, checkout.hashed(git, paths, store=True))
 
 
 def _placed(prefix: str, glob: str) -> str:

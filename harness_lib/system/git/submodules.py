@@ -12,11 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.system import fs
-from harness_lib.system.git import clones, status, worktrees
-from harness_lib.system.git.calls import decode
-from harness_lib.system.git.history import Step
+from harness_lib.system.git import calls, clones, history, status, trees, worktrees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.trees import GITLINK
 from harness_lib.system.place import find_root
 
 MODULES = ".gitmodules"
@@ -63,12 +60,12 @@ def _staged_in(git: Git, _index: bytes) -> Mapping[str, str]:
 
 def _links(listing: bytes, column: int) -> dict[str, str]:
     # A large tree has mostly files: only the few others are decoded.
-    records = [record for record in listing.split(b"\0") if record.startswith(GITLINK.encode())]
-    pairs = (record.partition("\t") for record in decode(b"\0".join(records)))
+    records = [record for record in listing.split(b"\0") if record.startswith(trees.GITLINK.encode())]
+    pairs = (record.partition("\t") for record in calls.decode(b"\0".join(records)))
     return {path: facts.split(" ")[column] for facts, _, path in pairs}
 
 
-def left_behind(git: Git, merged: Collection[Step]) -> set[str]:
+def left_behind(git: Git, merged: Collection[history.Step]) -> set[str]:
     """Return the submodules that are still at the commit of before one of the moves `merged`.
 
     Nothing is staged or changed in them, and they are at the commit that the branch named before: a move of
@@ -131,7 +128,7 @@ def _named(git: Git, commit: str) -> dict[str, tuple[str, str]]:
     """Return path → (name, commit) of the submodules that `commit` names."""
     found = links(git, commit)
     args = ("config", "-z", "--blob", f"{commit}:{MODULES}", "--get-regexp", r"^submodule\..*\.path$")
-    pairs = decode(git.run(*args, check=False).stdout) if found else []
+    pairs = calls.decode(git.run(*args, check=False).stdout) if found else []
     names = {
         path: key.split(".", 1)[1].rpartition(".")[0] for key, _, path in (p.partition("\n") for p in pairs)
     }

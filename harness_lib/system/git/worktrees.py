@@ -15,7 +15,6 @@ from typing import NamedTuple
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock, fs
 from harness_lib.system.git import calls
-from harness_lib.system.git.calls import GitError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
 
@@ -109,7 +108,7 @@ def add(main: Git, path: Path, commit: str) -> Git:
         main.run("worktree", "prune")
         try:
             main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
-        except GitError as error:
+        except calls.GitError as error:
             if PROMISED not in error.stderr:
                 raise
             raise EnvSetupError(

@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import sandbox
+from harness_lib.system.processes import sandbox, sandbox_places
 from harness_lib.system.processes.engines import is_within
-from harness_lib.system.processes.sandbox import Sandbox
-from harness_lib.system.processes.sandbox_places import SHOWN, SOCKETS
 
 # The most accesses that are named at once.
 MOST = 5
@@ -101,7 +99,7 @@ def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
     return found(text, place[0], str(place[1]), env) if place else []
 
 
-def found(text: str, box: Sandbox, tree: str, env: Mapping[str, str]) -> list[Denied]:
+def found(text: str, box: sandbox.Sandbox, tree: str, env: Mapping[str, str]) -> list[Denied]:
     """Return the accesses that `box` has denied a command with `env` which may write `tree`."""
     judged = (_judged(path, box, tree, is_refused=refused) for path, refused in _named(text, env))
     # Nobody is to allow an agent what is harness's own: records, work trees of others, held-out checks.
@@ -135,17 +133,19 @@ def _paths(line: str) -> Iterator[str]:
         yield match[1] or match[2]
 
 
-def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied | None:
+def _judged(path: str, box: sandbox.Sandbox, tree: str, *, is_refused: bool) -> Denied | None:
     """Return the access if the sandbox is why it failed."""
     real = os.path.realpath(path)
-    if box.checkout and re.fullmatch(SHOWN, os.path.relpath(real, box.checkout[0]).partition("/")[0]):
+    if box.checkout and re.fullmatch(
+        sandbox_places.SHOWN, os.path.relpath(real, box.checkout[0]).partition("/")[0]
+    ):
         # A word of an agent that harness could not write to its list is left for the run.
         return None
     if is_within(real, *map(os.path.realpath, box.protected)):
         return Denied("write", path) if is_refused else None
     if is_within(real, tree, *box.writable):
         return None
-    for secret in (*box.secret, *SOCKETS):
+    for secret in (*box.secret, *sandbox_places.SOCKETS):
         if is_within(real, os.path.realpath(secret)) and os.path.lexists(real):
             return Denied("read", path)
     if not is_refused or real.startswith(("/proc/", "/sys/", "/dev/")):

@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import child, engines, environment
-from harness_lib.system.processes.child import Command
 from harness_lib.system.processes.engines import (
     ENGINES,
     PRIVATE,
@@ -289,13 +288,13 @@ def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[st
 
 
 @contextmanager
-def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[Command]:
+def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[child.Command]:
     """Yield what runs `sh -c command`, in the sandbox of `env` if it has one."""
     inside = {name: value for name, value in env.items() if name != VARIABLE}
     place = placed(env, cwd) if VARIABLE in env else None
     argv = ["sh", "-c", command]
     if not place:
-        yield Command(argv, inside)
+        yield child.Command(argv, inside)
         return
     with _directory() as temporary:
         yield confined(place[0], argv, inside, place[1], Path(temporary))
@@ -303,7 +302,7 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[Command
 
 def confined(
     sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: Path, temporary: Path
-) -> Command:
+) -> child.Command:
     """Return what runs `argv` in `sandbox`, which may write `tree`.
 
     `temporary` is the directory for its temporary files.

@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # hooks load this, and `typing` takes longer than all of 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+Strings = tuple[str, ...]
 # What shows that something was there and is not shown.
 REPLACED = "\ufffd"
 # They print nothing, but without them Persian and Hindi words and many emoji fall apart.

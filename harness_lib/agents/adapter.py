@@ -8,6 +8,8 @@ if TYPE_CHECKING:  # every hook and verb loads this
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
+    from harness_lib.text import Strings
+
 Scope = Literal["user", "project"]
 SCOPES: tuple[Scope, ...] = ("user", "project")
 # The events that most hosts name as we do.
@@ -31,13 +33,13 @@ class Signs(NamedTuple):
     """
 
     name: str
-    variables: tuple[str, ...] = ()
+    variables: Strings = ()
     session: str = ""
     process: str = ""
-    details: tuple[str, ...] = ()
-    hooks: tuple[str, ...] = ()
-    fields: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
+    details: Strings = ()
+    hooks: Strings = ()
+    fields: Strings = ()
+    programs: Strings = ()
     one_at_a_time: bool = False
 
 
@@ -59,7 +61,7 @@ class Host(NamedTuple):
 
     name: str
     title: str
-    files: Mapping[Scope, tuple[str, ...]]
+    files: Mapping[Scope, Strings]
     events: Mapping[str, str]
     trust: Mapping[Scope, str]
     form: Literal["groups", "flat", "toml"] = "groups"
@@ -71,7 +73,7 @@ class Host(NamedTuple):
     timeout_unit: int = 1
     root: Mapping[str, object] = _NONE
     extra: Mapping[str, Mapping[str, object]] = _NONE
-    kept: tuple[str, ...] = ()
+    kept: Strings = ()
     is_named: bool = True
     has_names: bool = False
     shared: str = ""
@@ -92,16 +94,16 @@ class Launch(NamedTuple):
     one word is the name of a variable, or in its arguments or settings.
     """
 
-    argv: tuple[str, ...]
+    argv: Strings
     env: Mapping[str, str] = _NONE
     cost_flag: str = ""
     usage_flag: str = ""
-    writable: tuple[str, ...] = ()
-    homes: tuple[str, ...] = ()
+    writable: Strings = ()
+    homes: Strings = ()
     inside: Mapping[str, str] = _NONE
-    clouds: Mapping[str, tuple[str, ...]] = _NONE
+    clouds: Mapping[str, Strings] = _NONE
 
-    def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:
+    def command(self, cost_usd: float | None = None, usage: str = "") -> Strings:
         """Return the command with a cost limit of `cost_usd`, and with `usage` as the file for its usage.
 
         Each is added only if the agent has such a flag and the user has not passed it.
@@ -117,9 +119,7 @@ class Launch(NamedTuple):
         return bool(flag) and not any(word.split("=")[0] == flag for word in self.argv)
 
 
-def arguments(
-    usual: tuple[str, ...], flags: Collection[str], model: str | None, extra: Sequence[str]
-) -> tuple[str, ...]:
+def arguments(usual: Strings, flags: Collection[str], model: str | None, extra: Sequence[str]) -> Strings:
     """Return `usual` unless the user passes one of `flags`, then the model and the user's own arguments."""
     chosen = any(word.partition("=")[0] in flags for word in extra)
     return (*(() if chosen else usual), *(("--model", model) if model else ()), *extra)

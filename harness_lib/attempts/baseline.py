@@ -25,7 +25,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import calls, checkout, clones, locks, snapshot, status, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
-from harness_lib.text import safe_name, some, some_quoted
+from harness_lib.text import Strings, safe_name, some, some_quoted
 
 # Untracked files up to these sizes are copied; of larger ones only the name is recorded.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
@@ -46,7 +46,7 @@ class Baseline(NamedTuple):
     base: str
     branch: str | None
     before: str | None
-    unprotected: tuple[str, ...]
+    unprotected: Strings
     target: str | None = None
     conversion: str | None = None
 
@@ -77,7 +77,7 @@ def survey(ctx: Context, settings: clones.Settings | None = None) -> Baseline:
     return Baseline(base, git.branch(), before, unprotected, ctx.target, conversion)
 
 
-def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
+def _hint(ctx: Context, git: Git, changed: Strings) -> str:
     marked = set(status.marked(git)).intersection(changed)
     if not marked and not rights.acting_agent(ctx):
         return "Commit it, or set it aside until the task has ended: git stash (git stash pop brings it back)"
@@ -91,7 +91,7 @@ def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
     )
 
 
-def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+def keep_untracked(ctx: Context, base: str, paths: Strings) -> tuple[str | None, Strings]:
     """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep.
 
     Tracked files that a sparse checkout leaves out are recorded there, too: the attempt did not remove them.
@@ -151,7 +151,7 @@ def _protected(ctx: Context, task: Task) -> str | None:
     return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.excluded_paths)
 
 
-def touched(ctx: Context, task: Task) -> tuple[str, ...]:
+def touched(ctx: Context, task: Task) -> Strings:
     """Return which parts of the gate the attempt has changed: names of fields and of files."""
     git, gate = ctx.git, task.gate
     if not gate or gate.command is None:
@@ -170,7 +170,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     return (*fields, *files)
 
 
-def _difference(git: Git, then: str | None, now: str | None, unknown: tuple[str, ...]) -> tuple[str, ...]:
+def _difference(git: Git, then: str | None, now: str | None, unknown: Strings) -> Strings:
     """Return the paths in which two trees differ; `unknown` where that cannot be told.
 
     `git prune` removes trees that no commit has; that the two differ is known without them.
@@ -201,7 +201,7 @@ def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None
         )
 
 
-def _are(paths: tuple[str, ...]) -> str:
+def _are(paths: Strings) -> str:
     """Return `paths` as the subject of a sentence, with its verb."""
     shown = some_quoted(paths, NAMED)
     if len(paths) == 1:
@@ -248,8 +248,8 @@ class Converted(NamedTuple):
     `ref` keeps these files as they would be committed without that change.
     """
 
-    settings: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    settings: Strings = ()
+    files: Strings = ()
     ref: str = ""
 
 

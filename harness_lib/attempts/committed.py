@@ -21,7 +21,7 @@ from typing import NamedTuple
 from harness_lib.attempts import check, recheck, worker_worktrees
 from harness_lib.checks import Checked, check_of
 from harness_lib.core import held_out, lifecycle, quoting, rechecked, sessions, trust
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Say
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError, UsageError
 from harness_lib.rules import arrows, rechecks, selection, transitions
 from harness_lib.state.api import Tx
@@ -218,7 +218,7 @@ class Alone(NamedTuple):
 
 
 @contextmanager
-def alone(ctx: Context, goes_on: Callable[[], bool], say: Callable[[str], None]) -> Iterator[Alone]:
+def alone(ctx: Context, goes_on: Callable[[], bool], say: Say) -> Iterator[Alone]:
     """Yield once no other machine makes the final check of the branch, or `goes_on` returns False.
 
     Nothing is pushed in this turn, so it needs no mark in the remote.

@@ -30,7 +30,7 @@ from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import own_files
 from harness_lib.task import Task
-from harness_lib.text import counted, sentence, some, some_quoted
+from harness_lib.text import Strings, counted, sentence, some, some_quoted
 
 NAMED = 5
 # Only the beginning of a file is searched for keys: later content is data.
@@ -55,7 +55,7 @@ class Objection(NamedTuple):
     """
 
     task: Task
-    files: tuple[str, ...]
+    files: Strings
     checked: Checked | None = None
 
 
@@ -66,11 +66,11 @@ class Verdict(NamedTuple):
     """
 
     objections: tuple[Objection, ...] = ()
-    vacuous: tuple[str, ...] = ()
-    look_at: tuple[str, ...] = ()
+    vacuous: Strings = ()
+    look_at: Strings = ()
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def files(self) -> Strings:
         """Return the files that the user would have to accept."""
         return tuple(dict.fromkeys(path for each in self.objections for path in each.files))
 
@@ -85,10 +85,10 @@ class _Changes(NamedTuple):
     own: Found = Found()
     fresh: Fresh = Fresh()
     completed: tuple[tuple[Task, Found], ...] = ()
-    open: tuple[tuple[Task, tuple[str, ...]], ...] = ()
+    open: tuple[tuple[Task, Strings], ...] = ()
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def files(self) -> Strings:
         found = (self.own, *(found for _, found in self.completed))
         return tuple(dict.fromkeys(path for each in found for path in each.all))
 
@@ -106,7 +106,7 @@ def second_check(ctx: Context, task: Task, tree: str, known: check.Known) -> Ver
     changes, said = _trusted(ctx, changes)
     runs = _Runs(ctx, task, known)
     objections = [Objection(other, files) for other, files in changes.open]
-    vacuous: tuple[str, ...] = ()
+    vacuous: Strings = ()
     try:
         failing = _failing(runs, tree, changes)
         others = [each for each in failing if each.task is not task]
@@ -139,7 +139,7 @@ def _trusted(ctx: Context, changes: _Changes) -> tuple[_Changes, list[str]]:
     return changes._replace(completed=kept), [f"{said} and were not repeated"]
 
 
-def waiting(ctx: Context, task: Task, tree: str) -> tuple[str, ...]:
+def waiting(ctx: Context, task: Task, tree: str) -> Strings:
     """Return the check inputs that the content `tree` of `task` changes and the user has not accepted."""
     changes = _changes(ctx, task, tree)
     if not changes:
@@ -210,7 +210,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     # Tasks whose own files were changed come first, then the last ones of the list.
     by_name: list[tuple[Task, Found]] = []
     completed: list[tuple[Task, Found]] = []
-    still_open: list[tuple[Task, tuple[str, ...]]] = []
+    still_open: list[tuple[Task, Strings]] = []
     lost = cache(lambda path: _lost(git, changed[path]))
     others = list(ctx.ask().search()) if input_changes.may_be_input(changed) else []
     scripts.prepare(others)
@@ -242,7 +242,7 @@ def _failing(runs: _Runs, tree: str, changes: _Changes) -> list[Objection]:
     return [Objection(other, found.all, checked) for (other, found), checked in said if not checked.passed]
 
 
-def _vacuous(runs: _Runs, base: str, changes: _Changes) -> tuple[str, ...]:
+def _vacuous(runs: _Runs, base: str, changes: _Changes) -> Strings:
     """Return the new tests of the attempt if its check passes with these alone on the base's content."""
     edits = {path: changes.changed[path][1] for path in (*changes.fresh.tests, *changes.fresh.beside)}
     (checked,) = runs.of(trees.edited(runs.ctx.git, base, edits), [runs.task])
@@ -310,8 +310,8 @@ class Contents(NamedTuple):
     """
 
     files: int | None = None
-    secrets: tuple[str, ...] = ()
-    look_at: tuple[str, ...] = ()
+    secrets: Strings = ()
+    look_at: Strings = ()
 
 
 def contents(ctx: Context, task: Task, head: str, tree: str) -> Contents:

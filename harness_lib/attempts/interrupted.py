@@ -43,6 +43,8 @@ from harness_lib.system.processes import owner
 from harness_lib.task import Interruption, Session, Task
 from harness_lib.text import sentence
 
+# A line that tells what recovery did, and how the attempt ended if it did.
+Recovered = tuple[str, "outcome.Ended | None"]
 TRIES = 3
 # Seconds to wait for the turn: whoever recovers has other things to do.
 WAIT_SECONDS = 10.0
@@ -93,7 +95,7 @@ def awaits_its_work(ctx: Context, task: Task) -> bool:
 
 def go_on(
     ctx: Context, session: Session, task: Task, action: str, reason: str, *, stays: bool, left: str = ""
-) -> tuple[str, outcome.Ended | None]:
+) -> Recovered:
     """Leave the work to `session`, or to the next attempt; return a line, and the attempt's end if it ended.
 
     `stays`: `session` works in this work tree. `left`: the tree at the interruption, if a check ran since.
@@ -113,7 +115,7 @@ def go_on(
     return line, requeue.interrupted(ctx, session, task, reason)
 
 
-def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tuple[str, outcome.Ended | None]:
+def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> Recovered:
     """Continue an attempt that was interrupted before the work that it continues was put back."""
     restored = requeue.apply(ctx, task) if stays else ""
     reason = "the work that it was to continue was not there yet"
@@ -284,7 +286,7 @@ def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended
     return rollback.roll_back(ctx, session, task, verdict)
 
 
-def take_over(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+def take_over(ctx: Context, session: Session, task: Task) -> Recovered:
     """End the attempt at `task`, which the caller has claimed; return a line, and how it ended.
 
     A remote that does not answer ends nothing: then the claim is given up, for another try.
@@ -299,9 +301,7 @@ def take_over(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.
         return f"{task.id} cannot be recovered yet: {error.message}", None
 
 
-def _take_over(
-    ctx: Context, session: Session, task: Task, there: remote.There
-) -> tuple[str, outcome.Ended | None]:
+def _take_over(ctx: Context, session: Session, task: Task, there: remote.There) -> Recovered:
     # No push is under way of work that still waits for its merge: the list says so before there is one.
     is_moving = task.intent is not None and task.intent.action == "commit"
     end = ctx.clock.monotonic() + WAIT_SECONDS

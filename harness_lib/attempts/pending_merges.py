@@ -19,6 +19,7 @@ from harness_lib.state.api import Tx
 from harness_lib.system.git import advance, merge, status, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
+from harness_lib.text import Strings
 
 # How many obstacles are named.
 NAMED = 3
@@ -128,9 +129,9 @@ class Blockers(NamedTuple):
     conflict marks that harness wrote, or those of a merge that the agent has left unresolved.
     """
 
-    repositories: tuple[str, ...] = ()
-    submodules: tuple[str, ...] = ()
-    marked: tuple[str, ...] = ()
+    repositories: Strings = ()
+    submodules: Strings = ()
+    marked: Strings = ()
 
 
 def find(ctx: Context, target: str, task: Task, tree: str, *, lacks_some: bool) -> Blockers | None:
@@ -180,7 +181,7 @@ class Batch(NamedTuple):
 
     start: str
     members: tuple[Member, ...] = ()
-    conflicts: tuple[str, ...] = ()
+    conflicts: Strings = ()
 
     @property
     def tip(self) -> str:

@@ -124,7 +124,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
     return taken
 
 
-def hand_back(ctx: Context, session: Session, taken: Task) -> tuple[str, outcome.Ended | None]:
+def hand_back(ctx: Context, session: Session, taken: Task) -> interrupted.Recovered:
     """Recover what `take_from_dead_worker` has claimed; return what was done, and how the attempt ended.
 
     A worker's death counts as no attempt: what is under way in git is finished, other work is handed back as
@@ -217,7 +217,7 @@ def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
     return questions.concurrent and task.worktree is None and others
 
 
-def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+def _without_work_tree(ctx: Context, session: Session, task: Task) -> interrupted.Recovered:
     """Recover `task`, whose work tree is gone or on another machine."""
     if not ctx.shared:
         reason = f"{recovery.ran_out(task.claimed_by)}, and where it worked is not known"
@@ -264,9 +264,7 @@ def _is_after(git: Git, point: Checkpoint, commit: str) -> bool:
     return timestamps.parse(point.timestamp or "").timestamp() > committed
 
 
-def _recover_one(
-    ctx: Context, session: Session, task: Task, *, stays: bool
-) -> tuple[str, outcome.Ended | None]:
+def _recover_one(ctx: Context, session: Session, task: Task, *, stays: bool) -> interrupted.Recovered:
     """Return the line that tells what was done, and how the attempt ended if it did.
 
     `stays`: whoever recovers works in the work tree of the attempt.
@@ -293,9 +291,7 @@ def _recover_one(
     return interrupted.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
 
 
-def _leave_files_to_the_living(
-    ctx: Context, session: Session, task: Task
-) -> tuple[str, outcome.Ended | None]:
+def _leave_files_to_the_living(ctx: Context, session: Session, task: Task) -> interrupted.Recovered:
     """Take the task, whose lease has run out, from a worker that still lives: its files are its own.
 
     What it has made so far is rescued, its work tree is left alone, and it will find its claim gone.
@@ -322,7 +318,7 @@ def _failed(
 
 def _validate(
     ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
-) -> tuple[str, outcome.Ended | None]:
+) -> interrupted.Recovered:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
     if not trust.knows(ctx, task):
         reason = f"{plan.reason}; its check is not trusted on this machine"

@@ -138,7 +138,7 @@ class Interpreter(NamedTuple):
     has_module: bool
 
 
-def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str], top: Path) -> str | None:
+def reason(returncode: int | None, tail: str, cwd: Path, env: environment.Env, top: Path) -> str | None:
     """Return why a check that ended with `returncode` could not run here; None if it has failed.
 
     `tail` is the end of its output.
@@ -164,7 +164,7 @@ def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str],
     return f"No module named {module}: {'; '.join(_words(found, module))}."
 
 
-def who_has(word: str | None, env: Mapping[str, str], top: Path) -> Iterator[str]:
+def who_has(word: str | None, env: environment.Env, top: Path) -> Iterator[str]:
     """If `word` is a Python or one of its test runners, yield a sentence that names the interpreters."""
     if word is None or not (word in MODULES or re.fullmatch(r"python[\d.]*", word)):
         return
@@ -201,9 +201,7 @@ def _is_module_of_project(module: str, cwd: Path, top: Path) -> bool:
     return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)
 
 
-def _ask(
-    module: str, first: list[str], env: Mapping[str, str], top: Path
-) -> Iterator[tuple[str, Interpreter]]:
+def _ask(module: str, first: list[str], env: environment.Env, top: Path) -> Iterator[tuple[str, Interpreter]]:
     """Yield the interpreters of `env` and the project that run, each with its answer about `module`."""
     entries = env.get("PATH", os.defpath).split(os.pathsep)
     on_path = [f"{entry}/{name}" for entry in entries for name in PYTHONS if entry.startswith("/")]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from harness_lib.system.git.repository import Git
 
+# What prints a text for the caller.
+Say = Callable[[str], None]
 MergeMode = Literal["push", "pull-request", "local", "branch", "turns"]
 # What the user may choose; the last one is that of a list in a database.
 MERGE_MODES: tuple[MergeMode, ...] = ("push", "pull-request", "local", "branch")
@@ -116,8 +118,8 @@ class Context:
         env: Mapping[str, str],
         cwd: Path,
         clock: Clock = SYSTEM,
-        say: Callable[[str], None] = _silent,
-        busy: Callable[[str], None] = _silent,
+        say: Say = _silent,
+        busy: Say = _silent,
         at_terminal: bool = False,
         target: str | None = None,
         merging: Merging = Merging(),  # noqa: B008 (a record that never changes)

@@ -14,7 +14,7 @@ from harness_lib.rules import graph
 from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.text import counted, first, folded, some
+from harness_lib.text import Strings, counted, first, folded, some
 
 LISTED = 20
 NAMED = 60
@@ -28,13 +28,13 @@ class Plan(NamedTuple):
     """The tasks to append, each with its draft, and notes for the user; `known` were imported before."""
 
     tasks: tuple[Task, ...]
-    notes: tuple[str, ...]
+    notes: Strings
     drafts: tuple[Draft, ...] = ()
     known: int = 0
 
 
 def plan(
-    questions: Questions, drafts: Drafts, spent: tuple[str, ...] = (), again: str = "harness import FILE"
+    questions: Questions, drafts: Drafts, spent: Strings = (), again: str = "harness import FILE"
 ) -> Plan:
     """Return the plan of appending `drafts` to the list; UsageError with all problems and their places.
 
@@ -115,7 +115,7 @@ def _said(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: document.get(name) for name in (*_ALWAYS_SAID, "priority")} | whole
 
 
-def _ids(questions: Questions, drafts: list[Draft], spent: tuple[str, ...]) -> list[str]:
+def _ids(questions: Questions, drafts: list[Draft], spent: Strings) -> list[str]:
     """Return the id of each: its own if that is free, else the next number."""
     own_ids = [draft.document.get("id") for draft in drafts]
     taken = {task.id for task in questions.tasks(name for name in own_ids if isinstance(name, str))}
@@ -233,7 +233,7 @@ class _Names:
         return f"{_quoted(name)} is not a task, neither in this file nor in the list"
 
 
-def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> tuple[str, ...]:
+def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> Strings:
     ids: dict[str, None] = {}
     for wait in draft.waits:
         ids_or_problem = names.find(number, wait)

@@ -152,7 +152,7 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
     return first
 
 
-def _shares_target(env: Mapping[str, str]) -> bool:
+def _shares_target(env: environment.Env) -> bool:
     """Return whether the user has Cargo build all projects in one directory."""
     home = Path(env.get("CARGO_HOME") or Path(env.get("HOME") or Path.home(), ".cargo"))
     settings = (line for name in ("config.toml", "config") for line in _lines(home / name))
@@ -165,7 +165,7 @@ def _records(folder: str) -> set[str]:
     return {path.name for path in Path(folder).glob("*-info")}
 
 
-def _named_to_python(env: Mapping[str, str], checkout: Path) -> Iterator[str]:
+def _named_to_python(env: environment.Env, checkout: Path) -> Iterator[str]:
     """Yield the directories that PYTHONPATH and the environments of `env` and `checkout` name to Python."""
     search, on_path = (
         [Path(entry) for entry in env.get(name, "").split(os.pathsep) if entry.startswith("/")]

@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from harness_lib.rules import input_files
-from harness_lib.text import words_of
+from harness_lib.text import Strings, words_of
 
 _SHELL = words_of("sh bash zsh bats mk make")
 _MAKEFILES = words_of("Makefile makefile GNUmakefile justfile Justfile")
@@ -89,17 +89,17 @@ class Found(NamedTuple):
     may be changed: the task asks for a change of tests, or they only help tests that are all new.
     """
 
-    old: tuple[str, ...] = ()
-    new: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    free: tuple[str, ...] = ()
+    old: Strings = ()
+    new: Strings = ()
+    beside: Strings = ()
+    free: Strings = ()
 
     def __bool__(self) -> bool:
         """Say whether there is a check input to put back."""
         return bool(self.old or self.new)
 
     @property
-    def all(self) -> tuple[str, ...]:
+    def all(self) -> Strings:
         """Return the files that the second check restores from the base."""
         return (*self.old, *self.new, *self.beside)
 
@@ -160,9 +160,9 @@ class Fresh(NamedTuple):
     `alone`: those of an attempt that has changed nothing else, though its task does not speak of tests.
     """
 
-    tests: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
+    tests: Strings = ()
+    beside: Strings = ()
+    alone: Strings = ()
 
 
 def fresh(
@@ -212,7 +212,7 @@ def _of_any_runner() -> re.Pattern[str]:
     return _pattern(dict.fromkeys(f"**/{glob.removeprefix('**/')}" for glob in globs))
 
 
-def named_inputs(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:
+def named_inputs(changed: Mapping[str, Change], asked: Asked, words: str) -> Strings:
     """Return which files of the base that the check `asked` itself names an attempt has changed."""
     named = {joined(asked.cwd, name) for name in asked.inputs.named}
     return tuple(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.text import words_of
+from harness_lib.text import Strings, words_of
 
 AUTO = "auto"
 # In the place of globs: the check inputs of the task are not guarded.
@@ -113,10 +113,10 @@ class InputFiles(NamedTuple):
     them. `programs` are those that the shell looks up.
     """
 
-    named: tuple[str, ...] = ()
-    config: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
+    named: Strings = ()
+    config: Strings = ()
+    tests: Strings = ()
+    programs: Strings = ()
 
     @property
     def are_files(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, stats
+from harness_lib.text import Strings
 
 SECONDS_PER_HOUR = 3600.0
 NO_LIMIT = "no limit"
@@ -89,7 +90,7 @@ def cost_left(budget: Budget, spent: Spent) -> float | None:
     return max(LEAST_COST, budget.task_cost - spent.cost) if budget.task_cost else None
 
 
-def usage(budget: Budget, spent: Spent) -> tuple[str, ...]:
+def usage(budget: Budget, spent: Spent) -> Strings:
     """Return how much of each limit the run has used, in words; `no limit` if there is none."""
     return tuple(limit.told() for limit in _of_run(budget, spent))
 
@@ -190,8 +191,8 @@ class RunState(NamedTuple):
     before: Spent = Spent()
     durations: tuple[float, ...] = ()
     limits: Budget = Budget()
-    queued: tuple[str, ...] = ()
-    early: tuple[str, ...] = ()
+    queued: Strings = ()
+    early: Strings = ()
 
     def spent(self, now: float) -> Spent:
         """Return what the run has used up by `now` (epoch seconds)."""
@@ -280,7 +281,7 @@ def taken_over(state: RunState, tasks: Iterable[str]) -> RunState:
     return state._replace(queued=tuple(each for each in state.queued if each not in gone))
 
 
-def _without(tasks: tuple[str, ...], task: str) -> tuple[str, ...]:
+def _without(tasks: Strings, task: str) -> Strings:
     return tuple(each for each in tasks if each != task)
 
 

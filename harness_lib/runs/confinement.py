@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -71,7 +71,7 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
     return sandbox.noted(box)
 
 
-def said(env: Mapping[str, str]) -> Iterator[str]:
+def said(env: environment.Env) -> Iterator[str]:
     """Yield what to say of the sandbox of a run with the environment `env`, at its beginning."""
     box = sandbox.of(env)
     if not box:
@@ -108,7 +108,7 @@ def lift_halts(ctx: Context) -> list[str]:
     return [f"{task.id} goes on: {said}" for task, said in answered]
 
 
-def _answer(task: Task, env: Mapping[str, str]) -> str:
+def _answer(task: Task, env: environment.Env) -> str:
     """Return why the check of a halted task can run by now; "" if that is not known."""
     if task.halt_kind != "ENV_SETUP" or not arrows.may("halt", task):
         return ""
@@ -127,7 +127,7 @@ def missing_program(reason: str) -> str:
     return found[1] if found else ""
 
 
-def way_out(env: Mapping[str, str]) -> str:
+def way_out(env: environment.Env) -> str:
     """Return what ends a hint about an agent that fails in a sandbox."""
     outside = typed.harness("run", "--sandbox", "off")
     return f". If it works outside of the sandbox: {outside}" if sandbox.of(env) else ""
@@ -209,7 +209,7 @@ def _require_checks(ctx: Context, box: sandbox.Sandbox) -> None:
         )
 
 
-def _needed(command: str, top: Path, cwd: str, env: Mapping[str, str]) -> Iterator[str]:
+def _needed(command: str, top: Path, cwd: str, env: environment.Env) -> Iterator[str]:
     """Yield the files without which the first program of `command` does not start in a work tree.
 
     At a relative path below `top`, a work tree has a file of its own.
@@ -225,7 +225,7 @@ def _needed(command: str, top: Path, cwd: str, env: Mapping[str, str]) -> Iterat
         found = _interpreter(found, env)
 
 
-def _interpreter(path: str, env: Mapping[str, str]) -> str | None:
+def _interpreter(path: str, env: environment.Env) -> str | None:
     """Return the interpreter that the first line of the script at `path` names; None if it is no script."""
     try:
         with Path(path).open("rb") as stream:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import remote
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Say
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import postgres_server
 from harness_lib.system.git import calls
@@ -62,14 +62,14 @@ class _Machine(NamedTuple):
     env: dict[str, str]
     log: Path
 
-    def type(self, show: Callable[[str], None], *argv: str) -> None:
+    def type(self, show: Say, *argv: str) -> None:
         """Type a command of harness. Raises EnvSetupError: it has failed."""
         show(f"{self.name}$ {typed.harness(*argv)}")
         said = child.ask([*launcher.harness(), *argv], env=self.env, cwd=self.top, seconds=SECONDS)
         if said.code:
             raise EnvSetupError((said.complaint or said.output).strip(), "")
 
-    def start(self, show: Callable[[str], None]) -> child.Child:
+    def start(self, show: Say) -> child.Child:
         """Start an unattended run; what it prints goes to the log."""
         show(f"{self.name}$ {typed.harness('run')}")
         argv = ("run", "--sandbox", "off", "--agent-command", f"sh -c {shlex.quote(AGENT)}")
@@ -87,7 +87,7 @@ class _Machine(NamedTuple):
         return Context(env=self.env, cwd=self.top)
 
 
-def run(ctx: Context, show: Callable[[str], None]) -> tuple[Path, list[str]]:
+def run(ctx: Context, show: Say) -> tuple[Path, list[str]]:
     """Tell the story; return its directory, and what has not happened as promised.
 
     Raises EnvSetupError: git is too old, or PostgreSQL or its driver is missing.
@@ -110,7 +110,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> tuple[Path, list[str]]:
 class _Story:
     """The machines, their runs, and what did not come in time."""
 
-    def __init__(self, ctx: Context, place: Path, url: str, show: Callable[[str], None]) -> None:
+    def __init__(self, ctx: Context, place: Path, url: str, show: Say) -> None:
         self._ctx, self._place, self._url, self._show = ctx, place, url, show
         self._remote, self._marks = place / "remote.git", place / "marks"
         self._runs: dict[str, child.Child] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.core import lifecycle, quoting, rechecked, sessions, stops
-from harness_lib.core.context import Context, Reply
+from harness_lib.core.context import Context, Reply, Say
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
 from harness_lib.rules.run_records import Closed
@@ -63,7 +62,7 @@ def beginning(ctx: Context) -> Beginning:
     return Beginning(moment, ctx.git.ref(target_of(ctx)), over)
 
 
-def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
+def tidy(ctx: Context, warn: Say) -> None:
     """Remove what killed runs have left, and merge what waits for the user's checkout."""
     for ref, _ in ctx.git.refs(SEEN):
         ctx.git.delete_ref(ref)
@@ -76,7 +75,7 @@ def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
 def leave(
     ctx: Context,
     place: worker_worktrees.Place,
-    warn: Callable[[str], None],
+    warn: Say,
     checked: str | None = None,
     *,
     recorded: bool = False,

@@ -7,7 +7,7 @@ neither is broken. What is still broken after its repair is left to the user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.core import add_tasks, quoting, rechecked, sessions
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Say
 from harness_lib.errors import HeldError
 from harness_lib.rules import rechecks
 from harness_lib.state.api import Questions
@@ -33,8 +33,6 @@ from harness_lib.text import counted, some
 NUMBER = 0
 NAMED = 5
 TITLE = "Repair what a later task broke: "
-
-Tell = Callable[[str], None]
 
 
 class Passed(NamedTuple):
@@ -58,7 +56,7 @@ def run(
     ctx: Context,
     place: worker_worktrees.Place,
     scope: rechecks.Scope | None,
-    tell: Tell,
+    tell: Say,
     goes_on: recheck.GoesOn,
     *,
     repairs: bool = True,
@@ -92,7 +90,7 @@ def _check(
     ctx: Context,
     place: worker_worktrees.Place,
     scope: rechecks.Scope | None,
-    tell: Tell,
+    tell: Say,
     mine: committed.Alone,
     *,
     repairs: bool,

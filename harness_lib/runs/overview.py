@@ -18,7 +18,7 @@ from harness_lib.state import journal
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
-from harness_lib.text import counted, first, some, span
+from harness_lib.text import Strings, counted, first, some, span
 
 LOG_LINES = 5
 LINE_LENGTH = 300
@@ -52,24 +52,24 @@ class View(NamedTuple):
     counts: Counts
     shown: tuple[Task, ...]
     beside: dict[str, str]
-    halts: tuple[str, ...]
-    look_at: tuple[str, ...]
+    halts: Strings
+    look_at: Strings
     hooks: str
-    log: tuple[str, ...]
-    people: tuple[str, ...]
+    log: Strings
+    people: Strings
     next: str | None
     is_finished: bool
-    warnings: tuple[str, ...]
+    warnings: Strings
     sessions: str
     session_count: int
     last_session: str | None
-    unproven: tuple[str, ...]
+    unproven: Strings
     runs: tuple[run_files.Seen, ...] = ()
     ahead: Ahead = Ahead()
-    up_next: tuple[str, ...] = ()
-    rechecks: tuple[str, ...] = ()
+    up_next: Strings = ()
+    rechecks: Strings = ()
     # Those that wait until the user trusts their commands here.
-    untrusted: tuple[str, ...] = ()
+    untrusted: Strings = ()
     # Completed on another branch only.
     lacking: frozenset[str] = frozenset()
 
@@ -120,7 +120,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     )
 
 
-def _untrusted(ctx: Context, questions: Questions) -> tuple[str, ...]:
+def _untrusted(ctx: Context, questions: Questions) -> Strings:
     """Return the tasks that wait for the user's trust; none without a repository."""
     try:
         return trust.waiting(ctx, questions)
@@ -128,7 +128,7 @@ def _untrusted(ctx: Context, questions: Questions) -> tuple[str, ...]:
         return ()
 
 
-def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
+def _look_at(questions: Questions, limit: int | None) -> Strings:
     """Return what to review in completed work, the newest first; with a `limit` only the first lines.
 
     Of tasks completed within one second, the last in the list counts as the newest.
@@ -213,7 +213,7 @@ def lines(view: View, now: float) -> Iterator[Line]:
     yield from (Line(text, whole=True) for text in view.people)
 
 
-def _section(title: str, rows: tuple[str, ...], style: str, *, whole: bool) -> Iterator[Line]:
+def _section(title: str, rows: Strings, style: str, *, whole: bool) -> Iterator[Line]:
     if rows:
         yield Line(title, f"bold {style}", whole=True)
         yield from (Line(f"  {row}", style, whole) for row in rows)

@@ -18,7 +18,7 @@ from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import denied
 from harness_lib.task import Task
-from harness_lib.text import some
+from harness_lib.text import Strings, some
 
 Kind = Literal[
     "red",
@@ -47,7 +47,7 @@ class Decision(NamedTuple):
     task: str
     title: str
     what: str
-    commands: tuple[str, ...]
+    commands: Strings
 
 
 class Known(NamedTuple):
@@ -66,7 +66,7 @@ class Known(NamedTuple):
     done: Sequence[Task]
     untrusted: Sequence[Task]
     red: Sequence[Task]
-    commits: Sequence[tuple[str, tuple[str, ...]]]
+    commits: Sequence[tuple[str, Strings]]
     branch: str
     merge: Waits | None
     unpushed: Waits | None
@@ -165,7 +165,7 @@ def _doubts(known: Known) -> Iterator[Decision]:
         yield Decision("check", "", "", line.partition(". ")[0], (rechecked.COMMAND,))
 
 
-def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
+def _halted(task: Task) -> tuple[str, Strings]:
     """Return what a halted task waits for, and the commands that answer."""
     halt = task.halt or ""
     if attempts.takes_an_answer(task.halt_kind):
@@ -206,7 +206,7 @@ def _look_at(task: Task) -> Decision:
     return Decision("look", task.id, task.title, what + also, (command,))
 
 
-def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, ...]:
+def waiting(questions: Questions, decisions: Iterable[Decision]) -> Strings:
     """Return the unfinished tasks that depend on those in `decisions`."""
     waiting: dict[str, None] = {}
     stuck = [each.task for each in decisions if each.task and each.kind in _HOLD_UP]

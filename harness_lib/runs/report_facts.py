@@ -24,6 +24,7 @@ from harness_lib.system.git import history, restore
 from harness_lib.system.git.history import Size
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
+from harness_lib.text import Strings
 
 # Commits whose place is asked for, one git process each.
 MOST_ASKED = 50
@@ -81,17 +82,17 @@ class Facts(NamedTuple):
     merged: Merged | None
     checked: Checked | None
     rescued: int
-    dropped: tuple[str, ...]
+    dropped: Strings
     decisions: tuple[report_decisions.Decision, ...]
-    waiting: tuple[str, ...]
+    waiting: Strings
     done: tuple[Work, ...]
     others: tuple[Work, ...]
     touched: tuple[tuple[str, str], ...]
     again: str
-    commands: tuple[str, ...]
+    commands: Strings
     machines: tuple[tuple[str, int], ...] = ()
     elsewhere: tuple[Merged, ...] = ()
-    gone: tuple[str, ...] = ()
+    gone: Strings = ()
 
 
 def gather(ctx: Context, since: float | None = None) -> Facts:
@@ -234,7 +235,7 @@ def _checked(questions: Questions) -> Checked | None:
     return Checked(last, sum(passed), len(passed))
 
 
-def _rescued(ctx: Context, tried: Iterable[Tried], began: float) -> tuple[int, tuple[str, ...]]:
+def _rescued(ctx: Context, tried: Iterable[Tried], began: float) -> tuple[int, Strings]:
     """Return how much work was rescued since `began`, and which of it somebody has dropped since."""
     try:
         kept = restore.listed(ctx.main, rescue_refs.RESCUE_REFS)

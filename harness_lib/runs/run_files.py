@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness_lib import errors
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Say
 from harness_lib.errors import UsageError
 from harness_lib.rules import events, run_records, run_state, stats
 from harness_lib.system import fs
@@ -43,7 +43,7 @@ MOST_BYTES_OF_ALL = 4 * MOST_BYTES
 class Recorder:
     """The record of one run; `warn` is told once if it cannot be written, and the run goes on."""
 
-    def __init__(self, ctx: Context, opened: Opened, warn: Callable[[str], None]) -> None:
+    def __init__(self, ctx: Context, opened: Opened, warn: Say) -> None:
         self._opened, self._warn = opened, warn
         self._path = ctx.root.runs / opened.run / NAME
         self._private = ctx.root.private

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness_lib import errors
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Say
 from harness_lib.errors import (
     AwayError,
     BusyError,
@@ -52,7 +52,7 @@ def why(error: HarnessError | OSError) -> str:
 class Waiting:
     """One wait; `tell` is called with what is waited for, when it begins."""
 
-    def __init__(self, ctx: Context, tell: Callable[[str], None]) -> None:
+    def __init__(self, ctx: Context, tell: Say) -> None:
         self._clock, self._tell = ctx.clock, tell
         self._since: float | None = None
 
@@ -115,7 +115,7 @@ def _is_full(place: Path) -> bool:
     return False
 
 
-def until_it_works(ctx: Context, tell: Callable[[str], None], act: Callable[[], _T]) -> _T:
+def until_it_works(ctx: Context, tell: Say, act: Callable[[], _T]) -> _T:
     """Return what `act` returns, as soon as nothing that it needs is away."""
     wait = Waiting(ctx, tell)
     while True:

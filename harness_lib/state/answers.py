@@ -17,7 +17,7 @@ from typing import ClassVar
 from harness_lib import timestamps
 from harness_lib.rules import attempts, graph, rechecks, recovery, selection, stats
 from harness_lib.state import api, journal
-from harness_lib.state.api import Questions, TaskCommands
+from harness_lib.state.api import Questions, TaskCommands, Tasks
 from harness_lib.task import (
     Category,
     KeptPlan,
@@ -29,7 +29,7 @@ from harness_lib.task import (
     StopReason,
     Task,
 )
-from harness_lib.text import folded
+from harness_lib.text import Strings, folded
 
 
 class ShellAnswers(Questions):
@@ -43,7 +43,7 @@ class ShellAnswers(Questions):
     def plan_header(self, plan: str) -> str:
         return next((kept.header for kept in self._shell.plans if kept.plan == plan), "")
 
-    def proposals(self) -> tuple[Task, ...]:
+    def proposals(self) -> Tasks:
         return self._shell.proposals
 
     @property
@@ -92,7 +92,7 @@ class Answers(ShellAnswers):
         place = self._place(task_id)
         return None if place is None else self.state.tasks[place]
 
-    def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
+    def tasks(self, task_ids: Iterable[str]) -> Tasks:
         tasks = (self.task(task_id) for task_id in task_ids)
         return tuple(task for task in tasks if task)
 
@@ -102,24 +102,22 @@ class Answers(ShellAnswers):
     def why(self, task_id: str) -> selection.Why:
         return selection.why(self.state, task_id, self.now)
 
-    def dependents(self, task_id: str) -> tuple[str, ...]:
+    def dependents(self, task_id: str) -> Strings:
         needing = (task.id for task in self.state.tasks if task_id in task.depends_on)
         return tuple(name for name in needing if name != task_id)
 
-    def blocked_through(self, task_id: str) -> tuple[str, ...]:
+    def blocked_through(self, task_id: str) -> Strings:
         return selection.blocked_through(self.state, task_id)
 
-    def search(
-        self, *statuses: Status, after: str | None = None, limit: int | None = None
-    ) -> tuple[Task, ...]:
+    def search(self, *statuses: Status, after: str | None = None, limit: int | None = None) -> Tasks:
         first = 0 if after is None else self._index().places.get(after, len(self.state.tasks)) + 1
         rest = islice(self.state.tasks, first, None)
         return tuple(islice((task for task in rest if not statuses or task.status in statuses), limit))
 
-    def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
+    def interesting(self, limit: int | None = None) -> Tasks:
         return tuple(selection.interesting(self.state)[:limit])
 
-    def claimable(self) -> tuple[Task, ...]:
+    def claimable(self) -> Tasks:
         return tuple(selection.eligible(self.state))
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
@@ -128,30 +126,30 @@ class Answers(ShellAnswers):
     def held_by(self, worker: str) -> Task | None:
         return next((task for task in self.state.tasks if recovery.is_mine(task, worker)), None)
 
-    def expired(self) -> tuple[Task, ...]:
+    def expired(self) -> Tasks:
         return tuple(task for task in self.in_progress() if recovery.expired(task, self.now))
 
-    def halted(self) -> tuple[Task, ...]:
+    def halted(self) -> Tasks:
         return tuple(
             task for task in self.state.tasks if task.halt is not None and task.status != "completed"
         )
 
-    def unproven(self) -> tuple[Task, ...]:
+    def unproven(self) -> Tasks:
         return tuple(task for task in self.state.tasks if task.unproven)
 
-    def provable(self) -> tuple[Task, ...]:
+    def provable(self) -> Tasks:
         return tuple(selection.unproven(self.state))
 
-    def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
+    def noted(self, task_id: str, limit: int) -> Tasks:
         return tuple(attempts.concerning(self.state.tasks, task_id)[:limit])
 
-    def made(self, commit: str) -> tuple[str, ...]:
+    def made(self, commit: str) -> Strings:
         return tuple(self._index().commits.get(commit, ()))
 
-    def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
+    def worked_on_since(self, moment: datetime) -> Tasks:
         return tuple(task for task in self.state.tasks if attempts.since(task, moment))
 
-    def titled(self, title: str) -> tuple[str, ...]:
+    def titled(self, title: str) -> Strings:
         return tuple(self._index().titles.get(folded(title), ()))
 
     def highest_number(self) -> int:
@@ -161,7 +159,7 @@ class Answers(ShellAnswers):
     def rings(self) -> Mapping[str, str]:
         return graph.cycle_members(self.state.tasks)
 
-    def cycles(self) -> tuple[tuple[str, ...], ...]:
+    def cycles(self) -> tuple[Strings, ...]:
         return graph.cycles(self.state.tasks)
 
     def unreachable(self) -> tuple[selection.Finding, ...]:

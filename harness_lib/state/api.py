@@ -22,10 +22,12 @@ from harness_lib.rules import rechecks, recovery, stats
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.state.reading import Problem
 from harness_lib.task import Category, LogType, Session, SessionConfig, State, Status, StopReason, Task
+from harness_lib.text import Strings
 
 # What a change may change: all of the list; or only sessions, the log and tasks that are there, but for what
 # these depend on.
 Kind = Literal["list", "tasks"]
+Tasks = tuple[Task, ...]
 
 
 class TaskCommands(NamedTuple):
@@ -117,7 +119,7 @@ class Questions(Protocol):
     def task(self, task_id: str) -> Task | None:
         """Return the task called `task_id`."""
 
-    def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
+    def tasks(self, task_ids: Iterable[str]) -> Tasks:
         """Return the tasks called `task_ids` that exist, in that order."""
 
     def position(self, task_id: str) -> int:
@@ -126,26 +128,24 @@ class Questions(Protocol):
     def why(self, task_id: str) -> Why:
         """Return whether `task_id`, which exists, may be claimed, and the reasons."""
 
-    def dependents(self, task_id: str) -> tuple[str, ...]:
+    def dependents(self, task_id: str) -> Strings:
         """Return the ids of the other tasks that name `task_id` as a dependency."""
 
-    def blocked_through(self, task_id: str) -> tuple[str, ...]:
+    def blocked_through(self, task_id: str) -> Strings:
         """Return the ids of the tasks that failed only because they depend on `task_id`, directly or not."""
 
     # Some tasks.
 
-    def search(
-        self, *statuses: Status, after: str | None = None, limit: int | None = None
-    ) -> tuple[Task, ...]:
+    def search(self, *statuses: Status, after: str | None = None, limit: int | None = None) -> Tasks:
         """Return at most `limit` tasks with one of `statuses` (default: any) that follow the task `after`.
 
         Nothing follows a task that no longer exists.
         """
 
-    def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
+    def interesting(self, limit: int | None = None) -> Tasks:
         """Return the tasks in the order of interest for a user: in progress, halted, failed, next, done."""
 
-    def claimable(self) -> tuple[Task, ...]:
+    def claimable(self) -> Tasks:
         """Return the tasks that may be claimed."""
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
@@ -154,32 +154,32 @@ class Questions(Protocol):
     def held_by(self, worker: str) -> Task | None:
         """Return the task that `worker` has in progress under this very name."""
 
-    def in_progress(self) -> tuple[Task, ...]:
+    def in_progress(self) -> Tasks:
         """Return the tasks in progress."""
         return self.search("in_progress")
 
-    def expired(self) -> tuple[Task, ...]:
+    def expired(self) -> Tasks:
         """Return the tasks in progress whose lease had ended by `now`."""
 
-    def halted(self) -> tuple[Task, ...]:
+    def halted(self) -> Tasks:
         """Return the tasks that are blocked on a human."""
 
-    def unproven(self) -> tuple[Task, ...]:
+    def unproven(self) -> Tasks:
         """Return the tasks that only an external edit says are completed, claimed ones too."""
 
-    def provable(self) -> tuple[Task, ...]:
+    def provable(self) -> Tasks:
         """Return the tasks of `unproven` whose check can run now."""
 
-    def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
+    def noted(self, task_id: str, limit: int) -> Tasks:
         """Return at most `limit` tasks with notes for `task_id`: itself, its dependencies, the newest."""
 
-    def made(self, commit: str) -> tuple[str, ...]:
+    def made(self, commit: str) -> Strings:
         """Return the ids of the tasks whose finished work is, or is about to be, in `commit`."""
 
-    def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
+    def worked_on_since(self, moment: datetime) -> Tasks:
         """Return the tasks with an attempt that has ended since `moment`."""
 
-    def titled(self, title: str) -> tuple[str, ...]:
+    def titled(self, title: str) -> Strings:
         """Return the ids of the tasks with this title; blanks and case do not count."""
 
     def highest_number(self) -> int:
@@ -188,7 +188,7 @@ class Questions(Protocol):
     def rings(self) -> Mapping[str, str]:
         """Return a cycle through each task that depends on itself, as text: `a -> b -> a`."""
 
-    def cycles(self) -> tuple[tuple[str, ...], ...]:
+    def cycles(self) -> tuple[Strings, ...]:
         """Return each cycle of dependencies once, as its ids, with the first one again at the end."""
 
     def unreachable(self) -> tuple[Finding, ...]:
@@ -206,7 +206,7 @@ class Questions(Protocol):
     def plan_header(self, plan: str) -> str:
         """Return what the imported `plan` says for all of its tasks; "" if nothing is kept of it."""
 
-    def proposals(self) -> tuple[Task, ...]:
+    def proposals(self) -> Tasks:
         """Return the tasks that agents propose; nothing of them runs before a user accepts them."""
 
     # Sessions.
@@ -347,7 +347,7 @@ class Store(Protocol):
         """What a list of many machines has besides; None for a list of one machine."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Strings:
         """The warnings of the transactions so far, each sentence once."""
 
     def ask(self) -> Questions:
@@ -371,13 +371,13 @@ class Store(Protocol):
     def exists(self) -> bool:
         """Return whether there is a list, valid or not."""
 
-    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+    def begin(self, settings: SessionConfig, message: str) -> Strings:
         """Make an empty list and its log, which begins with `message`; enable the hooks; return the names.
 
         Raises RefusedError if there is a list already.
         """
 
-    def restore(self) -> tuple[str, ...]:
+    def restore(self) -> Strings:
         """Replace the list by its newest good copy, at a user's request; return warnings."""
 
     def repair(self) -> tuple[list[str], list[str]]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import rescue_refs
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
-from harness_lib.core.context import Context, Reply
+from harness_lib.core.context import Context, Reply, Say
 from harness_lib.errors import Exit
 from harness_lib.rules import selection
 from harness_lib.state.api import Questions
@@ -71,7 +71,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     return reply
 
 
-def _of_machines(ctx: Context, show: Callable[[str], None]) -> Reply:
+def _of_machines(ctx: Context, show: Say) -> Reply:
     # One machine needs none of it.
     from harness_lib.runs import demo_machines  # noqa: PLC0415
 
@@ -190,7 +190,7 @@ def agent() -> None:
 # -- the demo
 
 
-def run(ctx: Context, show: Callable[[str], None]) -> Reply:
+def run(ctx: Context, show: Say) -> Reply:
     """Run the demo and pass each step to `show`; exit 1 unless everything that it promises happened."""
     calls.require_for_runs(ctx.cwd)
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
@@ -211,7 +211,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     return _reply(demo_ctx, project, broken)
 
 
-def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
+def _work(ctx: Context, project: Path, show: Say) -> bool:
     """Run until a run ends by itself; return whether one was killed before."""
     killed = False
     for _ in range(MOST_RUNS):
@@ -225,7 +225,7 @@ def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
     return killed
 
 
-def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
+def _run(ctx: Context, project: Path, show: Say) -> int:
     works = shlex.join(launcher.python("from harness_lib.verbs.demo import agent; agent()"))
     # Its agents keep count beside the work trees, and one kills the run.
     command = [*launcher.harness(), "run", "-j", str(WORKERS), "--sandbox", "off", "--agent-command", works]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markdown_it import MarkdownIt
 
+from harness_lib.text import Strings
+
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
@@ -34,7 +36,7 @@ class PlannedTask(NamedTuple):
     title: str
     description: str
     lines: tuple[int, int] = (0, 0)
-    after: tuple[str, ...] | None = None
+    after: Strings | None = None
     check: str | None = None
     human: str | None = None
     done: bool = False
@@ -53,7 +55,7 @@ class Plan(NamedTuple):
     header: str
     tasks: tuple[PlannedTask, ...]
     name: str = ""
-    after: tuple[str, ...] | None = None
+    after: Strings | None = None
     wave: int | None = None
     strays: tuple[int, ...] = ()
 
@@ -184,7 +186,7 @@ class Format(NamedTuple):
     looks_for: str
     sign: re.Pattern[str]
     read: Callable[[Document], Plan | None]
-    beside: tuple[str, ...] = ()
+    beside: Strings = ()
 
 
 def _flat(text: str) -> str:
@@ -223,7 +225,7 @@ def with_comments(text: str, instead: Callable[[str], str]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def join_after(roots: list[str], before: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def join_after(roots: list[str], before: Strings) -> dict[str, Strings]:
     """Return what each of `roots` waits for, so that all of them come after `before`.
 
     Where that would be too many pairs, only the first waits for all, and the others for it.

@@ -25,6 +25,7 @@ from harness_lib.rules.plans.plan import (
     join_after,
     without_comments,
 )
+from harness_lib.text import Strings
 
 _ITEM = re.compile(r"\**(?P<key>T-?\d{2,}[A-Za-z]?)\**\s*[:.\u2013\u2014-]?\s+(?P<rest>.*\S)", re.DOTALL)
 # Pictures in front of the marks say what kind of work it is.
@@ -168,14 +169,14 @@ def _beginning(doc: Document, head: Heading | None, first: int) -> str:
     return without_comments(doc.cut(head.line, end).lstrip("# "))
 
 
-def _order(doc: Document, items: list[_Item], phases: list[_Phase]) -> dict[str, tuple[str, ...]]:
+def _order(doc: Document, items: list[_Item], phases: list[_Phase]) -> dict[str, Strings]:
     """Return the keys that each task comes after."""
     by_number: dict[str, list[str]] = {}
     for item in items:
         by_number.setdefault(item.number, []).append(item.key)
-    after: dict[str, tuple[str, ...]] = {}
+    after: dict[str, Strings] = {}
     for phase in phases:
-        barrier: tuple[str, ...] = ()
+        barrier: Strings = ()
         # What no task of the phase comes after so far.
         last: dict[str, None] = {}
         for item in (items[index] for index in phase.tasks):
@@ -196,7 +197,7 @@ def _order(doc: Document, items: list[_Item], phases: list[_Phase]) -> dict[str,
 
 
 def _join_phases(
-    items: list[_Item], phases: list[_Phase], before: list[set[int]], after: dict[str, tuple[str, ...]]
+    items: list[_Item], phases: list[_Phase], before: list[set[int]], after: dict[str, Strings]
 ) -> None:
     """Let the first tasks of each phase come after the last ones of those `before` it."""
     own = [{items[index].key for index in phase.tasks} for phase in phases]

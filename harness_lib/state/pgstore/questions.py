@@ -18,7 +18,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks, selection
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers, ShellAnswers
-from harness_lib.state.api import Questions
+from harness_lib.state.api import Questions, Tasks
 from harness_lib.state.pgstore import connecting, lists, rows
 from harness_lib.task import Session, State, Status, StopReason, Task
 
@@ -97,7 +97,7 @@ class RowsAnswers(ShellAnswers):
     def _all(self) -> Answers:
         """Return the answers about the whole list, read into memory."""
 
-    def _find(self, query: str, *values: object) -> tuple[Task, ...]:
+    def _find(self, query: str, *values: object) -> Tasks:
         """Return the tasks that `query` finds, which begins with the list."""
         return tuple(task for task, _ in rows.tasks(self._connection(), query, self._key, *values))
 
@@ -131,19 +131,17 @@ class RowsAnswers(ShellAnswers):
     def task(self, task_id: str) -> Task | None:
         return self._one("list = %s and id = %s", rows.text_key(task_id))
 
-    def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
+    def tasks(self, task_ids: Iterable[str]) -> Tasks:
         names = list(task_ids)
         found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(rows.text_key, names)])}
         return tuple(found[name] for name in names if name in found)
 
-    def search(
-        self, *statuses: Status, after: str | None = None, limit: int | None = None
-    ) -> tuple[Task, ...]:
+    def search(self, *statuses: Status, after: str | None = None, limit: int | None = None) -> Tasks:
         if statuses == ("in_progress",) and after is None:
             return self._find("list = %s and status = 'in_progress' order by place limit %s", limit)
         return self._all().search(*statuses, after=after, limit=limit)
 
-    def claimable(self) -> tuple[Task, ...]:
+    def claimable(self) -> Tasks:
         return self._find("list = %s and ready order by place")
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
@@ -152,19 +150,19 @@ class RowsAnswers(ShellAnswers):
     def held_by(self, worker: str) -> Task | None:
         return self._one(HELD, rows.text_key(worker)) if worker else None
 
-    def expired(self) -> tuple[Task, ...]:
+    def expired(self) -> Tasks:
         return self._find("list = %s and status = 'in_progress' and lease <= %s order by place", self.now)
 
-    def halted(self) -> tuple[Task, ...]:
+    def halted(self) -> Tasks:
         return self._find("list = %s and halted order by place")
 
-    def unproven(self) -> tuple[Task, ...]:
+    def unproven(self) -> Tasks:
         return self._find("list = %s and unproven order by place")
 
-    def provable(self) -> tuple[Task, ...]:
+    def provable(self) -> Tasks:
         return Answers(State(tasks=self.unproven()), self.now).provable()
 
-    def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
+    def noted(self, task_id: str, limit: int) -> Tasks:
         mine, name = self.task(task_id), rows.text_key(task_id)
         return self._find(
             "list = %s and noted and (done or id = %s) "

@@ -20,6 +20,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import advance, checkout, locks, snapshot, status, trees
 from harness_lib.system.git.calls import covers, decode, encode
 from harness_lib.system.git.repository import Git
+from harness_lib.text import Strings
 
 # In the git directory: the untracked files whose directories may have to be removed.
 JOURNAL = "harness-emptied"
@@ -183,11 +184,11 @@ class Rescue(NamedTuple):
 class Applied(NamedTuple):
     """The result of restoring: nothing was written if a path is in the way or does not apply."""
 
-    written: tuple[str, ...] = ()
-    in_the_way: tuple[str, ...] = ()
-    unfit: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
+    written: Strings = ()
+    in_the_way: Strings = ()
+    unfit: Strings = ()
+    left_out: Strings = ()
+    excluded: Strings = ()
 
 
 def listed(git: Git, prefix: str) -> list[Rescue]:
@@ -245,7 +246,7 @@ def apply(git: Git, oid: str, excluded_paths: Sequence[str] = ()) -> Applied:
         return Applied(() if unfit else tuple(paths), (), unfit, tuple(foreign), excluded)
 
 
-def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ...]:
+def _in_the_way(git: Git, present: str, paths: Collection[str]) -> Strings:
     """Return which of `paths` have uncommitted content, ignored files included."""
     head = git.head() or git.empty_tree()
     unsaved = trees.changed(git, head, present)
@@ -259,7 +260,7 @@ def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ..
     )
 
 
-def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> tuple[str, ...]:
+def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> Strings:
     """Apply the changes of `paths`; return the paths that git rejected."""
     target = trees.with_from(git, git.tree_of(base), oid, paths)
     patch = git.run(*_PATCH, base, target, "--").stdout

@@ -20,6 +20,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import calls, trees, worktrees
 from harness_lib.system.git.calls import call, covers, decode, encode, failure
 from harness_lib.system.git.repository import Git
+from harness_lib.text import Strings
 
 _SKIPPED = "S"
 _UNMERGED = "M"
@@ -35,8 +36,8 @@ CACHES = calls.NAMES - {"node_modules", ".venv", "venv"}
 class Changes(NamedTuple):
     """What differs from HEAD: tracked files, and untracked ones (a nested repository ends in `/`)."""
 
-    tracked: tuple[str, ...] = ()
-    untracked: tuple[str, ...] = ()
+    tracked: Strings = ()
+    untracked: Strings = ()
 
 
 def changes(git: Git, excluded_paths: Sequence[str] = ()) -> Changes:
@@ -61,7 +62,7 @@ def changes(git: Git, excluded_paths: Sequence[str] = ()) -> Changes:
     return Changes(tuple(paths["tracked"]), tuple(paths["untracked"]))
 
 
-def ignored(git: Git) -> tuple[str, ...]:
+def ignored(git: Git) -> Strings:
     """Return the untracked paths that git ignores; a directory counts as one if all of it is ignored."""
     asked = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
     return tuple(path.rstrip("/") for path in decode(git.run("ls-files", *asked).stdout))
@@ -109,14 +110,14 @@ def unmark(git: Git, env: Mapping[str, str], left_out: Collection[str] | None = 
     return marks
 
 
-def left_out(git: Git) -> tuple[str, ...]:
+def left_out(git: Git) -> Strings:
     """Return the tracked files with a skip mark that do not exist."""
     return tuple(
         path for path, tag in _marked(git).items() if tag.upper() == _SKIPPED and not _stands(git, path)
     )
 
 
-def marked(git: Git) -> tuple[str, ...]:
+def marked(git: Git) -> Strings:
     """Return the existing files with a mark."""
     return tuple(path for path in _marked(git) if _stands(git, path))
 
@@ -128,7 +129,7 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
     _update(git, {}, ("--assume-unchanged", assumed), ("--skip-worktree", skipped))
 
 
-def unmerged(git: Git) -> tuple[str, ...]:
+def unmerged(git: Git) -> Strings:
     """Return the unmerged files: in a conflict that is not marked as resolved."""
     return tuple(path for path, tag in _tagged(git, git.index_state()).items() if tag == _UNMERGED)
 
@@ -162,7 +163,7 @@ def _update(git: Git, env: Mapping[str, str], *changes: tuple[str, list[str]]) -
             git.run(*AS_MARKED, "update-index", option, "-z", "--stdin", env=env, stdin=encode(paths))
 
 
-def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> tuple[str, ...]:
+def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> Strings:
     """Return at most `MOST` ignored files and directories of `there` that are missing or differ in `clean`.
 
     If there are none, return such untracked ones.
@@ -178,7 +179,7 @@ def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> tuple[st
     return ()
 
 
-def kept_otherwise(there: Git, clean: Git) -> tuple[str, ...]:
+def kept_otherwise(there: Git, clean: Git) -> Strings:
     """Return at most `MOST` tracked files that have other bytes in `there` than in `clean`.
 
     Files that are not in both (a sparse checkout) and directories (submodules) are skipped.
@@ -330,7 +331,7 @@ def under_way(git: Git) -> str | None:
     return next((name for sign, name in signs.items() if (git.git_dir / sign).exists()), None)
 
 
-def merge_heads(git: Git) -> tuple[str, ...]:
+def merge_heads(git: Git) -> Strings:
     """Return the commits that an unfinished merge brings in."""
     return tuple(os.fsdecode(calls.read(git.git_dir / "MERGE_HEAD")).split())
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import sandbox, sandbox_places
+from harness_lib.system.processes import environment, sandbox, sandbox_places
 from harness_lib.system.processes.engines import is_within
 
 # The most accesses that are named at once.
@@ -45,7 +45,7 @@ class Denied(NamedTuple):
         return f"{self.how} {'~' + self.path[len(home) :] if inside else self.path}"
 
 
-def said(text: str, env: Mapping[str, str], cwd: Path, *, by_agent: bool = False) -> str:
+def said(text: str, env: environment.Env, cwd: Path, *, by_agent: bool = False) -> str:
     """Return what the sandbox has denied, and the options that allow it; "" if `text` names nothing.
 
     `text` is what a command with `env` in `cwd` has printed. If that was `by_agent`, the user's checkout is
@@ -79,7 +79,7 @@ def told(text: str) -> tuple[str, str] | None:
     return parts(text[at:].removesuffix(".")) if at >= 0 else None
 
 
-def is_allowed(command: str, env: Mapping[str, str]) -> bool:
+def is_allowed(command: str, env: environment.Env) -> bool:
     """Return whether a run with `env` allows already what `command`, which `said` has named, would allow."""
     box = sandbox.of(env)
     paths = shlex.split(command)[3::2]
@@ -90,7 +90,7 @@ def _allowing(paths: Sequence[str]) -> str:
     return typed.harness("run", *(word for path in paths for word in ("--allow-write", path)))
 
 
-def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
+def accesses(text: str, env: environment.Env, cwd: Path) -> list[Denied]:
     """Return the accesses that the sandbox of `env` has denied, as far as `text` names them.
 
     An access that the user may not make either is not among them.
@@ -99,7 +99,7 @@ def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
     return found(text, place[0], str(place[1]), env) if place else []
 
 
-def found(text: str, box: sandbox.Sandbox, tree: str, env: Mapping[str, str]) -> list[Denied]:
+def found(text: str, box: sandbox.Sandbox, tree: str, env: environment.Env) -> list[Denied]:
     """Return the accesses that `box` has denied a command with `env` which may write `tree`."""
     judged = (_judged(path, box, tree, is_refused=refused) for path, refused in _named(text, env))
     # Nobody is to allow an agent what is harness's own: records, work trees of others, held-out checks.
@@ -108,7 +108,7 @@ def found(text: str, box: sandbox.Sandbox, tree: str, env: Mapping[str, str]) ->
     return list(named)[:MOST]
 
 
-def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+def _named(text: str, env: environment.Env) -> Iterator[tuple[str, bool]]:
     """Yield the absolute paths beside errors, each with whether the error says that it was refused."""
     home = env.get("HOME") or str(Path.home())
     # Agents print JSON.

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import confine, environment
 from harness_lib.system.processes.child import Child, Command
+from harness_lib.text import Strings
 
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -40,10 +41,10 @@ class Grants(NamedTuple):
     """
 
     temporary: str
-    writable: tuple[str, ...]
-    secret: tuple[str, ...]
-    shown: tuple[str, ...]
-    protected: tuple[str, ...]
+    writable: Strings
+    secret: Strings
+    shown: Strings
+    protected: Strings
     home: str
 
 
@@ -56,7 +57,7 @@ def command(
     engine: Engine,
     argv: Sequence[str],
     grants: Grants,
-    env: Mapping[str, str],
+    env: environment.Env,
     *,
     closed: bool,
     platform: str = sys.platform,
@@ -85,7 +86,7 @@ def command(
     return Command([*launcher.python(code, ()), note, launcher.nono(env), *argv], env)
 
 
-def _bubblewrap(argv: Sequence[str], grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
+def _bubblewrap(argv: Sequence[str], grants: Grants, env: environment.Env, *, closed: bool) -> list[str]:
     # Links are followed: what they lead to is hidden, or written.
     mounts = dict.fromkeys(map(os.path.realpath, grants.shown), "shown")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.secret), "hidden")
@@ -105,7 +106,7 @@ def _bubblewrap(argv: Sequence[str], grants: Grants, env: Mapping[str, str], *, 
     return [*arguments, *ends, *(["--unshare-net"] if closed else []), *argv]
 
 
-def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:
+def _bwrap(grants: Grants, env: environment.Env) -> str:
     """Return the path of bwrap, but of none that commands may have written. Raises EnvSetupError."""
     # Where all may be written, no place is safer than another.
     written = [path for each in grants.writable if (path := os.path.realpath(each)) != os.sep]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness_lib import sha256, typed
 
+Env = Mapping[str, str]
 # In the environment of a check: the task that it is for.
 CHECKED = "HARNESS_CHECKED_TASK"
 _STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
@@ -89,7 +90,7 @@ def blank(names: Collection[str]) -> bool:
     return True
 
 
-def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+def cleaned(env: Env, top: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return `env` for a check in the work tree `top`, and the names of removed or shortened variables."""
     clean = {}
     for name, value in env.items():
@@ -100,7 +101,7 @@ def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[st
     return clean, tuple(sorted(changed))
 
 
-def with_paths(env: Mapping[str, str], first: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def with_paths(env: Env, first: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return `env`, in whose search paths (variable → paths) and options those of `first` come first.
 
     A directory has one path: that of `first`.
@@ -178,7 +179,7 @@ def first_word(command: str) -> str | None:
     return None
 
 
-def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:
+def missing_command(command: str, *, cwd: Path, env: Env) -> str | None:
     """Return the first word of `command` if no such program exists for a shell in `cwd`, else None."""
     word = first_word(command)
     if word is None:
@@ -188,12 +189,12 @@ def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str |
     return None if _find_from(word, cwd, env) else word
 
 
-def program(word: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:
+def program(word: str, *, cwd: Path, env: Env) -> str | None:
     """Return the path of the file that a shell in `cwd` starts for `word`; None if there is none."""
     return None if word in _SHELL_WORDS else _find_from(str(cwd / word) if "/" in word else word, cwd, env)
 
 
-def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
+def program_identity(word: str, *, cwd: Path, env: Env) -> str:
     """Return `FILE#CONTENT`: the file that a shell in `cwd` starts for `word`, and a hash of its content.
 
     "" if there is none: a word of the shell itself, or a program that is not installed.
@@ -211,7 +212,7 @@ def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
     return f"{place}#{content[:16] or size}"
 
 
-def _find_from(word: str, cwd: Path, env: Mapping[str, str]) -> str | None:
+def _find_from(word: str, cwd: Path, env: Env) -> str | None:
     # An empty or relative entry of PATH counts from the directory of the command, not from ours.
     entries = (str(cwd / entry) for entry in env.get("PATH", os.defpath).split(os.pathsep))
     return find(word, os.pathsep.join(entries))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness_lib import sha256
 from harness_lib.system.place import own_files
-from harness_lib.system.processes import process
+from harness_lib.system.processes import environment, process
 from harness_lib.system.processes.process import Process
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Owner(NamedTuple):
     agent_session_id: str | None
 
 
-def current(env: Mapping[str, str]) -> Owner:
+def current(env: environment.Env) -> Owner:
     """Return the owner of this command, from the environment `env` and the ancestors of this process."""
     host = _clean(os.uname().nodename)
     session = agent_session(env)
@@ -85,12 +85,12 @@ def current(env: Mapping[str, str]) -> Owner:
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
 
 
-def machine(env: Mapping[str, str]) -> str:
+def machine(env: environment.Env) -> str:
     """Return the name of this machine: HARNESS_MACHINE, or that of the host."""
     return _clean(env.get("HARNESS_MACHINE", "")) or _clean(os.uname().nodename)
 
 
-def is_named(env: Mapping[str, str]) -> bool:
+def is_named(env: environment.Env) -> bool:
     """Return whether a user has named the worker: then another agent may have the same name later."""
     return bool(_clean(env.get("HARNESS_WORKER_ID", "")))
 
@@ -108,7 +108,7 @@ def is_own_name(worker: str, prefix: str, pid: int) -> bool:
     return worker.startswith(f"{prefix}-{pid}-")
 
 
-def agent_session(env: Mapping[str, str]) -> str | None:
+def agent_session(env: environment.Env) -> str | None:
     """Return the session id of the agent's host, the same as in the payloads of its hooks."""
     keys = (signs.session for signs in _signs())
     return next((name for key in keys if (name := _clean(env.get(key, "")))), None)
@@ -137,12 +137,12 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
     return "alive" if running.started == pid_started else "dead"
 
 
-def without_agent(env: Mapping[str, str]) -> dict[str, str]:
+def without_agent(env: environment.Env) -> dict[str, str]:
     """Return `env` without all signs of the agent that runs this command, for another agent."""
     return {key: value for key, value in without_session(env).items() if key != "HARNESS_WORKER_ID"}
 
 
-def without_session(env: Mapping[str, str]) -> dict[str, str]:
+def without_session(env: environment.Env) -> dict[str, str]:
     """Return `env` without the signs of an agent and its session; the worker keeps its name."""
     from harness_lib.agents import registry  # noqa: PLC0415 (as in `_signs`)
 
@@ -150,7 +150,7 @@ def without_session(env: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in env.items() if key not in dropped}
 
 
-def in_agent(env: Mapping[str, str]) -> str | None:
+def in_agent(env: environment.Env) -> str | None:
     """Return the name of the agent that runs this command, if it shows a sign of itself; else None."""
     for signs in _signs():
         if any(env.get(key) for key in signs.variables):
@@ -184,7 +184,7 @@ def _is_terminal(ancestor: Process) -> bool:
     return name.lstrip("-") in _TRANSIENT or name in _TERMINALS or name.startswith(_WSL)
 
 
-def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
+def _owner_process(env: environment.Env, *, nameless: bool) -> Process:
     line = _ancestors(os.getpid())
     for key in (signs.process for signs in _signs()):
         named = _named_process(env.get(key, ""), line)

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ def run(
     cwd: Path,
     log: Path,
     timeout: float,
-    env: Mapping[str, str],
+    env: environment.Env,
     stdin: bytes = b"",
     at_start: Callable[[int], None] | None = None,
     on_tick: Callable[[], bool] | None = None,
@@ -176,7 +176,7 @@ def _end(process: Child | None, known: frozenset[int], clock: Clock) -> None:
     child.end_orphans(known, clock)
 
 
-def _log_limit(env: Mapping[str, str]) -> int:
+def _log_limit(env: environment.Env) -> int:
     text = env.get("HARNESS_LOG_LIMIT_BYTES") or str(MAX_LOG_BYTES)
     if text.isascii() and text.isdigit():
         return int(text)
@@ -279,7 +279,7 @@ def _end_noted(file: Path, end: Callable[[int], None]) -> bool:
     return ours
 
 
-def start_timed(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, seconds: float) -> Child:
+def start_timed(command: str, *, env: environment.Env, cwd: Path, log: Path, seconds: float) -> Child:
     """Start `sh -c command`, its output added to `log`; return its guard, which exits as the command does.
 
     After `seconds` the command's process group is ended, and the guard exits with TIMED_OUT. Raises OSError.
@@ -304,7 +304,7 @@ def guard() -> None:
 
 
 @contextmanager
-def keeping_awake(env: Mapping[str, str], why: str, *, platform: str = sys.platform) -> Iterator[None]:
+def keeping_awake(env: environment.Env, why: str, *, platform: str = sys.platform) -> Iterator[None]:
     """Keep the machine awake inside the block; `why` is the reason that the system shows.
 
     Without a program for that, or if it fails (in a container, say), the machine may fall asleep as before.

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -42,6 +42,7 @@ from harness_lib.system.processes.sandbox_places import (
     temporary_paths,
     without_signing,
 )
+from harness_lib.text import Strings
 
 Network = Literal["open", "loopback", "none"]
 NETWORKS: tuple[Network, ...] = get_args(Network)
@@ -69,13 +70,13 @@ class Sandbox(NamedTuple):
 
     engine: Engine
     places: str
-    writable: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    writable: Strings = ()
+    secret: Strings = ()
+    shown: Strings = ()
+    kept: Strings = ()
     network: Network = "open"
-    protected: tuple[str, ...] = ()
-    checkout: tuple[str, ...] = ()
+    protected: Strings = ()
+    checkout: Strings = ()
 
     def __str__(self) -> str:
         network = "open" if self.network == "open" else f"{self.network_of_checks} for checks"
@@ -109,12 +110,12 @@ class Sandbox(NamedTuple):
             protected=tuple(path for path in protected if not is_within(path, *self.writable)),
         )
 
-    def removed(self, env: Mapping[str, str]) -> list[str]:
+    def removed(self, env: environment.Env) -> list[str]:
         """Return the names of the credentials in `env` that no command gets."""
         names = CREDENTIALS.union(*(cloud.variables for cloud in CLOUDS.values()))
         return sorted(name for name in names.difference(self.kept) if env.get(name))
 
-    def grants(self, tree: Path, temporary: Path, env: Mapping[str, str], argv: Sequence[str]) -> Grants:
+    def grants(self, tree: Path, temporary: Path, env: environment.Env, argv: Sequence[str]) -> Grants:
         """Return what `argv` may read and write in the work tree `tree`."""
         there = list(filter(os.path.lexists, self.writable))
         named = temporary_paths(argv, env)
@@ -136,7 +137,7 @@ class Sandbox(NamedTuple):
         )
 
 
-def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
+def required(mode: Mode, env: environment.Env) -> Engine | None:
     """Return the engine of `mode`; None for none. Raises EnvSetupError if it has to start and does not."""
     engine, failures = find(env, [each for each in engines.ENGINES if mode in ("auto", "require", each)])
     if engine is None and mode not in ("off", "auto"):
@@ -147,7 +148,7 @@ def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
     return engine
 
 
-def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
+def find(env: environment.Env, wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
     """Return the first of `wanted` that can start a command on this machine, and why the others cannot."""
     failures = []
     for engine in wanted:
@@ -168,7 +169,7 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
 Verdict = tuple[str | None, list[str]]
 
 
-def trial(sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: Path) -> Verdict:
+def trial(sandbox: Sandbox, argv: Sequence[str], env: environment.Env, tree: Path) -> Verdict:
     """Run `argv`, which takes a moment, in `tree` as its work tree."""
     with _directory() as temporary, ExitStack() as started:
         try:
@@ -187,13 +188,13 @@ def trial(sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: P
 
 def of_run(
     engine: Engine,
-    env: Mapping[str, str],
+    env: environment.Env,
     places: Path,
     data: Path,
     project: Project,
     *,
-    more: tuple[str, ...] = (),
-    kept: tuple[str, ...] = (),
+    more: Strings = (),
+    kept: Strings = (),
     network: Network = "open",
 ) -> Sandbox:
     """Return the sandbox of a run whose work trees are below `places`.
@@ -217,7 +218,7 @@ def of_run(
 
 def of_session(
     engine: Engine,
-    env: Mapping[str, str],
+    env: environment.Env,
     writable: Collection[Path],
     data: Path,
     git: Path | None,
@@ -242,7 +243,7 @@ def noted(sandbox: Sandbox) -> dict[str, str]:
     return {VARIABLE: json.dumps(sandbox)}
 
 
-def of(env: Mapping[str, str]) -> Sandbox | None:
+def of(env: environment.Env) -> Sandbox | None:
     """Return the sandbox that `env` names; None if it names none."""
     text = env.get(VARIABLE)
     if not text:
@@ -251,7 +252,7 @@ def of(env: Mapping[str, str]) -> Sandbox | None:
     return Sandbox._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
-def placed(env: Mapping[str, str], cwd: Path) -> tuple[Sandbox, Path] | None:
+def placed(env: environment.Env, cwd: Path) -> tuple[Sandbox, Path] | None:
     """Return the sandbox in which a command of a run starts in `cwd`, and the tree that it may write.
 
     None: it starts outside, as `env` names no sandbox, or `cwd` belongs to nothing that is confined.
@@ -266,7 +267,7 @@ def placed(env: Mapping[str, str], cwd: Path) -> tuple[Sandbox, Path] | None:
     return None
 
 
-def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[str] = ()) -> dict[str, str]:
+def widened(env: environment.Env, paths: Iterable[str], *, clouds: Iterable[str] = ()) -> dict[str, str]:
     """Return the variable of `env` for a command that may also write `paths`, which begin at the home.
 
     It may read those of them that are secret otherwise, and has the credentials of `clouds`.
@@ -288,7 +289,7 @@ def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[st
 
 
 @contextmanager
-def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[child.Command]:
+def entered(command: str, env: environment.Env, cwd: Path) -> Iterator[child.Command]:
     """Yield what runs `sh -c command`, in the sandbox of `env` if it has one."""
     inside = {name: value for name, value in env.items() if name != VARIABLE}
     place = placed(env, cwd) if VARIABLE in env else None
@@ -301,7 +302,7 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[child.C
 
 
 def confined(
-    sandbox: Sandbox, argv: Sequence[str], env: Mapping[str, str], tree: Path, temporary: Path
+    sandbox: Sandbox, argv: Sequence[str], env: environment.Env, tree: Path, temporary: Path
 ) -> child.Command:
     """Return what runs `argv` in `sandbox`, which may write `tree`.
 

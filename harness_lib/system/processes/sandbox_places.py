@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -106,13 +106,13 @@ def run_by_git(git: Path) -> list[str]:
     return [str(git / name) for name in ("hooks", "config")]
 
 
-def secrets_of(env: Mapping[str, str]) -> list[Path]:
+def secrets_of(env: environment.Env) -> list[Path]:
     """Return what no command may read below the home directory."""
     home = home_of(env)
     return [home / name for name in (*SECRETS, *LOGINS, *SOCKETS_AT_HOME, *CLOUD_PATHS)]
 
 
-def caches_of(env: Mapping[str, str]) -> list[str]:
+def caches_of(env: environment.Env) -> list[str]:
     """Return the directories that commands may fill for all projects.
 
     Those of installed programs are made: only an existing one can be given.
@@ -164,7 +164,7 @@ def listening_sockets(home: str) -> Iterator[str]:
             yield f"{home.rstrip('/')}/{os.fsdecode(path)}"
 
 
-def temporary_paths(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
+def temporary_paths(argv: Sequence[str], env: environment.Env) -> Iterator[str]:
     """Yield the paths below temporary directories that `argv` or a variable names, but no sockets."""
     words = [*argv]
     if words[:2] == ["sh", "-c"]:
@@ -183,7 +183,7 @@ def temporary_paths(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str
                 yield os.path.realpath(path)
 
 
-def without_signing(env: Mapping[str, str]) -> dict[str, str]:
+def without_signing(env: environment.Env) -> dict[str, str]:
     """Return the variables that let git sign nothing: the keys for that are secret."""
     count = env.get("GIT_CONFIG_COUNT", "0")
     if not count.isdigit():
@@ -195,6 +195,6 @@ def without_signing(env: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def home_of(env: Mapping[str, str]) -> Path:
+def home_of(env: environment.Env) -> Path:
     """Return the home directory of a command with `env`."""
     return Path(os.path.realpath(env.get("HOME") or Path.home()))

@@ -79,13 +79,12 @@ class HostFile(NamedTuple):
             return self._rendered(document, f"Add these entries to it yourself:\n{lines}")
 
     def uninstalled(self) -> bytes | None:
-        """Return the content without our hooks; None if it never had any other. Raises as `installed`."""
+        """Return the content without our hooks; None if harness has made the file. Raises as `installed`."""
         if not self.ours():
             return self.data
         kept = self.backup.read_bytes() if self.backup.is_file() else None
-        for data in dict.fromkeys((kept, None)):
-            if _is_untouched(HostFile(self.host, self.path, data), self):
-                return data
+        if kept is not None and _is_untouched(HostFile(self.host, self.path, kept), self):
+            return kept
         with _named(self.path):
             by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
             if self.host.form == "toml":
@@ -93,10 +92,11 @@ class HostFile(NamedTuple):
                 if HostFile(self.host, self.path, bare).ours():
                     # Edited, or in an array, where 0.1.0 has put them.
                     raise RefusedError(f"{self.path} has hooks of harness outside of its block.", by_hand)
-                return bare
+                return bare if bare.strip() or kept is not None else None
             document = entries.parsed(self.text)
             entries.uninstall(document)
-            return self._rendered(document, by_hand)
+            data = self._rendered(document, by_hand)
+            return None if kept is None and document in ({}, self.host.root) else data
 
     def lines(self) -> list[str]:
         """Return the lines to compare: in JSON those of the hooks, and of what the host wants beside them.

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
 from harness_lib.hookinstall.entries import command
+from tests.conftest import CHECKOUT
 from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import answered
@@ -35,7 +36,7 @@ FOREIGN: dict[str, dict[str, list[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_where_there_was_nothing_there_is_nothing_again(agent: Agent, home: Path, name: str) -> None:
-    """A dry run writes nothing, and twice is as good as once."""
+    """A dry run writes nothing, twice is as good as once, and the copy that installed them may be another."""
     before = everything(home)
     dry = agent.ok("hooks", "install", "--agent", name, "--dry-run")
     assert not dry["written"]
@@ -58,6 +59,12 @@ def test_where_there_was_nothing_there_is_nothing_again(agent: Agent, home: Path
     agent.ok("hooks", "uninstall", "--agent", name)
     assert everything(home) == before
     assert set(home.iterdir()) <= {home / ".gitconfig", home / "data"}
+
+    agent.ok("hooks", "install", "--agent", name)
+    of_this = place(home, name).read_text()
+    place(home, name).write_text(of_this.replace(f"{CHECKOUT}/hooks", "/elsewhere/hooks"))
+    agent.ok("hooks", "uninstall", "--agent", name)
+    assert everything(home) == before
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])

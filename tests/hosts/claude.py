@@ -86,5 +86,5 @@ class ClaudeRan(Ran):
 
     def blocks(self, event: str = "Stop") -> list[str]:
         """Return the reasons with which `event` was refused."""
-        said = [hook["stdout"] for hook in self.hooks(event) if hook["stdout"].strip()]
-        return [json.loads(text)["reason"] for text in said]
+        said = [json.loads(hook["stdout"]) for hook in self.hooks(event) if hook["stdout"].strip()]
+        return [answer["reason"] for answer in said if "reason" in answer]

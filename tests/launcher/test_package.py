@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import tomlkit
 
 from harness_lib import __version__
 from harness_lib.system.install import launcher
@@ -25,6 +26,15 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(installed: Path, tmp_pa
     said = run(installed / "bin/harness", "--version", env={}, cwd=tmp_path)
     assert said.code == 0, said.err
     assert __version__ in said.out
+
+
+def test_uv_builds_the_package_anew_where_any_file_of_it_has_changed() -> None:
+    """By itself it takes what it has built of a checkout as long as `pyproject.toml` stays as it is."""
+    keys = tomlkit.parse((CHECKOUT / "pyproject.toml").read_text()).unwrap()["tool"]["uv"]["cache-keys"]
+    watched = {str(path.relative_to(CHECKOUT)) for key in keys for path in CHECKOUT.glob(key["file"])}
+
+    parts = {f"{name}/{file}" for name in ("harness_lib", "schemas") for file in files(CHECKOUT / name)}
+    assert {"pyproject.toml", *parts} <= watched
 
 
 @pytest.mark.parametrize(

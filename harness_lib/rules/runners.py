@@ -53,7 +53,7 @@ _NAMES = (
     r"\s+\d+ - (?P<name>\S.*) \((?P<message>[A-Z][\w ]*)\)",  # ctest
     r"\[ERROR\]   (?P<name>\S+):\d+ (?P<message>.*)",  # Maven: its tests, and javac
     r"\[ERROR\] (?P<name>\S.*?:\[\d+,\d+\]) (?P<message>.*)",
-    r"(?P<name>\S.* > .*\S) FAILED\n +(?P<message>\S.*)",  # Gradle
+    r"(?P<name>\S(?=.* > ).*\S) FAILED\n +(?P<message>\S.*)",  # Gradle
     r" *not ok \d+ - (?P<name>(?:(?! # (?i:TODO|SKIP)\b).)*)",  # TAP, of node --test too
     r"test at \S+:\d+:\d+\n\u2716 (?P<name>.*) \([\d.]+ms\)",  # node --test
 )

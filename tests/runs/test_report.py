@@ -416,6 +416,10 @@ def test_work_that_is_on_no_branch_any_more_can_be_had_back_as_the_report_says(w
     (missing,) = workshop.ok("report")["report"]["decisions"]
 
     assert missing["what"] == "its commit is not on main, nor on another branch"
+    for name in ("kept", "saved"):
+        workshop.sh("branch", name, workshop.task("task-001")["completed_commit"])
+    (found,) = workshop.ok("report")["report"]["decisions"]
+    assert found["what"] == "its commit is not on main, but on kept"
     workshop.sh(*shlex.split(missing["commands"][0])[1:])
     assert "Nothing was lost" in workshop("report").out
 

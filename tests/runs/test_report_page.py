@@ -67,7 +67,7 @@ def hostile_list(project: Project, agent: Agent, number: int) -> Path:
             "depends_on": [f"t{n - 7}"] if n > 7 else [],
             "status": "failed" if n % 5 == 0 else "pending",
             "attempts": 3 if n % 5 == 0 else 0,
-            "error_log": [f"[TEST_FAIL] {HOSTILE}"] if n % 5 == 0 else [],
+            "error_log": ["[TIMEOUT] before", f"[TEST_FAIL] {HOSTILE}"] if n % 5 == 0 else [],
         }
         for n in range(1, number + 1)
     ]
@@ -105,6 +105,7 @@ def test_it_loads_nothing_and_runs_only_its_own_script(project: Project, agent: 
     assert "url(" not in style
     assert not {"\x1b", "\u202e"} & {*page.text}
     assert page.text.count("<details ") == 10
+    assert "[TIMEOUT] before" not in page.text
     # The cost so far climbs in ten equal steps.
     (line,) = [attributes["points"] or "" for tag, attributes in page.tags if tag == "polyline"]
     assert {float(point.partition(",")[2]) for point in line.split()} == {*range(20, 121, 10)}

@@ -225,8 +225,9 @@ def test_what_git_tracks_is_no_line_to_add(bare: Project) -> None:
 def test_who_may_not_move_a_list_is_told_the_whole_command(bare: Project) -> None:
     agent = bare.agent()
     agent.ok("init")
-    words = ("store", "move", "postgresql://me@db.example.org/agents", "--list", "shop")
-    assert agent.fails(8, *words, CLAUDECODE="1")["error"]["hint"].endswith(f": harness {' '.join(words)}")
+    for words in ("--to-file", "postgresql://me@db.example.org/agents --list shop"):
+        error = agent.fails(8, "store", "move", *words.split(), CLAUDECODE="1")["error"]
+        assert error["hint"].endswith(f": harness store move {words}")
     for action, end in (("init", ""), ("move", " --list shop")):
         hint = agent.fails(2, "store", action)["error"]["hint"]
         assert hint.endswith(f": harness store {action} postgresql://me@db.example.org/agents{end}")

@@ -99,7 +99,10 @@ def test_a_commit_that_git_has_lost_is_not_here_any_more(
     project.git("gc", "-q", "--prune=now")
     # The next command is another process, which has made no commit.
     monkeypatch.setattr(repository, "_commits", set())
-    assert f"its commit {lost[:12]} is not here any more" in agent.ok("show", "1")["message"]
+    project.edit_task(look_at=["x" * 1000])
+    said = agent.ok("show", "1")["message"]
+    assert f"its commit {lost[:12]} is not here any more" in said
+    assert f"look at: {'x' * 1000}" in said
 
 
 def test_the_number_of_a_task_is_its_name_everywhere(one: Agent) -> None:

@@ -132,7 +132,7 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
             # What was removed here is gone for this change only.
             version = self.version._replace(reshaped=-1) if self._removed else self.version
             tasks = self._moments.read_tasks(conn, version, keep=False)
-            mine = tuple(self._tasks.get(task.id, task) if task.id in self._vers else task for task in tasks)
+            mine = tuple(self._tasks.get(task.id, task) for task in tasks)
             self._answers = Answers(self._shell._replace(tasks=mine, sessions=self.sessions()), self.now)
         return self._answers
 

@@ -312,8 +312,10 @@ def _journal(git: Git) -> Path:
 def _step(git: Git, old: str, new: str) -> _Step:
     moves = trees.changed(git, old, new)
     # Taken before the files are read: what is written meanwhile counts as changed.
-    step = _Step(git.top, stamps={path: _stamp(git.top / path) for path in moves})
-    standing = _standing(git, list(moves))
+    stamps = {path: _stamp(git.top / path) for path in moves}
+    stamps |= dict.fromkeys(_respelled(moves, stamps))
+    step = _Step(git.top, stamps)
+    standing = _standing(git, [path for path, stamp in stamps.items() if stamp])
     left_out = set(status.left_out(git))
     for path, (before, after) in moves.items():
         present = standing.get(path)
@@ -328,6 +330,16 @@ def _step(git: Git, old: str, new: str) -> _Step:
         else:
             step.put[path] = after
     return step
+
+
+def _respelled(moves: Mapping[str, trees.Change], stamps: Mapping[str, _Stamp | None]) -> list[str]:
+    """Return the new paths of files that only change the case of their names, where case makes no file.
+
+    There, as on macOS, the old file is found under the new path, too.
+    """
+    leaving = {(path.casefold(), stamps[path]) for path, (_, after) in moves.items() if not after}
+    new = (path for path, (before, _) in moves.items() if not before)
+    return [path for path in new if (path.casefold(), stamps[path]) in leaving]
 
 
 def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:

@@ -31,6 +31,27 @@ def test_files_index_and_branch_go_forward(world: World) -> None:
     assert world.read("new/file") == "new\n"
 
 
+@pytest.mark.parametrize("content", ["committed\n", "changed\n"])
+@pytest.mark.parametrize(("old", "new"), [("tracked.txt", "Tracked.txt"), ("dir/inner.txt", "Dir/inner.txt")])
+def test_a_name_changes_its_case(world: World, old: str, new: str, content: str) -> None:
+    """Where case makes no second file, as on macOS; elsewhere a link stands for the one file's other name."""
+    before = world.read(old)
+    world.sh("rm", "-q", old)
+    world.put(new, content.replace("committed\n", before))
+    ahead, other = world.commits("ahead"), world.top / new
+    world.sh("reset", "-q", "--hard", world.base)
+    one_file = other.exists()
+    if not one_file:
+        other.parent.mkdir(exist_ok=True)
+        other.hardlink_to(world.top / old)
+
+    assert advance.obstacles(world.git, world.base, ahead) == []
+    if one_file:
+        forward(world, ahead)
+        assert world.status() == ""
+        assert new in [str(path.relative_to(world.top)) for path in world.top.rglob("*.txt")]
+
+
 def test_going_back_over_it_removes_what_it_added(world: World) -> None:
     ahead = commit_ahead(world)
     forward(world, ahead)

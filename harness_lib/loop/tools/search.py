@@ -77,7 +77,10 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
         raise ToolError(f"{directory} does not exist")
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         raise ToolError("a pattern names no directory above; use path for another directory")
-    matches = disk.matcher(*_without_braces(pattern)) if pattern else None
+    patterns = shell_words.expanded(pattern)
+    if shell_words.HIDDEN in "".join(patterns):
+        raise ToolError("braces in a pattern hold names, as *.{a,b} does, and not too many of them")
+    matches = disk.matcher(*patterns) if pattern else None
     may_read, is_secret = permissions.readable(runtime), trust.secrets()
     here = f"{os.path.normpath(runtime.work_directory)}/"
     for name in names:
@@ -104,14 +107,6 @@ def _below(directory: Path) -> list[str]:
         if len(found) > _MOST_FILES:
             break
     return found
-
-
-def _without_braces(pattern: str) -> list[str]:
-    """Return the patterns that `*.{a,b}` stands for. Raises ToolError for too many."""
-    patterns = shell_words.expanded(pattern)
-    if shell_words.HIDDEN in "".join(patterns):
-        raise ToolError("braces in a pattern hold names, as *.{a,b} does, and not too many of them")
-    return patterns
 
 
 _PATH = "The directory or file to search, by default the working directory"

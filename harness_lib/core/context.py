@@ -22,7 +22,7 @@ from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.git import repository, snapshot, status, worktrees
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, find_root, roots
-from harness_lib.system.processes import owner
+from harness_lib.system.processes import environment, owner
 from harness_lib.task import NO_EXTRA, Merge, RunStop, StopReason, Task
 
 if TYPE_CHECKING:
@@ -254,7 +254,8 @@ class Context:
         view = copy(self)
         for name in ("main", "_inside", "list_is_tracked"):
             view.__dict__.pop(name, None)
-        view.__dict__.update(known, cwd=git.top, _origin=self)
+        env = environment.moved(self.env, self.main.top, git.top)
+        view.__dict__.update(known, cwd=git.top, env=env, _origin=self)
         return view
 
     @property

@@ -92,6 +92,20 @@ def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_user
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * 4
 
 
+def test_a_script_of_the_project_that_is_on_the_path_works_in_the_work_tree(workshop: Workshop) -> None:
+    """As by `PATH_add bin` of direnv. Its check does not find it, as in a chat."""
+    script = workshop.put("bin/mine", '#!/bin/sh\ncd "${0%/*}/.." && echo done > f\n', executable=True)
+    commit_all(workshop.top, "Begin the script")
+    workshop.add("Work", "grep -q done f", do="sh mine")
+    workshop.add("Check", "mine", do="write g done")
+
+    said = workshop.ends(9, PATH=f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
+    assert workshop.task("task-002")["attempts"] == 0
+    assert "Command not found: mine (not looked for in the work tree)" in said.stdout
+
+
 _HIDES = "echo 'import os; os._exit(0)' > src/{}.py"
 
 

@@ -115,6 +115,20 @@ def with_paths(env: Env, first: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {**env, **added}
 
 
+def moved(env: Mapping[str, str], top: Path, there: Path) -> dict[str, str]:
+    """Return `env`, whose PATH names what the work tree `there` has, and not what the one at `top` has.
+
+    What a package manager has installed stays where it is.
+    """
+    entries = env.get("PATH", os.defpath).split(os.pathsep)
+    own = {
+        entry: str(there / Path(entry).relative_to(top))
+        for entry in entries
+        if Path(entry).is_relative_to(top) and not _is_installed("PATH", entry)
+    }
+    return {**env, "PATH": os.pathsep.join(own.get(entry, entry) for entry in entries)} if own else {**env}
+
+
 def _value(name: str, value: str, top: Path) -> str:
     turning = _FLAGS.get(name)
     if turning is not None:

@@ -110,6 +110,11 @@ def for_release(*cases: Any) -> list[ParameterSet]:
     return [pytest.param(*case, marks=pytest.mark.release) for case in several]
 
 
+def needs(program: str) -> pytest.MarkDecorator:
+    """Return the mark that leaves a test out where `program` is not installed."""
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that bin/test --release passes on."""
     parser.addoption("--release", action="store_true", help="run the tests that are marked release, too")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import inspection
-from tests.conftest import for_release
+from tests.conftest import for_release, needs
 from tests.verbs.project import Agent, Project, begin
 
 # It starts in a fifth of the time that pytest needs.
@@ -128,7 +128,9 @@ def test_who_passes_only_by_changing_what_judges_is_sent_back_once_and_then_held
     assert all((project.top / path).exists() for path in files)
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[needs("make")] if "Makefile" in name else []) for name in HONEST]
+)
 def test_honest_work_is_completed(project: Project, agent: Agent, name: str) -> None:
     check, title, files = HONEST[name]
     _begin(project, agent, check, "--protect", "auto", *(("--description", title) if title else ()))

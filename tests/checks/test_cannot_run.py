@@ -11,7 +11,7 @@ import pytest
 
 from harness_lib.checks import Checked, ShellCheck, Worktree
 from harness_lib.system.clock import SYSTEM
-from tests.conftest import for_release
+from tests.conftest import for_release, needs
 from tests.system.git.gitrepo import put, sh
 
 
@@ -67,7 +67,7 @@ def test_a_check_that_a_signal_has_ended_names_the_signal(top: Path) -> None:
             "tests/check.sh && true",
             "bash tests/check.sh",
             "sh -c tests/check.sh",
-            "make missing",
+            pytest.param("make missing", marks=needs("make")),
         ),
         *("python3 -m unittest tests.to_come", "python3 tests/to_come.py", "python3 -m of_the_project"),
         *("echo No module named pytest; false", "python3 -c 'import of_the_project'"),

@@ -20,6 +20,9 @@ DATABASE = {"psycopg", "harness_lib.state.pgstore", "harness_lib.state.mirrored"
 DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"} | DATABASE
 # They bring along what reads source code, and the whole of OpenSSL, each longer than the verb works.
 LONG = {"dataclasses", "inspect", "_hashlib"}
+if sys.version_info >= (3, 14):
+    # argparse brings the first two along.
+    LONG = {"_hashlib"}
 # What argparse or a question to git would bring along.
 PACKING = {"shutil", "tempfile"}
 GIT = {"harness_lib.system.git.repository", "subprocess"}

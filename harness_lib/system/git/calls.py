@@ -68,7 +68,7 @@ _KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGBUS)
 # Where git leaves out the cause, it is a write that failed: what may not be written cannot be opened.
 _NO_ROOM = (
     rb"(?i)no space left on device|disk quota exceeded|cannot allocate memory|out of diskspace"
-    rb"|unable to write file|failed to write new configuration|couldn't write '"
+    rb"|unable to write file|failed to write new configuration|couldn't write '|couldn't close '"
 )
 
 # The lock on a repository that this thread holds: each git process that it starts inherits it.

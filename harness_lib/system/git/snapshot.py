@@ -106,7 +106,9 @@ def taken(
                 *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
-    return _as_in_head(git, tree, excluded_paths), decode(b"\0".join(_LEFT_OUT.findall(added.stderr)))
+    # Newer gits say two errors of a repository without a commit.
+    left_out = dict.fromkeys(_LEFT_OUT.findall(added.stderr))
+    return _as_in_head(git, tree, excluded_paths), decode(b"\0".join(left_out))
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:

@@ -21,17 +21,21 @@ from tests.system.git.gitrepo import put
 
 
 def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
-    engine: str, workshop: Workshop, home: Path
+    engine: str, workshop: Workshop, home: Path, tmp_path: Path
 ) -> None:
+    cargo = tmp_path / "cargo"
     (home / ".cache").mkdir()
+    put(cargo / "registry/a", "")
+    put(cargo / "credentials.toml", "a token")
     task = workshop.add(
         "Write",
-        "grep -q done made && test ! -e ~/outside",
+        "grep -q done made && test ! -e ~/outside && touch $CARGO_HOME/registry/a && "
+        "! grep -q token $CARGO_HOME/credentials.toml",
         do="sh touch $TMPDIR/a ~/.cache/b; "
         'test "$JAVA_TOOL_OPTIONS" = "\\"-Djava.io.tmpdir=$TMPDIR\\" -Xa" && '
         "mkdir $MISE_STATE_DIR && echo done > made; touch ~/outside; true",
     )
-    said = workshop.ends(0, "--sandbox", engine, JAVA_TOOL_OPTIONS="-Xa")
+    said = workshop.ends(0, "--sandbox", engine, JAVA_TOOL_OPTIONS="-Xa", CARGO_HOME=str(cargo))
     assert "sandbox: " in said.stdout
     assert workshop.statuses() == {task: "completed"}
     assert (home / ".cache/b").exists()

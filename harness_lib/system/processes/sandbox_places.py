@@ -14,9 +14,10 @@ from typing import NamedTuple
 from harness_lib.agents import registry
 from harness_lib.system.processes import engines, environment
 
-# Below the home directory, each with the program that makes it.
+# Below the home directory, each with the program that makes it; ccache goes by whether its own is there.
 CACHES = {
     ".cache": "sh",
+    ".ccache": "",
     ".npm": "npm",
     ".local/share/pnpm/store": "pnpm",
     ".yarn/berry": "yarn",
@@ -30,10 +31,13 @@ CACHES = {
     ".pub-cache": "dart",
     "go/pkg": "go",
 }
+# What lies elsewhere if a variable says so.
+_MOVED = {".cargo": "CARGO_HOME", "go": "GOPATH"}
 # Variables that say where a cache is.
 CACHES_NAMED = (
     *("XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE"),
-    *("GOMODCACHE", "GRADLE_USER_HOME", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH"),
+    *("GOMODCACHE", "GRADLE_USER_HOME", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH", "CCACHE_DIR"),
+    "SCCACHE_DIR",
 )
 SECRETS = (
     *(".ssh", ".gnupg", ".kube", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".docker/config.json"),
@@ -109,7 +113,15 @@ def run_by_git(git: Path) -> list[str]:
 def secrets_of(env: environment.Env) -> list[Path]:
     """Return what no command may read below the home directory."""
     home = home_of(env)
-    return [home / name for name in (*SECRETS, *LOGINS, *SOCKETS_AT_HOME, *CLOUD_PATHS)]
+    names = (*SECRETS, *LOGINS, *SOCKETS_AT_HOME, *CLOUD_PATHS)
+    return list(dict.fromkeys(path for name in names for path in (home / name, _below_home(name, env))))
+
+
+def _below_home(name: str, env: environment.Env) -> Path:
+    first, _, rest = name.partition("/")
+    # The first one of GOPATH is the one that `go` fills.
+    place = env.get(_MOVED.get(first, ""), "").partition(os.pathsep)[0]
+    return Path(place, rest) if place.startswith("/") else home_of(env) / name
 
 
 def caches_of(env: environment.Env) -> list[str]:
@@ -117,8 +129,7 @@ def caches_of(env: environment.Env) -> list[str]:
 
     Those of installed programs are made: only an existing one can be given.
     """
-    home = home_of(env)
-    below = {home / name: program for name, program in CACHES.items()}
+    below = {_below_home(name, env): program for name, program in CACHES.items()}
     for cache, program in below.items():
         # What cannot be made or looked at cannot be filled either.
         with suppress(OSError):

@@ -47,10 +47,11 @@ _AFTER_ANOTHER = (";", "\n")
 _ENDS_EARLY = frozenset(["exit", "return", "exec", "errexit"])
 _GREP = 3
 # What most work may add: dependencies and their versions.
+_GO_FREE = r"(?ms)//[^\n]*|^require\s*\(.*?^\)|^require [^\n]*"
 _POM_FREE = r"(?s)<!--.*?-->|<(dependencyManagement|dependencies|[\w.-]*[vV]ersion)\s*>.*?</\1\s*>"
 _GRADLE_FREE = (
-    r"\w*(?:[iI]mplementation|[aA]pi|Only|[cC]ompile|[rR]untime|[pP]rocessor|kapt|ksp)[ (]+"
-    r"(?:(?:platform|project|kotlin) *\( *)?(?:(['\"])[\w.:$@/+-]*\1|libs\.[\w.]+)[ )]*"
+    r"(?m)^[ \t]*\w*(?:[iI]mplementation|[aA]pi|Only|[cC]ompile|[rR]untime|[pP]rocessor|kapt|ksp)[ (]+"
+    r"(?:(?:platform|project|kotlin) *\( *)?(?:(['\"])[\w.:$@/+-]*\1|libs\.[\w.]+)[ )]*$"
 )
 
 
@@ -258,38 +259,24 @@ def _node(text: str) -> str:
     return json.dumps(kept, sort_keys=True) if kept else ""
 
 
-def _go(text: str) -> str:
-    """Return a go.mod without its requirements, which most work may change."""
-    without_blocks = re.sub(r"(?ms)^require\s*\(.*?^\)", "", text)
-    lines = (line.split("//")[0].strip() for line in without_blocks.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("require "))
+def _without(pattern: str) -> Callable[[str], str]:
+    """Return what takes out of a text what `pattern` matches, how its lines are indented, and empty ones."""
 
+    def left(text: str) -> str:
+        return "\n".join(filter(None, map(str.strip, re.sub(pattern, "", text).splitlines())))
 
-def _lines(text: str) -> str:
-    return "\n".join(filter(None, map(str.strip, text.splitlines())))
-
-
-def _maven(text: str) -> str:
-    return _lines(re.sub(_POM_FREE, "", text))
-
-
-def _gradle(text: str) -> str:
-    return _lines(
-        "\n".join(line for line in text.splitlines() if not re.fullmatch(_GRADLE_FREE, line.strip()))
-    )
+    return left
 
 
 _PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
-        "pyproject.toml": lambda text: _sections(text, _PYTHON_SECTIONS),
-        "setup.cfg": lambda text: _sections(text, _PYTHON_SECTIONS),
-        "tox.ini": lambda text: _sections(text, _PYTHON_SECTIONS),
+        **dict.fromkeys(_PYTHON.split()[:3], lambda text: _sections(text, _PYTHON_SECTIONS)),
         "Cargo.toml": lambda text: _sections(text, _CARGO_SECTIONS),
         "package.json": _node,
-        "go.mod": _go,
-        "pom.xml": _maven,
+        "go.mod": _without(_GO_FREE),
+        "pom.xml": _without(_POM_FREE),
         "CMakeLists.txt": lambda _: "",
-        **dict.fromkeys(("build.gradle", "build.gradle.kts"), _gradle),
+        **dict.fromkeys(("build.gradle", "build.gradle.kts"), _without(_GRADLE_FREE)),
     }
 )
 

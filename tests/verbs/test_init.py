@@ -202,15 +202,15 @@ def test_nobody_starts_over_while_a_task_is_in_progress(project: Project, one: A
 
 def test_it_offers_the_lines_that_the_rules_of_the_project_lack(bare: Project) -> None:
     """Of what is here, or what the tools of such a project make; and adds them where it is let."""
-    for name in ("package.json", "Cargo.toml", ".env", "web/.gradle/x"):
+    for name in ("package.json", "Cargo.toml", "CMakeLists.txt", ".env", "web/.gradle/x"):
         bare.put(name)
     bare.put(".gitignore", "target\n")
     agent = bare.agent()
 
     (offer,) = agent.ok("init")["warnings"]
-    assert "does not ignore .env, node_modules/ here" in offer
+    assert "does not ignore .env, build/, node_modules/ here" in offer
     assert "harness init --gitignore" in offer
-    assert "does not ignore .env, node_modules/ here" in agent("doctor").out
+    assert "does not ignore .env, build/, node_modules/ here" in agent("doctor").out
 
     assert agent.ok("init", "--gitignore")["warnings"] == []
     assert {".env", "node_modules/"} <= set(bare.read(".gitignore").splitlines())

@@ -229,8 +229,10 @@ USUAL = {
     "setup.py": PYTHON,
     "requirements.txt": PYTHON,
     calls.CRATE: (calls.BUILT,),
-    "build.gradle": (".gradle",),
-    "build.gradle.kts": (".gradle",),
+    "pom.xml": ("target",),
+    "build.gradle": (".gradle", "build"),
+    "build.gradle.kts": (".gradle", "build"),
+    "CMakeLists.txt": ("build",),
 }
 FILES = (".env", ".DS_Store")
 

@@ -13,7 +13,7 @@ from tests.verbs.project import Agent, Project, begin
 def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> None:
     agent.ok("add", "First", "--validate", "true")
     agent.ok(
-        *("add", "Second", "--description", "line one\nline two", "--validate", "echo no; false"),
+        *("add", "Second", "--description", "line one\nline two", "--validate", "echo FAILED a.py::b; false"),
         *("--protect", "exam.txt", "--cleanup", "true", "--priority", "P0"),
     )
     agent.ok("claim", "task-002")
@@ -25,7 +25,15 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     assert said["task"] == project.task("task-002")
     assert said["rescues"] == ["refs/harness/rescue/task-002/1"]
     assert said["check_log"].endswith("task-002/1.log")
-    for text in ("line one", "line two", "echo no; false", "1/2 half of it", "TEST_FAIL", "exam.txt", "P0"):
+    for text in (
+        "line one",
+        "line two",
+        "echo FAILED a.py::b",
+        "1/2 half of it",
+        "TEST_FAIL",
+        "exam.txt",
+        "P0",
+    ):
         assert text in said["message"]
     assert said["next"] == "harness claim task-002"
     assert agent.ok("show", "2")["task"] == agent.ok("show", "task-2")["task"] == said["task"]

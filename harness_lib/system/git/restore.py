@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -106,14 +107,37 @@ def _plan(
             move.remove.append(path)
         else:
             move.restore[path] = base_entry
+    move.restore |= {
+        path: entry
+        for path, entry in _respelled(git, base, move.remove).items()
+        if not covers(left_alone, path)
+    }
     return move
+
+
+def _respelled(git: Git, base: str, paths: Sequence[str]) -> dict[str, trees.Entry]:
+    """Return the files of `base` of which `paths` are other names, where case makes no second file.
+
+    There, as on macOS, a file is found under its old name, too, after an attempt has changed the case.
+    """
+    other = {path.casefold() for path in paths if _is_one(git.top / path, git.top / path.swapcase())}
+    found = trees.entries(git, base) if other else {}
+    return {path: entry for path, entry in found.items() if path.casefold() in other}
+
+
+def _is_one(file: Path, other: Path) -> bool:
+    try:
+        return file != other and os.path.samestat(file.lstat(), other.lstat())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
     """Restore and remove the files that are rules, or all others; return what could not be restored."""
     restore = {path: entry for path, entry in move.restore.items() if _is_rule(path) == rules}
     remove = [path for path in move.remove if _is_rule(path) == rules]
-    blocked = checkout.checkout(git, restore)
+    # Where case makes no second file, a new name may be that of the file to restore: it goes first.
+    blocked = checkout.checkout(git, restore) if rules else list(restore)
     # An edited .gitignore makes files visible that the base ignores.
     ignored = status.among_ignored(git, remove)
     for path in remove:

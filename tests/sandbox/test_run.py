@@ -27,10 +27,12 @@ def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
     (home / ".cache").mkdir()
     put(cargo / "registry/a", "")
     put(cargo / "credentials.toml", "a token")
+    (home / ".gradle").mkdir()
     task = workshop.add(
         "Write",
         "grep -q done made && test ! -e ~/outside && touch $CARGO_HOME/registry/a && "
-        "! grep -q token $CARGO_HOME/credentials.toml",
+        "! grep -q token $CARGO_HOME/credentials.toml && "
+        "touch ~/.gradle/wrapper/a && ! touch ~/.gradle/init.gradle",
         do="sh touch $TMPDIR/a ~/.cache/b; "
         'test "$JAVA_TOOL_OPTIONS" = "\\"-Djava.io.tmpdir=$TMPDIR\\" -Xa" && '
         "mkdir $MISE_STATE_DIR && echo done > made; touch ~/outside; true",

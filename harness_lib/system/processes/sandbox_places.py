@@ -24,25 +24,27 @@ CACHES = {
     ".bun/install/cache": "bun",
     ".cargo/registry": "cargo",
     ".cargo/git": "cargo",
-    ".gradle": "gradle",
-    ".m2": "mvn",
+    # Beside these are settings and scripts, which each later build of the user would heed.
+    **dict.fromkeys((".gradle/caches", ".gradle/daemon", ".gradle/jdks", ".gradle/native"), "gradle"),
+    **dict.fromkeys((".gradle/notifications", ".gradle/workers", ".gradle/wrapper"), "gradle"),
+    **dict.fromkeys((".m2/repository", ".m2/wrapper"), "mvn"),
     ".ivy2": "sbt",
     ".nuget/packages": "dotnet",
     ".pub-cache": "dart",
     "go/pkg": "go",
 }
 # What lies elsewhere if a variable says so.
-_MOVED = {".cargo": "CARGO_HOME", "go": "GOPATH"}
+_MOVED = {".cargo": "CARGO_HOME", ".gradle": "GRADLE_USER_HOME", "go": "GOPATH"}
 # Variables that say where a cache is.
 CACHES_NAMED = (
     *("XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE"),
-    *("GOMODCACHE", "GRADLE_USER_HOME", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH", "CCACHE_DIR"),
-    "SCCACHE_DIR",
+    *("GOMODCACHE", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH", "CCACHE_DIR", "SCCACHE_DIR"),
 )
 SECRETS = (
     *(".ssh", ".gnupg", ".kube", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".docker/config.json"),
     *(".password-store", ".local/share/keyrings", ".cargo/credentials.toml", ".cargo/credentials"),
     *(".config/git/credentials", ".config/glab-cli", ".config/hub", ".terraform.d/credentials.tfrc.json"),
+    *(".gem/credentials", ".local/share/gem/credentials"),
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/Google/Chrome"),
 )
@@ -61,6 +63,7 @@ _VARIABLES = """
     DBUS_SESSION_BUS_ADDRESS DBUS_SYSTEM_BUS_ADDRESS TMUX STY NVIM KUBECONFIG VSCODE_IPC_HOOK_CLI
     VSCODE_GIT_IPC_HANDLE VSCODE_GIT_ASKPASS_MAIN VERCEL_TOKEN TWINE_PASSWORD CARGO_REGISTRY_TOKEN
     NETLIFY_AUTH_TOKEN DIGITALOCEAN_ACCESS_TOKEN CLOUDFLARE_API_TOKEN HEROKU_API_KEY FLY_API_TOKEN
+    GEM_HOST_API_KEY
 """
 CREDENTIALS = frozenset(_VARIABLES.split())
 
@@ -133,7 +136,11 @@ def caches_of(env: environment.Env) -> list[str]:
     for cache, program in below.items():
         # What cannot be made or looked at cannot be filled either.
         with suppress(OSError):
-            if not cache.exists() and environment.find(program, env.get("PATH", os.defpath)):
+            if cache.exists():
+                continue
+            # A project's own `gradlew` is on no PATH.
+            begun = program in {"gradle", "mvn"} and cache.parent.exists()
+            if begun or environment.find(program, env.get("PATH", os.defpath)):
                 cache.mkdir(parents=True)
     named = (env.get(name, "") for name in CACHES_NAMED)
     return [os.path.realpath(path) for path in (*map(str, below), *named) if path.startswith("/")]

@@ -32,7 +32,7 @@ def works(python):
 
 
 def start_newer_python():
-    for minor in range(14, 9, -1):
+    for minor in range(15, 9, -1):
         for folder in os.environ.get("PATH", "").split(os.pathsep):
             python = os.path.join(folder, "python3.%d" % minor)
             # A relative entry of the PATH leads into the user's project.

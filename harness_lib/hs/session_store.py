@@ -114,7 +114,9 @@ def create(runtime: Runtime) -> Session:
     except UnicodeEncodeError as error:
         raise EnvSetupError(f"The path of this directory is not UTF-8: {cwd!a}.", "Rename it.") from error
     try:
-        runtime.sessions.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Above it, too: harness runs no code from a directory that a group may write.
+        for directory in (runtime.home, runtime.sessions):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = runtime.sessions / stamp
         for again in count(1):
             # A second one of the same process and second gets another number.

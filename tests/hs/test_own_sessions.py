@@ -82,6 +82,20 @@ def test_what_hs_writes_below_a_project_git_ignores(project: Path) -> None:
     assert [line for line in status.stdout.splitlines() if FOREIGN not in line] == []
 
 
+def test_whose_files_their_group_may_write_has_data_that_only_they_can(
+    hs: Hs, serve: Serve, tmp_path: Path
+) -> None:
+    """As a user of Ubuntu: harness runs nothing from a directory that others may write."""
+    data = tmp_path / "data"
+    before = os.umask(0o002)
+    try:
+        answer = hs("hello", env=CHAT.environment(serve(CHAT, say("Hi."))) | {"HARNESS_HOME": str(data)})
+    finally:
+        os.umask(before)
+    assert answer.out == "Hi.\n"
+    assert data.stat().st_mode & 0o777 == 0o700
+
+
 def test_continue_finds_the_session_of_a_project_that_has_been_moved(
     hs: Hs, serve: Serve, project: Path
 ) -> None:

@@ -220,7 +220,8 @@ def matching(directory: Path, pattern: str) -> list[Path]:
 def below(directory: Path, pattern: str) -> Iterator[Path]:
     """Yield the files in and below `directory` whose names match `pattern`."""
     # `os.walk` skips directories that it cannot read, and follows no link but the first.
-    for folder, _, names in () if directory.is_symlink() else os.walk(directory):
+    is_link = os.path.islink(directory)  # noqa: PTH114 (no error where that may not be looked at)
+    for folder, _, names in () if is_link else os.walk(directory):
         yield from (Path(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern))
 
 

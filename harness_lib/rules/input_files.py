@@ -259,13 +259,9 @@ def _node(text: str) -> str:
     return json.dumps(kept, sort_keys=True) if kept else ""
 
 
-def _without(pattern: str) -> Callable[[str], str]:
-    """Return what takes out of a text what `pattern` matches, how its lines are indented, and empty ones."""
-
-    def left(text: str) -> str:
-        return "\n".join(filter(None, map(str.strip, re.sub(pattern, "", text).splitlines())))
-
-    return left
+def _without(text: str, pattern: str) -> str:
+    """Return `text` without what `pattern` matches, how its lines are indented, and empty ones."""
+    return "\n".join(filter(None, map(str.strip, re.sub(pattern, "", text).splitlines())))
 
 
 _PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
@@ -273,10 +269,10 @@ _PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         **dict.fromkeys(_PYTHON.split()[:3], lambda text: _sections(text, _PYTHON_SECTIONS)),
         "Cargo.toml": lambda text: _sections(text, _CARGO_SECTIONS),
         "package.json": _node,
-        "go.mod": _without(_GO_FREE),
-        "pom.xml": _without(_POM_FREE),
+        "go.mod": lambda text: _without(text, _GO_FREE),
+        "pom.xml": lambda text: _without(text, _POM_FREE),
         "CMakeLists.txt": lambda _: "",
-        **dict.fromkeys(("build.gradle", "build.gradle.kts"), _without(_GRADLE_FREE)),
+        **dict.fromkeys(("build.gradle", "build.gradle.kts"), lambda text: _without(text, _GRADLE_FREE)),
     }
 )
 

@@ -210,10 +210,16 @@ def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
             and other.target == task.target
         ),
     )
-    mine = [other for other in others if recovery.works_for(other.claimed_by, session.worker)]
-    theirs = [other for other in others if other not in mine and not other.validation.hidden]
-    theirs = snapshots.bring_checked(ctx, task, theirs)
-    return [task, *sorted((*mine, *theirs), key=lambda other: outcome.intent_of(other).at)][:MOST]
+    # A claim of this session's may be of work that it recovers, and that another machine could not push.
+    others = [
+        other
+        for other in others
+        if recovery.works_for(other.claimed_by, session.worker)
+        or (ctx.shared and not other.validation.hidden)
+    ]
+    if ctx.shared:
+        others = snapshots.bring_checked(ctx, task, others)
+    return [task, *sorted(others, key=lambda other: outcome.intent_of(other).at)][:MOST]
 
 
 def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], object]) -> Batch:

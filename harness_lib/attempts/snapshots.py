@@ -106,7 +106,7 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
 
 def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
     """Return those of `others`, for the same branch as `task`, whose checked work can be fetched here."""
-    if not others or not ctx.shared:
+    if not others:
         return []
     there = remote.of(ctx, task)
     names = [("ready", safe_name(each.id)) for each in others if not there.git.exists(_checked(each))]

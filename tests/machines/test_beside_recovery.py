@@ -230,6 +230,24 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
     assert (closed.exception(), moved.exception()) == (None, None)
 
 
+def test_a_batch_has_no_work_that_its_own_run_recovers_and_only_another_machine_has(world: World) -> None:
+    """A worker of the run has taken it over, and the dead machine could not push it."""
+    one, two = world.pair()
+    for name in ("a", "b"):
+        one.file_task(name)
+    ctx = two.context("run-2")
+    claimed = [claims(two, f"run-2#{number}") for number in (1, 2)]
+    with ctx.store.transaction("tasks") as tx:
+        session = lifecycle.open_one(tx, ctx)
+        for task, commit in zip(tx.tasks(claimed), (str(ctx.git.head()), "1" * 40), strict=True):
+            tx.replace(transitions.begin_merge(task, now=tx.now, commit=commit))
+    mine, elsewhere = map(ctx.store.ask().task, claimed)
+    assert mine
+    assert elsewhere
+
+    assert pending_merges.waiting(ctx, session, mine) == [mine]
+
+
 def test_a_take_over_that_is_cut_short_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run has claimed by then is still on the other machine, where nobody has its name."""
     one, two = world.pair()

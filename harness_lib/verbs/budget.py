@@ -34,8 +34,8 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 
     Each run has its own limits and its own count; a change is for all active runs.
     """
-    names = [name.replace("-", "_") for name in options.LIMITS]
-    changes = {name: value for name in names if (value := getattr(args, name)) is not None}
+    fields = run_state.Budget._fields
+    changes = {name: value for name in fields if (value := getattr(args, name)) is not None}
     running = run_files.running(ctx)
     if not running:
         raise UsageError(
@@ -79,11 +79,11 @@ def _wait_until_taken(
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:
         running = run_files.running(ctx)
-        slow = [
-            seen for seen in running if run_state.changed(seen.state.limits, changes) != seen.state.limits
-        ]
+        slow = [run for run in running if run_state.changed(run.state.limits, changes) != run.state.limits]
         if not slow or ctx.clock.monotonic() > until:
             break
+        # Again, as another request of the same moment may have taken its place.
+        run_files.ask(ctx, slow, changes)
         ctx.clock.sleep(POLL_SECONDS)
     warning = "The run of process {} has not taken this yet: it may be at its final checks."
     return running, tuple(warning.format(seen.pid) for seen in slow)

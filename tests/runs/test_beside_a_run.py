@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
@@ -24,7 +25,7 @@ from harness_lib.runs.run_files import Seen
 from harness_lib.system.processes import process
 from harness_lib.terminal import drawing
 from harness_lib.text import span
-from harness_lib.verbs import status
+from harness_lib.verbs import budget, status
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, Workshop, descendants
 from tests.state.clock import Sleeper
@@ -322,6 +323,17 @@ class Story(Sleeper):
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
         next(self.events, lambda: None)()
+
+
+def test_a_request_that_another_one_overwrote_is_made_again(project: Project) -> None:
+    def take() -> None:
+        run_files.show(ctx, RunState(limits=run_state.read_budget(run_files.asked(ctx) or {})))
+
+    ctx = Context(env={}, cwd=project.top, clock=Story((lambda: run_files.asked(ctx), take)))
+    run_files.show(ctx, RunState())
+    reply = budget.answer(ctx, Namespace(**{**dict.fromkeys(Budget._fields), "max_cost": 5.0}))
+    assert (reply.extra["limits"], reply.warnings) == ({"max_cost": 5.0}, ())
+    run_files.clear(ctx)
 
 
 def lines_about(project: Project, *events: Callable[[], object]) -> list[str]:

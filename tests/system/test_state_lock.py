@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from harness_lib.system.state_lock import StateLock, holder
 
 OURS = "from harness_lib.system.state_lock import StateLock as Lock"
 PACKAGE = "from filelock import FileLock as Lock"
+LINE = "from harness_lib.system import flock; Lock = lambda path: flock.turn(path, 60)"
 HOLD = """
 import sys
 from pathlib import Path
@@ -88,6 +88,11 @@ def held_by_another(lock: Path, by: str = OURS) -> subprocess.Popen[str]:
     return child
 
 
+def end(child: subprocess.Popen[str]) -> None:
+    child.kill()
+    child.communicate()
+
+
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
     return tmp_path / ".harness/state.lock"
@@ -100,17 +105,13 @@ def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:
 
 def test_whoever_waits_in_vain_is_told_the_holder(lock: Path) -> None:
     child = held_by_another(lock)
-    try:
-        with pytest.raises(HeldError, match=f"pid {child.pid} on {os.uname().nodename} since 20"):
-            StateLock(lock, timeout=0.05).__enter__()
-    finally:
-        child.communicate()
+    with pytest.raises(HeldError, match=f"pid {child.pid} on {os.uname().nodename} since 20"):
+        StateLock(lock, timeout=0.05).__enter__()
+    end(child)
 
 
 def test_the_lock_of_a_killed_process_is_free(lock: Path) -> None:
-    child = held_by_another(lock)
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
+    end(held_by_another(lock))
 
     with StateLock(lock, timeout=0):
         assert holder(lock).startswith(f"pid {os.getpid()} on ")
@@ -202,14 +203,6 @@ def test_who_took_it_at_once_and_who_waits_by_the_package_exclude_each_other(
 
 
 LONG = 60.0
-STAND = """
-import sys
-from pathlib import Path
-from harness_lib.system.flock import turn
-with turn(Path(sys.argv[1]), 60):
-    print("in front", flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -217,22 +210,8 @@ def line(tmp_path: Path) -> Path:
     return tmp_path / "state.turn"
 
 
-def in_front(line: Path) -> subprocess.Popen[str]:
-    child = subprocess.Popen(
-        [sys.executable, "-c", STAND, str(line)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "in front\n"
-    return child
-
-
-def end(child: subprocess.Popen[str]) -> None:
-    child.kill()
-    child.communicate()
-
-
 def test_the_next_one_comes_when_the_first_goes(line: Path) -> None:
-    child = in_front(line)
+    child = held_by_another(line, LINE)
     served: list[str] = []
 
     def wait() -> None:
@@ -248,13 +227,13 @@ def test_the_next_one_comes_when_the_first_goes(line: Path) -> None:
 
 
 def test_whoever_has_waited_long_enough_goes_on_without_a_turn_and_leaves_the_line(line: Path) -> None:
-    first = in_front(line)
+    first = held_by_another(line, LINE)
     with turn(line, 0.01):
         assert first.poll() is None
     end(first)
 
     # The place we gave up came to the front when the first one died; somebody else can stand there now.
-    end(in_front(line))
+    end(held_by_another(line, LINE))
 
 
 def test_without_a_directory_there_is_no_line_and_nobody_minds(tmp_path: Path) -> None:

@@ -176,6 +176,17 @@ def conflict(world: World) -> None:
     world.commit("ours", files={"tracked.txt": "ours\n"})
 
 
+def commit_ahead(world: World) -> str:
+    """Return a commit on the base that adds, changes, and removes, while HEAD stays at the base."""
+    world.put("new/file", "new\n")
+    world.put("tracked.txt", "changed\n")
+    world.put("script", "#!/bin/sh\n", executable=True)
+    (world.top / "dir/inner.txt").unlink()
+    ahead = world.commits("ahead")
+    world.sh("reset", "-q", "--hard", world.base)
+    return ahead
+
+
 def stands_at_base(world: World) -> None:
     """Find the repository as it was before the attempt."""
     assert world.git.head() == world.base

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,30 @@ from harness_lib.system.git import advance, checkout, locks
 from harness_lib.system.git.advance import HeadMovedError
 from harness_lib.system.git.repository import Git
 from tests.conftest import for_release
-from tests.system.git.forwards import catch_up, commit_ahead, forward, left_behind, taken_back
-from tests.system.git.gitrepo import World, disk
+from tests.system.git.gitrepo import World, commit_ahead, disk
+
+
+def forward(world: World, new: str) -> None:
+    with locks.hold(world.git):
+        advance.forward(world.git, world.base, new)
+
+
+def taken_back(world: World) -> None:
+    with locks.hold(world.git):
+        advance.take_back(world.git)
+    assert not advance.is_half_done(world.git)
+
+
+def left_behind(world: World) -> str:
+    """Return where the branch has gone without index and files, which stand at the base."""
+    ahead = commit_ahead(world)
+    world.sh("update-ref", "HEAD", ahead)
+    return ahead
+
+
+def catch_up(world: World, head: str) -> bool:
+    with locks.hold(world.git):
+        return advance.catch_up(world.git, world.base, head)
 
 
 def test_files_index_and_branch_go_forward(world: World) -> None:
@@ -128,7 +152,9 @@ def test_a_users_file_in_a_directory_that_becomes_a_file_is_an_obstacle(world: W
 
 
 @pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
-def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
+def test_what_the_user_writes_while_it_goes_on_is_not_written_over(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ahead = commit_ahead(world)
     journal = fs.write
 
@@ -136,9 +162,8 @@ def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World,
         journal(path, data)
         world.put(name, "the user's edit\n")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fs, "write", and_the_user_saves)
-        forward(world, ahead)
+    monkeypatch.setattr(fs, "write", and_the_user_saves)
+    forward(world, ahead)
 
     assert world.read(name) == "the user's edit\n"
     assert world.git.head() == ahead
@@ -210,11 +235,17 @@ BEFORE_THE_END = [
 ]
 
 
-def _killed(world: World, new: str, module: object, name: str) -> None:
+@contextmanager
+def _dying(module: object, name: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, name, _dies)
+        patch.setattr(module, name, _dies_at_note if module is Git else _dies)
         with pytest.raises(Death):
-            forward(world, new)
+            yield
+
+
+def _killed(world: World, new: str, module: object, name: str) -> None:
+    with _dying(module, name):
+        forward(world, new)
 
 
 @pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[::2], *for_release(*BEFORE_THE_END[1::2])])
@@ -239,10 +270,8 @@ def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, na
     ahead = commit_ahead(world)
     before = disk(world.top)
     _killed(world, ahead, advance, "move_head")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "unstage" if module is advance else name, _dies)
-        with pytest.raises(Death), locks.hold(world.git):
-            advance.take_back(world.git)
+    with _dying(module, "unstage" if module is advance else name), locks.hold(world.git):
+        advance.take_back(world.git)
 
     taken_back(world)
 
@@ -291,10 +320,8 @@ def test_what_the_user_has_committed_over_what_was_killed_stays(world: World) ->
 @pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[:3], (advance, "restage"), (Git, "run")])
 def test_killed_in_coming_after_it_is_taken_up_again(world: World, module: object, name: str) -> None:
     ahead = left_behind(world)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, name, _dies_at_note if module is Git else _dies)
-        with pytest.raises(Death):
-            catch_up(world, ahead)
+    with _dying(module, name):
+        catch_up(world, ahead)
 
     assert catch_up(world, ahead)
 

@@ -21,8 +21,7 @@ from harness_lib.system.git import advance, locks
 from harness_lib.system.git.advance import HeadMovedError
 from harness_lib.system.git.repository import Git
 from tests.crash.effects import Place, of_event
-from tests.system.git.forwards import commit_ahead
-from tests.system.git.gitrepo import World, put, sh
+from tests.system.git.gitrepo import World, commit_ahead, put, sh
 
 DIED = 73
 MOST = 300

@@ -165,9 +165,9 @@ def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) ->
 
 
 def test_a_capture_in_a_linked_worktree_is_of_that_worktree(world: World) -> None:
-    linked = world.linked().top
-    put(linked / "new", "x")
-    assert "new" in trees.entries(world.git, snapshot.capture(Git.open(linked)))
+    linked = world.linked()
+    linked.put("new")
+    assert "new" in trees.entries(world.git, snapshot.capture(linked.git))
     assert "new" not in trees.entries(world.git, snapshot.capture(world.git))
 
 
@@ -297,10 +297,6 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
 
 
 def test_a_file_that_an_attempt_leaves_out_of_the_checkout_comes_back(world: World) -> None:
-    world.begin()
-    world.sh("sparse-checkout", "set", "dir")
-    assert not (world.top / "other").exists()
-    world.sh("sparse-checkout", "disable")
     world.commit(files={"out/b": "b\n"})
     world.put("mine", "untracked\n")
     world.begin()

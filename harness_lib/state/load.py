@@ -135,14 +135,15 @@ def changed(root: Root, was: State, now: State) -> str:
     transaction, because a writer keeps its copy of the list after the list; those who read ask `replaced`.
     """
     statuses = {task.id: task.status for task in now.tasks}
+    still = [(task, statuses[task.id]) for task in was.tasks if task.id in statuses]
     numbers = {session.number for session in now.sessions or ()}
     lacking = {
         "another list, made": [now.created or "?"] if now.created != was.created else [],
         "gone": [task.id for task in was.tasks if task.id not in statuses],
-        "no longer completed": [
-            task.id
-            for task in was.tasks
-            if task.is_done and statuses.get(task.id, "completed") != "completed"
+        "no longer completed": [task.id for task, status in still if task.is_done and status != "completed"],
+        # The legacy protocol fails what it takes from another worker.
+        "no longer in progress": [
+            task.id for task, status in still if (task.status, status) == ("in_progress", "pending")
         ],
         "no longer open": [
             f"session {each.number}" for each in was.sessions or () if each.number not in numbers

@@ -190,9 +190,8 @@ def _claim(task: Task) -> Iterator[str]:
         lease = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
         where = f" on {task.machine}" if task.machine else ""
         where += f" in {task.worktree}" if task.worktree else ""
-        yield quoting.one_line(
-            f"claimed by {task.claimed_by} at {task.claimed_at}{where}{lease}", LINE_LENGTH
-        )
+        when = f" at {task.claimed_at}" if task.claimed_at else ""
+        yield quoting.one_line(f"claimed by {task.claimed_by}{when}{where}{lease}", LINE_LENGTH)
     if task.started_at_commit:
         yield f"last attempt began at commit {task.started_at_commit[:12]}"
     if task.completed_at:

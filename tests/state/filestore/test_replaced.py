@@ -26,18 +26,22 @@ def store(root: Root) -> Store:
 
 @pytest.fixture
 def committed(store: Store, root: Root, tmp_path: Path) -> Path:
-    """Return the list as git has it: after it one task was completed, one added, and a session begun."""
+    """Return the list as git has it: then a task was completed, one claimed, one added, a session begun."""
     kept = tmp_path / "committed.json"
     shutil.copyfile(root.state, kept)
     with store.transaction() as tx:
         done = tx.state.tasks[0]._replace(status="completed", completed_at=STAMP)
         tx.replace(done)
+        tx.replace(tx.state.tasks[1]._replace(status="in_progress"))
         tx.add((Task("task-004", "Fourth"),))
         tx.add_session(Session(5, "worker", STAMP))
     return kept
 
 
-LACKING = "(gone: task-004; no longer completed: task-001; no longer open: session 5)"
+LACKING = (
+    "(gone: task-004; no longer completed: task-001; no longer in progress: task-002;"
+    " no longer open: session 5)"
+)
 
 
 def old_lists(root: Root) -> list[Path]:

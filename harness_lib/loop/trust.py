@@ -34,8 +34,9 @@ _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.js
 REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
 # In whichever source they are.
 _OURS = frozenset((".auth.json", ".auth-cache.json"))
-# Files and directories below the user's home; `.npmrc` may be read in a sandbox: npm needs its token.
-_OF_OTHERS = (".npmrc", *sandbox_places.SECRETS, *sandbox_places.LOGINS, *sandbox_places.CLOUD_PATHS)
+# Files and directories below the user's home. The first may be read in a sandbox: who installs needs them.
+_OF_PACKAGES = (".npmrc", ".composer/auth.json", ".config/composer/auth.json", ".hex/hex.config")
+_OF_OTHERS = (*_OF_PACKAGES, *sandbox_places.SECRETS, *sandbox_places.LOGINS, *sandbox_places.CLOUD_PATHS)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # Sources that are named in one line.
 _SHOWN = 3

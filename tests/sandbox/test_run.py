@@ -26,12 +26,13 @@ def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
     cargo = tmp_path / "cargo"
     (home / ".cache").mkdir()
     put(cargo / "registry/a", "")
-    put(cargo / "credentials.toml", "a token")
+    for secret in (cargo / "credentials.toml", home / ".vault-token"):
+        put(secret, "a token")
     (home / ".gradle").mkdir()
     task = workshop.add(
         "Write",
         "grep -q done made && test ! -e ~/outside && touch $CARGO_HOME/registry/a && "
-        "! grep -q token $CARGO_HOME/credentials.toml && "
+        "! grep -q token $CARGO_HOME/credentials.toml ~/.vault-token && "
         "touch ~/.gradle/wrapper/a && ! touch ~/.gradle/init.gradle",
         do="sh touch $TMPDIR/a ~/.cache/b; "
         'test "$JAVA_TOOL_OPTIONS" = "\\"-Djava.io.tmpdir=$TMPDIR\\" -Xa" && '

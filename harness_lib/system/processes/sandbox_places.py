@@ -40,14 +40,15 @@ CACHES_NAMED = (
     *("XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE"),
     *("GOMODCACHE", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH", "CCACHE_DIR", "SCCACHE_DIR"),
 )
-SECRETS = (
-    *(".ssh", ".gnupg", ".kube", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".docker/config.json"),
-    *(".password-store", ".local/share/keyrings", ".cargo/credentials.toml", ".cargo/credentials"),
-    *(".config/git/credentials", ".config/glab-cli", ".config/hub", ".terraform.d/credentials.tfrc.json"),
-    *(".gem/credentials", ".local/share/gem/credentials"),
-    *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
-    *("Library/Keychains", "Library/Application Support/Google/Chrome"),
-)
+_SECRETS = """
+    .ssh .gnupg .kube .netrc .pgpass .git-credentials .pypirc .docker/config.json .config/containers/auth.json
+    .password-store .local/share/keyrings .cargo/credentials.toml .cargo/credentials .config/git/credentials
+    .config/glab-cli .config/hub .terraform.d/credentials.tfrc.json .gem/credentials .config/helm/registry
+    .local/share/gem/credentials .vault-token .pulumi/credentials.json .databrickscfg .s3cfg .config/rclone
+    .config/doctl .config/op .config/sops .fly/config.yml .config/netlify .local/share/com.vercel.cli
+    .mozilla .config/google-chrome .config/chromium .config/BraveSoftware Library/Keychains
+"""
+SECRETS = (*_SECRETS.split(), "Library/Application Support/Google/Chrome")
 LOGINS = registry.CREDENTIALS
 # Sockets, and directories of sockets, through which a program outside could be told to do what the command
 # may not. The last ones are below the home directory.

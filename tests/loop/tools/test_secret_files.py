@@ -37,7 +37,7 @@ def reader(run: Runtime, home: Path) -> Runtime:
 def credentials(home: Path, project: Path) -> Path:
     """Store a key as `hs auth set` does, and put links to it and to /proc into the project."""
     stored = write(home / ".harness/.auth.json", json.dumps({"openai": [{"key": SECRET}]}))
-    for name in (".netrc", ".ssh/id_ed25519", ".aws/credentials", ".cursor/auth.json"):
+    for name in (".netrc", ".ssh/id_ed25519", ".aws/credentials", ".cursor/auth.json", ".hex/hex.config"):
         write(home / name, SECRET)
     write(project / "inside/.harness/.auth.json", SECRET)
     (project / "link").symlink_to(stored)
@@ -51,7 +51,7 @@ def credentials(home: Path, project: Path) -> Path:
 WAYS = [
     "{home}/.harness/.auth.json", "~/.harness/.auth.json", "../{up}/.harness/.auth.json", "link", "chain",
     "source/.auth.json", "source/../.harness/.auth.json", "inside/.harness/.auth.json",
-    "~/.netrc", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.cursor/auth.json",
+    "~/.netrc", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.cursor/auth.json", "~/.hex/hex.config",
 ]  # fmt: skip
 WAYS_OF_LINUX = [
     "/proc/self/environ", "/proc/thread-self/environ", "/proc/{pid}/environ", "/proc/1/environ",

@@ -128,9 +128,7 @@ def test_what_is_called_like_a_cache_is_work_where_it_is_none(project: Project, 
     assert project.git("show", "HEAD:node_modules/ours/index.js") == "new"
 
 
-def test_what_an_attempt_hides_by_its_own_rules_is_still_found_beside_caches(
-    rusty: Project, agent: Agent
-) -> None:
+def test_what_an_attempt_hides_is_still_found_beside_caches(rusty: Project, agent: Agent) -> None:
     """Only what the attempt itself has ignored goes with it."""
     fill(rusty)
     begin(agent)

@@ -65,9 +65,7 @@ def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agen
         assert "halt" not in project.task()
 
 
-def test_any_other_task_says_what_shows_the_whole_of_the_change_in_reply_log_status_and_show(
-    project: Project, agent: Agent
-) -> None:
+def test_any_other_task_says_what_shows_the_whole_of_the_change(project: Project, agent: Agent) -> None:
     _begin(project, agent)
     base = project.head
     project.commit(files={"tests/test_a.py": CHEATS["tests/test_a.py"]})
@@ -103,9 +101,7 @@ def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of
     assert "added only files that its check depends on: tests/test_a.py" in warning
 
 
-def test_a_test_that_the_user_has_not_committed_counts_as_it_was_at_the_claim(
-    project: Project, agent: Agent
-) -> None:
+def test_an_uncommitted_test_counts_as_it_was_at_the_claim(project: Project, agent: Agent) -> None:
     project.put("tests/test_a.py", FAILING)
     begin(agent, PYTEST, "--protect", "docs/**")
     project.put("tests/test_a.py", PASSING)
@@ -140,9 +136,7 @@ def test_what_git_ignores_counts_as_it_was_at_the_claim(project: Project, agent:
     assert "touched" not in agent.finishes({"src/a.py": "x\n", "done": ""})["task"]
 
 
-def test_a_change_of_a_protected_file_is_noticed_where_git_has_pruned_what_was_there(
-    project: Project, agent: Agent
-) -> None:
+def test_a_change_is_noticed_where_git_has_pruned_what_was_there(project: Project, agent: Agent) -> None:
     project.commit(files={"tests/look.sh": "false\n", "tests/other": "false\n", "more/other": "false\n"})
     begin(agent, "sh tests/look.sh", "--protect", "tests/look*")
     project.put("tests/look.sh", "true\n")
@@ -192,9 +186,7 @@ def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, age
     assert baseline.touched(ctx, task) == globs
 
 
-def test_a_gate_is_made_again_and_misses_no_protection_that_was_taken_out(
-    project: Project, agent: Agent
-) -> None:
+def test_a_gate_made_again_misses_no_protection_that_was_taken_out(project: Project, agent: Agent) -> None:
     """The user edits a check; somebody takes what protects it out of the list."""
     project.commit(files={"tests/look.sh": "true\n"})
     begin(agent, "sh tests/look.sh", "--protect", "tests/**")

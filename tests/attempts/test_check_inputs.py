@@ -52,18 +52,16 @@ def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project,
 
 
 @pytest.mark.parametrize(
-    ("is_before", "said"),
+    ("before", "said"),
     [(True, "commit [0-9a-f]{12} removed"), (False, "removed during this attempt")],
 )
-def test_what_somebody_else_has_removed_names_them_and_is_no_failed_attempt(
-    project: Project, agent: Agent, is_before: bool, said: str
-) -> None:
+def test_what_others_removed_is_no_failure(project: Project, agent: Agent, before: bool, said: str) -> None:
     project.commit(files={"check.sh": "true\n"})
-    if not is_before:
+    if not before:
         begin(agent, "sh check.sh")
     project.git("rm", "-q", "check.sh")
     project.git("commit", "-q", "--author", "Ada <a@b>", "-m", "Tidy up")
-    if is_before:
+    if before:
         begin(agent, "sh check.sh")
 
     assert re.search(rf"{said}.* \(Ada: Tidy up\)", agent.fails(7, "finish")["error"]["message"])
@@ -71,9 +69,7 @@ def test_what_somebody_else_has_removed_names_them_and_is_no_failed_attempt(
 
 
 @pytest.mark.parametrize("title", ["Write check.sh", "One"])
-def test_what_the_task_is_to_make_or_the_attempt_removed_is_its_failure(
-    project: Project, agent: Agent, title: str
-) -> None:
+def test_what_it_was_to_make_or_removed_is_its_failure(project: Project, agent: Agent, title: str) -> None:
     project.commit(files={"check.sh": "true\n"})
     if title != "One":
         project.git("rm", "-q", "check.sh")
@@ -105,9 +101,7 @@ def test_a_program_of_the_check_that_is_another_file_than_at_the_claim_is_named(
     assert f"was checked with {RUNNER}: {fake} (at the claim: {real})" in sentence
 
 
-def test_a_program_that_was_rewritten_in_its_place_is_named(
-    project: Project, agent: Agent, person_bin: Path
-) -> None:
+def test_a_program_that_was_rewritten_is_named(project: Project, agent: Agent, person_bin: Path) -> None:
     """Also where the user has edited the task since: as long as its command is the same."""
     _program(person_bin / RUNNER, "exit 1")
     agent.env = {**agent.env, **_path(person_bin)}

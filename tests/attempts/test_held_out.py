@@ -28,8 +28,6 @@ class HeldOut(unittest.TestCase):
 # It starts in a fifth of the time that pytest needs.
 UNITTEST = f"{shlex.quote(sys.executable)} -m unittest"
 PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
-
-
 SEEN = "import unittest\n\n\nclass Seen(unittest.TestCase):\n    def test_seen(self):\n        pass\n"
 
 
@@ -41,8 +39,8 @@ def person(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return project.agent("person")
 
 
-def _held(tmp_path: Path, place: str = "test_more.py") -> str:
-    return f"{tmp_path / 'held' / 'test_held.py'}:{place}"
+def _held(project: Project, place: str = "test_more.py") -> str:
+    return f"{project.top.parent}/held/test_held.py:{place}"
 
 
 def _add(person: Agent, *words: str, check: str = "test -f product.py") -> None:
@@ -55,10 +53,8 @@ def _attempt(project: Project, agent: Agent, answer: int) -> None:
     project.put("product.py", f"def answer():\n    return {answer}\n")
 
 
-def test_work_that_fails_what_is_held_out_has_failed_and_learns_nothing_of_it(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
-    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
+def test_work_that_fails_it_learns_nothing_of_it(project: Project, agent: Agent, person: Agent) -> None:
+    _add(person, _held(project), f"{UNITTEST} test_more.py")
     _attempt(project, agent, 41)
 
     said = agent.fails(1, "finish")
@@ -66,41 +62,37 @@ def test_work_that_fails_what_is_held_out_has_failed_and_learns_nothing_of_it(
     task = project.task()
     assert (task["status"], task["attempts"]) == ("failed", 1)
     assert "A held-out check failed." in said["message"]
-    assert not _leaks(project, json.dumps(said), tmp_path)
+    assert not _leaks(project, json.dumps(said))
 
 
-def _leaks(project: Project, said: str, tmp_path: Path) -> list[str]:
+def _leaks(project: Project, said: str) -> list[str]:
     """Return where something of the held-out check stands beside the user's data directory."""
     words = (SECRET, "test_more", "test_held")
     texts = {"reply": said} | {
         str(path.relative_to(project.top)): path.read_bytes().decode("utf-8", "replace")
         for path in project.top.rglob("*")
-        if path.is_file() and tmp_path / "data" not in path.parents
+        if path.is_file()
     }
     return [f"{word} in {name}" for name, text in texts.items() for word in words if word in text]
 
 
-def test_the_list_has_no_more_than_a_digest_and_others_cannot_read_what_is_kept(
-    person: Agent, project: Project, tmp_path: Path
-) -> None:
+def test_the_list_has_a_digest_and_others_cannot_read_what_is_kept(person: Agent, project: Project) -> None:
     for _ in range(2):
-        _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
+        _add(person, _held(project), f"{UNITTEST} test_more.py")
 
     held_out, again = (task["validation"]["hidden"] for task in project.state["tasks"])
     assert held_out != again, "nobody finds out what it is of by trying"
 
     assert re.fullmatch(r"[0-9a-f]{64}", held_out["sha256"])
     assert list(held_out) == ["sha256"]
-    assert not _leaks(project, "", tmp_path)
-    kept = list((tmp_path / "data/hidden").rglob("*"))
+    assert not _leaks(project, "")
+    kept = list((project.top / "../data/hidden").rglob("*"))
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
-    assert (tmp_path / "data/hidden").stat().st_mode & 0o777 == 0o700
+    assert (project.top / "../data/hidden").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_names_of_failing_tests_are_told_only_where_that_was_asked_for(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
-    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+def test_names_of_tests_are_told_only_where_asked_for(project: Project, agent: Agent, person: Agent) -> None:
+    _add(person, _held(project), f"{PYTEST} test_more.py")
     person.ok("edit", "task-001", "--hidden-names")
     _attempt(project, agent, 41)
 
@@ -110,22 +102,18 @@ def test_the_names_of_failing_tests_are_told_only_where_that_was_asked_for(
     assert "assert" not in message
 
 
-def test_a_file_alone_is_for_the_check_of_the_task(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
+def test_a_file_alone_is_for_the_check_of_the_task(project: Project, agent: Agent, person: Agent) -> None:
     """It stands in the place of what the agent sees there, and only while it is run."""
     project.commit(files={"tests/test_seen.py": SEEN})
-    _add(person, _held(tmp_path, "tests/test_seen.py"), check=f"{UNITTEST} tests/test_seen.py")
+    _add(person, _held(project, "tests/test_seen.py"), check=f"{UNITTEST} tests/test_seen.py")
     _attempt(project, agent, 41)
 
     assert "A held-out check failed." in agent.fails(1, "finish")["message"]
     assert project.read("tests/test_seen.py") == SEEN
 
 
-def test_an_executable_file_is_run_and_is_in_no_checkout(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
-    script = put(tmp_path / "held/check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n", executable=True)
+def test_an_executable_is_run_and_is_in_no_checkout(project: Project, agent: Agent, person: Agent) -> None:
+    script = project.put("../held/check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n", executable=True)
     _add(person, str(script))
     script.unlink()
     _attempt(project, agent, 41)
@@ -134,16 +122,12 @@ def test_an_executable_file_is_run_and_is_in_no_checkout(
 
     agent.ok("finish")
 
-    logs = (tmp_path / "data/hidden").rglob("*.log")
-    assert {log.read_text() for log in logs} == {".gitignore\nproduct.py\ntracked.txt\n"} or all(
-        "check.sh" not in log.read_text() for log in logs
-    )
+    said = [log.read_text() for log in (project.top / "../data/hidden").rglob("*.log")]
+    assert ["check.sh" in each for each in said] == [False] * len(said)
 
 
-def test_a_program_that_is_put_in_place_is_one_there(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
-    script = put(tmp_path / "held/check.sh", "#!/bin/sh\ngrep -q 42 product.py\n", executable=True)
+def test_a_program_that_is_put_in_place_is_one_there(project: Project, agent: Agent, person: Agent) -> None:
+    script = project.put("../held/check.sh", "#!/bin/sh\ngrep -q 42 product.py\n", executable=True)
     _add(person, f"{script}:tests/check.sh", "tests/check.sh")
     _attempt(project, agent, 42)
 
@@ -190,12 +174,10 @@ def test_the_data_directory_may_not_be_in_the_project(project: Project) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "changed"])
-def test_another_machine_says_so_and_completes_nothing(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path, how: str
-) -> None:
+def test_another_machine_completes_nothing(project: Project, agent: Agent, person: Agent, how: str) -> None:
     _add(person, "true")
     _attempt(project, agent, 42)
-    (kept,) = (tmp_path / "data/hidden").rglob("check.json")
+    (kept,) = (project.top / "../data/hidden").rglob("check.json")
     if how == "gone":
         kept.unlink()
     else:
@@ -211,9 +193,7 @@ def test_another_machine_says_so_and_completes_nothing(
     assert "validation.hidden" in agent.fails(3, "claim")["error"]["message"]
 
 
-def test_a_held_out_check_that_cannot_run_is_no_failed_attempt(
-    project: Project, agent: Agent, person: Agent
-) -> None:
+def test_one_that_cannot_run_is_no_failed_attempt(project: Project, agent: Agent, person: Agent) -> None:
     _add(person, "no-such-program --now")
     _attempt(project, agent, 42)
 
@@ -223,12 +203,10 @@ def test_a_held_out_check_that_cannot_run_is_no_failed_attempt(
     assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
 
 
-def test_an_agent_may_neither_set_nor_lift_nor_see_it(
-    project: Project, person: Agent, tmp_path: Path
-) -> None:
+def test_an_agent_may_neither_set_nor_lift_nor_see_it(project: Project, person: Agent) -> None:
     _add(person, "echo the-answer-is-42")
     inside = project.agent("other", CLAUDECODE="1")
-    plan = put(tmp_path / "plan.md", "- [ ] Two\n  - check: true\n  - hidden: true\n")
+    plan = project.put("../plan.md", "- [ ] Two\n  - check: true\n  - hidden: true\n")
     before = project.state
 
     for verb in (
@@ -245,9 +223,7 @@ def test_an_agent_may_neither_set_nor_lift_nor_see_it(
     assert not any(SECRET in who("show", "task-001").text for who in (inside, person))
 
 
-def test_an_attempt_that_lifts_it_in_the_list_has_changed_its_gate(
-    project: Project, agent: Agent, person: Agent
-) -> None:
+def test_an_attempt_that_lifts_it_has_changed_its_gate(project: Project, agent: Agent, person: Agent) -> None:
     _add(person, "false")
     _attempt(project, agent, 42)
     validation = project.task()["validation"]
@@ -259,33 +235,31 @@ def test_an_attempt_that_lifts_it_in_the_list_has_changed_its_gate(
     assert project.task()["halt_kind"] == "CHECK_CHANGED"
 
 
-def test_a_plan_holds_out_what_its_lines_say(project: Project, person: Agent, tmp_path: Path) -> None:
+def test_a_plan_holds_out_what_its_lines_say(project: Project, person: Agent) -> None:
     lines = [
         "- [ ] One",
         "  - check: true",
-        f"  - hidden: {_held(tmp_path)}",
+        f"  - hidden: {_held(project)}",
         "  - hidden: pytest test_more.py",
         "- [x] Was done\n  - hidden: /no/such/file.py:x.py",
     ]
     document = [{"title": "Two", "check": "true", "hidden": "true"}, {"title": "Three", "check": "true"}]
-    plan = put(tmp_path / "plan.md", "\n".join(lines) + "\n")
+    plan = project.put("../plan.md", "\n".join(lines) + "\n")
     person.ok("import", str(plan), "--dry-run")
-    assert not (tmp_path / "data/hidden").exists()
+    assert not (project.top / "../data/hidden").exists()
 
     person.ok("import", str(plan))
-    person.ok("import", str(put(tmp_path / "plan.json", json.dumps(document))))
+    person.ok("import", str(project.put("../plan.json", json.dumps(document))))
 
     first, second, third = (task["validation"].get("hidden") for task in project.state["tasks"])
     assert first != second
     assert third is None
-    assert len(list((tmp_path / "data/hidden").iterdir())) == 2
-    bad = put(tmp_path / "bad.md", "- [ ] Four\n  - check: true\n  - hidden: /no/such/file.py:x.py\n")
+    assert len(list((project.top / "../data/hidden").iterdir())) == 2
+    bad = project.put("../bad.md", "- [ ] Four\n  - check: true\n  - hidden: /no/such/file.py:x.py\n")
     assert "line 3: /no/such/file.py is not there" in person.fails(2, "import", str(bad))["error"]["message"]
 
 
-def test_who_says_that_it_is_done_is_believed_where_it_passes(
-    project: Project, agent: Agent, person: Agent
-) -> None:
+def test_who_says_it_is_done_is_believed_if_it_passes(project: Project, agent: Agent, person: Agent) -> None:
     _add(person, "false", check="true")
     agent.ok("start")
     project.edit_task(status="completed")
@@ -295,10 +269,8 @@ def test_who_says_that_it_is_done_is_believed_where_it_passes(
     assert project.task()["status"] == "in_progress"
 
 
-def test_work_that_passes_both_is_completed_and_what_breaks_it_later_is_found(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
-    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
+def test_work_that_passes_both_is_done_until_it_breaks(project: Project, agent: Agent, person: Agent) -> None:
+    _add(person, _held(project), f"{UNITTEST} test_more.py")
     _attempt(project, agent, 42)
     agent.ok("finish")
     assert {"product.py", "test_more.py"}.intersection(project.in_commit()) == {"product.py"}
@@ -308,17 +280,15 @@ def test_work_that_passes_both_is_completed_and_what_breaks_it_later_is_found(
 
     recheck = project.task()["recheck"]
     assert (recheck["passed"], recheck["tail"]) == (False, "A held-out check failed.")
-    assert not _leaks(project, json.dumps(said), tmp_path)
+    assert not _leaks(project, json.dumps(said))
 
 
 @pytest.mark.release
-def test_the_final_check_of_another_machine_proves_nothing(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
+def test_the_final_check_elsewhere_proves_nothing(project: Project, agent: Agent, person: Agent) -> None:
     _add(person, "true")
     _attempt(project, agent, 42)
     agent.ok("finish")
-    (kept,) = (tmp_path / "data/hidden").rglob("check.json")
+    (kept,) = (project.top / "../data/hidden").rglob("check.json")
     kept.unlink()
 
     agent("validate", "--all", "--committed")
@@ -327,33 +297,29 @@ def test_the_final_check_of_another_machine_proves_nothing(
     assert "held-out check not run: task-001" in agent.ok("status")["message"]
 
 
-def test_its_files_do_not_leave_the_checkout(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path
-) -> None:
-    _add(person, _held(tmp_path, "more/test_more.py"), "true")
+def test_its_files_do_not_leave_the_checkout(project: Project, agent: Agent, person: Agent) -> None:
+    _add(person, _held(project, "more/test_more.py"), "true")
     agent.ok("claim")
     project.put("product.py")
-    (tmp_path / "outside").mkdir()
-    (project.top / "more").symlink_to(tmp_path / "outside")
+    outside = project.top.parent / "outside"
+    outside.mkdir()
+    (project.top / "more").symlink_to(outside)
 
     assert "A held-out check failed." in agent.fails(1, "finish")["message"]
-    assert not list((tmp_path / "outside").iterdir())
+    assert not list(outside.iterdir())
 
 
 @pytest.mark.parametrize("what", ["seen", "held out"])
-def test_a_product_that_ends_its_tests_passes_neither_check(
-    project: Project, agent: Agent, person: Agent, tmp_path: Path, what: str
+def test_a_product_that_ends_its_tests_fails(
+    project: Project, agent: Agent, person: Agent, what: str
 ) -> None:
-    put(
-        tmp_path / "held/test_seen.py",
-        "import product\n\n\ndef test_one():\n    assert product.one == 2\n",
-    )
-    test = f"{tmp_path / 'held' / 'test_seen.py'}:test_seen.py"
+    test = "import product\n\n\ndef test_one():\n    assert product.one == 2\n"
+    project.put("../held/test_seen.py", test)
     if what == "seen":
-        project.commit(files={"test_seen.py": (tmp_path / "held/test_seen.py").read_text()})
+        project.commit(files={"test_seen.py": test})
         _add(person, check=f"{PYTEST} test_seen.py")
     else:
-        _add(person, test, f"{PYTEST} test_seen.py")
+        _add(person, f"{project.top.parent}/held/test_seen.py:test_seen.py", f"{PYTEST} test_seen.py")
     said = agent.works({"product.py": "import os\n\nos._exit(0)\n"}, code=1)
 
     expected = "pytest ended with exit code 0" if what == "seen" else "A held-out check failed."

@@ -19,9 +19,7 @@ def test_a_claim_is_refused_where_the_user_has_changed_one(project: Project, age
     assert project.read("tracked.txt") == "my local version\n"
 
 
-def test_hiding_a_protected_test_helps_neither_this_attempt_nor_the_next(
-    project: Project, agent: Agent
-) -> None:
+def test_hiding_a_protected_test_helps_no_attempt(project: Project, agent: Agent) -> None:
     for name in ("changed", "deleted"):
         project.put(f"tests/{name}.sh", "exit 1\n")
     project.commit()
@@ -45,9 +43,7 @@ def test_what_an_attempt_makes_of_one_is_committed(project: Project, agent: Agen
     assert project.git("show", "HEAD:tracked.txt") == "two"
 
 
-def test_work_outside_of_a_sparse_checkout_is_committed_and_the_rest_of_it_stays_out(
-    project: Project, agent: Agent
-) -> None:
+def test_work_outside_of_a_sparse_checkout_is_committed(project: Project, agent: Agent) -> None:
     project.commit(files={"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})
     project.git("sparse-checkout", "set", "in")
     begin(agent, "grep -q changed out/b")

@@ -44,9 +44,7 @@ def test_three_rounds_of_work_checkpoint_stop_and_start_lose_nothing(project: Pr
     assert {"part-1.txt", "part-2.txt", "part-3.txt", "done"} <= set(project.in_commit())
 
 
-def test_from_a_checkpoint_as_stop_records_one_work_goes_on_and_no_check_is_asked(
-    project: Project, agent: Agent
-) -> None:
+def test_from_a_checkpoint_work_goes_on_and_no_check_is_asked(project: Project, agent: Agent) -> None:
     begin(agent, "touch asked; test -f done")
     agent.ok("checkpoint", "task-001", "2/4", "half")
     project.put("half.txt", "half\n")
@@ -81,9 +79,7 @@ def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project
 
 
 @pytest.mark.parametrize("check", [*for_release(NEVER), "date +%N > left-by-check; test -f done"])
-def test_the_third_interruption_in_a_row_without_any_progress_is_a_failed_attempt(
-    project: Project, check: str
-) -> None:
+def test_the_third_interruption_without_progress_is_a_failed_attempt(project: Project, check: str) -> None:
     """What a check leaves behind is none."""
     worker = project.agent("w0")
     begin(worker, check)
@@ -133,9 +129,7 @@ def test_progress_between_interruptions_begins_the_count_anew(project: Project, 
         *for_release(("start", "concurrent"), ("claim", "exclusive")),
     ],
 )
-def test_the_same_conversation_holds_its_task_again_and_nothing_is_changed(
-    make_project: Make, mode: str, verb: str
-) -> None:
+def test_the_same_conversation_holds_its_task_again(make_project: Make, mode: str, verb: str) -> None:
     project = make_project(mode=mode)
     agent = conversation(project)
     begin(agent, "touch asked; test -f done")

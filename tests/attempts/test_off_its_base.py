@@ -61,9 +61,7 @@ def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, age
     assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by the user"]
 
 
-def test_commits_that_leave_a_branch_on_which_the_attempt_is_no_longer_are_named(
-    project: Project, agent: Agent
-) -> None:
+def test_commits_that_leave_a_branch_it_has_left_are_named(project: Project, agent: Agent) -> None:
     begin(agent)
     project.commit("Made on main", files={"one": "x\n"})
     project.git("checkout", "-q", "-b", "other", "HEAD~1")
@@ -73,9 +71,7 @@ def test_commits_that_leave_a_branch_on_which_the_attempt_is_no_longer_are_named
     assert any("1 commit left main" in warning and "Made on main" in warning for warning in warnings)
 
 
-def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
-    project: Project, agent: Agent
-) -> None:
+def test_merges_that_left_with_an_attempt_come_back_as_they_were(project: Project, agent: Agent) -> None:
     project.git("checkout", "-q", "-b", "side")
     project.commit("Of the side", files={"side": "x\n"})
     project.git("checkout", "-q", "main")
@@ -107,9 +103,7 @@ def _push(other: Path, name: str) -> str:
     return sh(other, "rev-parse", "HEAD")
 
 
-def test_what_was_pulled_meanwhile_stays_on_the_branch_and_what_was_only_fetched_moves_nothing(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_only_what_was_pulled_meanwhile_stays(project: Project, agent: Agent, tmp_path: Path) -> None:
     other = _published(project, tmp_path)
     begin(agent)
     pulled = _push(other, "theirs.txt")
@@ -167,9 +161,7 @@ def test_a_base_that_was_merged_into_another_history_stays_with_what_a_remote_ha
 
 
 @pytest.mark.parametrize("then", ["finish", "fail", "release", "start"])
-def test_a_branch_that_was_renamed_meanwhile_is_still_the_branch_of_the_attempt(
-    project: Project, agent: Agent, then: str
-) -> None:
+def test_a_branch_that_was_renamed_is_still_the_attempts(project: Project, agent: Agent, then: str) -> None:
     begin(agent)
     base = project.head
     project.git("branch", "-m", "main", "first")
@@ -195,9 +187,7 @@ def test_a_branch_that_was_renamed_meanwhile_is_still_the_branch_of_the_attempt(
         assert project.head == base
 
 
-def test_work_that_the_branch_of_the_attempt_has_is_not_to_be_brought_there(
-    project: Project, agent: Agent
-) -> None:
+def test_work_that_its_branch_has_is_not_to_be_brought_there(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     project.git("checkout", "-q", "-b", "other")
 
@@ -205,9 +195,7 @@ def test_work_that_the_branch_of_the_attempt_has_is_not_to_be_brought_there(
     assert "another branch" not in agent("status").out
 
 
-def test_work_that_was_completed_after_its_branch_was_deleted_says_how_to_have_the_branch_again(
-    project: Project, agent: Agent
-) -> None:
+def test_work_of_a_deleted_branch_says_how_to_have_it_again(project: Project, agent: Agent) -> None:
     begin(agent)
     project.git("checkout", "-q", "-b", "other")
     project.git("branch", "-D", "main")
@@ -228,9 +216,7 @@ def test_commits_that_leave_every_file_as_it_was_are_kept(project: Project, agen
     assert theirs in project.git("rev-list", agent.fails(1, "finish")["rescue"])
 
 
-def test_a_branch_that_had_the_name_of_the_attempts_branch_before_it_is_left_alone(
-    project: Project, agent: Agent
-) -> None:
+def test_a_branch_that_had_that_name_before_is_left_alone(project: Project, agent: Agent) -> None:
     project.git("branch", "-m", "main", "old")
     project.git("checkout", "-q", "-b", "main")
     begin(agent)

@@ -18,9 +18,7 @@ def ctx(project: Project, tmp_path: Path) -> Context:
     return context(project, tmp_path / "home")
 
 
-def test_what_a_later_commit_broke_is_red_and_what_stands_is_not(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_what_a_later_commit_broke_alone_is_red(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "echo looked at a; test -f a", "a")
     done(project, agent, "test -f b", "b")
     project.git("rm", "-q", "a")
@@ -37,10 +35,8 @@ def test_what_a_later_commit_broke_is_red_and_what_stands_is_not(
     assert not (project.top.parent / "clean").exists()
 
 
-def test_one_check_runs_once_on_one_content(
-    project: Project, agent: Agent, ctx: Context, tmp_path: Path
-) -> None:
-    runs = tmp_path / "runs"
+def test_one_check_runs_once_on_one_content(project: Project, agent: Agent, ctx: Context) -> None:
+    runs = project.top.parent / "runs"
     for name in ("a", "b", "c"):
         done(project, agent, f"echo x >> {runs}", name)
     runs.unlink()
@@ -56,9 +52,7 @@ def test_one_check_runs_once_on_one_content(
     assert not runs.exists()
 
 
-def test_what_a_check_leaves_behind_is_gone_before_the_next(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_what_a_check_leaves_is_gone_before_the_next(project: Project, agent: Agent, ctx: Context) -> None:
     project.put("harness-init.sh", "echo x > made-by-init\n")
     agent.trusts()
     done(project, agent, "echo two > tracked.txt; rm -f b; test ! -e new; touch new", "a")
@@ -74,9 +68,7 @@ def built(project: Project, agent: Agent) -> None:
     done(project, agent, "test -f build/lib.a && test -f a", "a", "build/lib.a", "__pycache__/a.pyc")
 
 
-def test_what_passes_only_in_place_is_named_and_makes_nothing_red(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_what_passes_only_in_place_is_named_and_not_red(project: Project, agent: Agent, ctx: Context) -> None:
     built(project, agent)
 
     found(ctx)
@@ -99,9 +91,7 @@ def test_what_passes_only_in_place_is_named_and_makes_nothing_red(
     assert again.recheck.excuse == "not_reproducible"
 
 
-def test_with_either_way_out_the_check_passes_and_what_is_broken_then_is_red(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_with_either_way_out_the_check_passes(project: Project, agent: Agent, ctx: Context) -> None:
     def passes() -> bool:
         (only,) = found(ctx)
         return only.recheck.passed
@@ -126,10 +116,8 @@ def test_with_either_way_out_the_check_passes_and_what_is_broken_then_is_red(
     assert ("excuse" in recorded, recorded["commit"]) == (False, commit)
 
 
-def test_what_fails_once_and_passes_then_is_flaky_and_nothing_else(
-    project: Project, agent: Agent, ctx: Context, tmp_path: Path
-) -> None:
-    runs = tmp_path / "runs"
+def test_what_fails_once_and_passes_then_is_flaky(project: Project, agent: Agent, ctx: Context) -> None:
+    runs = project.top.parent / "runs"
     check = f"echo x >> {runs}; test -f a && test $(wc -l < {runs}) -ne 2"
     done(project, agent, check, "a")
     project.commit("nothing new")
@@ -146,9 +134,7 @@ def test_what_fails_once_and_passes_then_is_flaky_and_nothing_else(
     assert "not reproducible" not in status
 
 
-def test_what_git_keeps_otherwise_than_it_stands_in_place_is_red(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_what_git_keeps_otherwise_is_red(project: Project, agent: Agent, ctx: Context) -> None:
     project.git("config", "filter.odd.clean", "sed s/good/evil/")
     begin(agent, "grep good a && test -f build/lib.a")
     for name, text in ((".gitignore", "build/\n"), (".gitattributes", "a filter=odd\n"), ("a", "good\n")):
@@ -167,11 +153,9 @@ def test_what_git_keeps_otherwise_than_it_stands_in_place_is_red(
     assert later.recheck.excuse is None, "whatever has become of what stood in place"
 
 
-def test_what_fails_is_recorded_before_it_runs_again_in_place(
-    project: Project, agent: Agent, ctx: Context, tmp_path: Path
-) -> None:
+def test_what_fails_is_recorded_before_it_runs_again(project: Project, agent: Agent, ctx: Context) -> None:
     """The shell of an agent may end the command then."""
-    seen = tmp_path / "seen"
+    seen = project.top.parent / "seen"
     done(project, agent, f"cp {project.file} {seen}; test -f a", "a")
     project.git("rm", "-q", "a")
     project.commit("by hand")
@@ -183,9 +167,7 @@ def test_what_fails_is_recorded_before_it_runs_again_in_place(
     assert task["recheck"]["passed"] is False
 
 
-def test_a_change_in_the_work_tree_is_no_proof_that_it_passes_in_place(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_a_change_in_the_work_tree_proves_nothing(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "grep -q two tracked.txt || test -f a", "a")
     project.git("rm", "-q", "a")
     project.commit("by hand")
@@ -194,9 +176,7 @@ def test_a_change_in_the_work_tree_is_no_proof_that_it_passes_in_place(
     assert found(ctx)[0].recheck.excuse is None
 
 
-def test_what_was_completed_on_another_branch_is_not_completed_on_this_one(
-    project: Project, agent: Agent
-) -> None:
+def test_what_was_completed_on_another_branch_is_not_on_this_one(project: Project, agent: Agent) -> None:
     """It says how to bring the work over, and nothing that builds on it begins without it."""
     begin(agent, "grep -q work f")
     project.git("checkout", "-q", "-b", "feature")
@@ -267,9 +247,7 @@ def test_a_check_that_is_ended_is_not_recorded(project: Project, agent: Agent, c
     assert "recheck" not in project.task()
 
 
-def test_a_new_start_forgets_what_was_found_and_keeps_nothing_that_is_found_meanwhile(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_a_new_start_forgets_what_was_found(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "test -f a", "a")
     found(ctx)
     assert project.task()["recheck"]["passed"]

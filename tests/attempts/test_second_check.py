@@ -110,9 +110,7 @@ def _put(project: Project, files: Mapping[str, str | None]) -> None:
         ),
     ],
 )
-def test_who_passes_only_by_changing_what_judges_is_sent_back_once_and_then_held(
-    project: Project, agent: Agent, name: str
-) -> None:
+def test_only_changing_what_judges_is_sent_back_then_held(project: Project, agent: Agent, name: str) -> None:
     check, files, named = CHEATS[name]
     _begin(project, agent, check, "--protect", "auto")
     _put(project, files)
@@ -154,9 +152,7 @@ def test_who_puts_the_judge_back_is_completed(project: Project, agent: Agent) ->
 @pytest.mark.parametrize(
     "words", ["Say right, and adapt the tests", *for_release("", "Say right; update the snapshots")]
 )
-def test_what_weakens_a_test_and_passes_all_the_same_is_named(
-    project: Project, agent: Agent, words: str
-) -> None:
+def test_what_weakens_a_test_and_passes_anyway_is_named(project: Project, agent: Agent, words: str) -> None:
     """Also where the task asks for it."""
     _begin(project, agent, "sh check.sh", "--protect", "auto", "--description", words)
     _put(project, {**RIGHT, "tests/more.sh": "sh lib.sh\n"})
@@ -233,9 +229,7 @@ def test_what_cannot_be_repeated_elsewhere_proves_nothing(project: Project, agen
     assert any("could not be repeated on a clean checkout" in text for text in reply["task"]["look_at"])
 
 
-def test_where_no_clean_checkout_can_be_set_up_the_check_in_place_counts(
-    project: Project, agent: Agent
-) -> None:
+def test_where_there_is_no_clean_checkout_the_check_in_place_counts(project: Project, agent: Agent) -> None:
     project.put("harness-init.sh", "test -e ignored/x\n")
     project.put("ignored/x")
     project.put(".git/info/exclude", "ignored\n")
@@ -253,9 +247,7 @@ def test_where_no_clean_checkout_can_be_set_up_the_check_in_place_counts(
     assert any("could not be repeated on a clean checkout" in text for text in reply["task"]["look_at"])
 
 
-def test_new_tests_that_pass_without_the_work_send_it_back_once_and_are_named(
-    project: Project, agent: Agent
-) -> None:
+def test_new_tests_that_pass_without_the_work_send_it_back_once(project: Project, agent: Agent) -> None:
     _begin(project, agent, f"{UNITTEST} tests/test_more.py", "--protect", "auto")
     _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
 
@@ -281,9 +273,7 @@ def test_what_the_user_had_lying_there_is_no_test_of_the_attempt(project: Projec
 
 
 @pytest.mark.release
-def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_of_many_checks_some_are_repeated(project: Project, agent: Agent, tmp_path: Path) -> None:
     """A change of what thousands of checks go by must not run them all; who is named by it comes first."""
     runs = tmp_path / "runs"
     project.commit(files={"tests/named.sh": "true\n"})

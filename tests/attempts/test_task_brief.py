@@ -47,9 +47,7 @@ def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Proj
     assert len(project.grep("ERROR", "[task-001]", "tax is missing")) == 1
 
 
-def test_what_an_earlier_check_said_is_not_shown_of_an_attempt_that_was_given_up(
-    project: Project, agent: Agent
-) -> None:
+def test_what_an_earlier_check_said_is_not_shown_of_what_was_given_up(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "echo the reason; false")
     agent.works(code=1)
     agent.ok("claim")

@@ -18,9 +18,7 @@ def forge(project: Project, *task_ids: str, **also: object) -> None:
         project.edit_task(task_id, status="completed", **also)
 
 
-def test_start_runs_the_check_of_a_forged_task_and_one_that_fails_is_pending_again(
-    project: Project, agent: Agent
-) -> None:
+def test_a_forged_task_whose_check_fails_at_start_is_pending_again(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "touch ran; test -f done")
     project.put("mine.txt", "not the task's\n")
     forge(project, "task-001", completed_at="2025-07-01T10:00:00Z")
@@ -70,9 +68,7 @@ def test_status_and_check_name_a_forged_task(project: Project, agent: Agent) -> 
     assert (SAID in said["message"], said["next"]) == (True, "harness claim")
 
 
-def test_a_check_that_was_changed_after_it_had_passed_proves_nothing_until_it_is_changed_back(
-    project: Project, agent: Agent
-) -> None:
+def test_a_check_that_was_changed_proves_nothing_until_changed_back(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     agent.ok("finish")
     good = project.task()["validation"]
@@ -87,9 +83,7 @@ def test_a_check_that_was_changed_after_it_had_passed_proves_nothing_until_it_is
     assert project.task()["status"] == "pending"
 
 
-def test_status_and_check_written_together_and_a_task_without_a_check_are_noticed(
-    project: Project, agent: Agent
-) -> None:
+def test_status_and_check_written_together_are_noticed(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "test -f done")
     agent.ok("add", "Two")
     forge(project, "task-001", validation={"command": "true"}, completed_commit=project.head)
@@ -118,9 +112,7 @@ def test_forging_another_task_does_not_pass_through_an_honest_finish(project: Pr
     assert agent.ok("claim")["task"]["id"] == "task-002"
 
 
-def test_the_evidence_survives_a_rewrite_of_the_file_and_is_of_its_task_alone(
-    project: Project, agent: Agent
-) -> None:
+def test_evidence_survives_a_rewrite_and_is_of_its_task_alone(project: Project, agent: Agent) -> None:
     """Also where our directory is lost."""
     begin(agent, "true")
     agent.ok("finish")
@@ -181,9 +173,7 @@ def test_a_worker_keeps_the_claim_that_another_one_said_was_done(make_project: M
     first.ok("check")
 
 
-def test_recovery_takes_a_forged_task_of_a_dead_worker_for_interrupted(
-    project: Project, agent: Agent
-) -> None:
+def test_a_forged_task_of_a_dead_worker_counts_as_interrupted(project: Project, agent: Agent) -> None:
     begin(agent, "test -f done")
     project.put("done")
     project.git("add", "done")
@@ -195,9 +185,7 @@ def test_recovery_takes_a_forged_task_of_a_dead_worker_for_interrupted(
     assert project.grep("RECOVERY [task-001]")
 
 
-def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
-    project: Project, agent: Agent
-) -> None:
+def test_a_list_of_an_older_harness_is_believed_and_then_proven(project: Project, agent: Agent) -> None:
     """And so is a list of the time before there was one."""
     for _ in range(2):
         agent.ok("add", "One", "--validate", "true")

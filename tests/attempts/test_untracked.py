@@ -18,9 +18,7 @@ from tests.waiting import until
 
 
 @pytest.mark.parametrize("how", ["changed", *for_release("deleted")])
-def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
-    project: Project, agent: Agent, how: str
-) -> None:
+def test_a_passing_attempt_keeps_an_untracked_file_it_took(project: Project, agent: Agent, how: str) -> None:
     project.put("mine.txt", "my notes\n")
     project.put("untouched.txt", "not mentioned\n")
     begin(agent)
@@ -41,9 +39,7 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
     assert project.in_commit() == ["done", "tracked.txt"]
 
 
-def test_a_copy_that_a_killed_claim_has_left_goes_and_that_of_another_list_stays(
-    project: Project, agent: Agent
-) -> None:
+def test_a_copy_of_a_killed_claim_goes_and_another_lists_stays(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     refs = []
     for root in (project.top, project.top / "other"):
@@ -80,9 +76,7 @@ def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: 
     assert sorted(re.findall("'(.*?)'", said)) == names
 
 
-def test_a_file_whose_place_is_taken_is_kept_and_named_with_what_stands_there(
-    project: Project, agent: Agent
-) -> None:
+def test_a_file_whose_place_is_taken_is_kept_and_named(project: Project, agent: Agent) -> None:
     """An attempt puts what git ignores where an untracked and two tracked files were."""
     project.commit(files={"out/deep.txt": "deep\n"})
     project.commit(files={".gitignore": "*.o\nout\n"})
@@ -112,9 +106,7 @@ def test_a_file_whose_place_is_taken_is_kept_and_named_with_what_stands_there(
     assert project.git("status", "--porcelain") == "?? mine.txt"
 
 
-def test_an_interrupted_attempt_that_only_took_an_untracked_file_keeps_it(
-    project: Project, agent: Agent
-) -> None:
+def test_an_interrupted_attempt_keeps_an_untracked_file_it_took(project: Project, agent: Agent) -> None:
     project.put("mine.txt", "my notes\n")
     begin(agent)
     (project.top / "mine.txt").unlink()
@@ -183,9 +175,7 @@ def test_a_check_that_passes_on_nothing_git_takes_says_so(project: Project, agen
     assert project.grep("WARN", "[task-001]", "Nothing was committed")
 
 
-def test_harness_files_that_an_attempt_has_committed_leave_its_history(
-    project: Project, agent: Agent
-) -> None:
+def test_harness_files_that_it_has_committed_leave_its_history(project: Project, agent: Agent) -> None:
     begin(agent)
     base = project.head
     project.put("one")
@@ -208,9 +198,7 @@ def test_harness_files_that_an_attempt_has_committed_leave_its_history(
     assert project.file.exists()
 
 
-def test_an_attempt_that_did_nothing_beside_files_of_the_user_has_no_work_to_show(
-    project: Project, agent: Agent
-) -> None:
+def test_an_attempt_that_did_nothing_has_no_work_to_show(project: Project, agent: Agent) -> None:
     project.put("plan.md", "mine\n")
     begin(agent)
 
@@ -236,9 +224,7 @@ def test_what_stands_where_a_work_tree_was_is_work(project: Project, agent: Agen
 
 @pytest.mark.parametrize("made", ["before", "meanwhile"])
 @pytest.mark.parametrize("verb", ["finish", "fail"])
-def test_a_linked_work_tree_inside_the_project_is_nobodys_work(
-    project: Project, agent: Agent, made: str, verb: str
-) -> None:
+def test_a_linked_work_tree_is_nobodys_work(project: Project, agent: Agent, made: str, verb: str) -> None:
     """`claude --worktree`, and its subagents with a work tree, make theirs in `.claude/worktrees`."""
     linked = project.top / ".claude/worktrees/one"
     agent.ok("add", "One", "--validate", "test -f done")

@@ -147,9 +147,7 @@ def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, 
 
 
 @pytest.mark.parametrize("name", ["task-002", *for_release("task-001")])
-def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(
-    workshop: Workshop, name: str
-) -> None:
+def test_an_agent_that_cannot_start_for_one_task_keeps_no_other(workshop: Workshop, name: str) -> None:
     """Neither where it is the first one, nor where no other is left."""
     workshop.file_task("f")
     workshop.file_task("g")
@@ -199,9 +197,7 @@ def test_why_an_agent_died_each_time_is_said_beside_what_the_check_said(workshop
     assert "no memory" in workshop("report").out
 
 
-def test_a_program_that_all_checks_lack_costs_one_agent_and_is_one_entry_until_it_is_there(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_program_that_all_checks_lack_costs_one_agent(workshop: Workshop, tmp_path: Path) -> None:
     search = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     for number in range(4):
         workshop.add(f"Make {number}", f"my-tool f{number}", do=f"sh echo > f{number}")

@@ -342,9 +342,7 @@ def lines_about(project: Project, *events: Callable[[], object]) -> list[str]:
     return [line for line, _ in groupby(map(status.in_a_line, status.follow(ctx, 20)))]
 
 
-def test_a_change_of_the_counts_is_one_line_and_the_end_comes_by_itself(
-    project: Project, agent: Agent
-) -> None:
+def test_a_change_of_the_counts_is_one_line_and_it_ends_by_itself(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
 
     def note() -> None:

@@ -131,9 +131,7 @@ def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(share
 
 
 @pytest.mark.release
-def test_work_that_an_agent_leaves_on_a_branch_of_its_own_is_shown_to_the_next_and_to_the_user(
-    workshop: Workshop,
-) -> None:
+def test_work_on_a_branch_of_an_agent_is_shown_to_the_next_and_to_the_user(workshop: Workshop) -> None:
     brief = workshop.home / "brief"
     leaves = (
         "sh git switch -qc issue-42 && echo done > f && git add f && git commit -qm $$ && git checkout -q -"
@@ -303,9 +301,7 @@ def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shar
 
 
 @pytest.mark.parametrize("left", ["nothing", *for_release("a half")])
-def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
-    shared: Workshop, left: str
-) -> None:
+def test_a_git_that_was_killed_in_worktree_add_is_in_nobodys_way(shared: Workshop, left: str) -> None:
     """Git locks a work tree that it is making, under a reason in the language of the user."""
     ctx = shared.context()
     place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
@@ -343,9 +339,7 @@ def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> N
         assert (new, (git.top / "large").stat().st_size) == (False, 100_000)
 
 
-def test_only_a_work_tree_that_was_found_clean_is_known_to_have_no_changes(
-    shared: Workshop,
-) -> None:
+def test_only_a_work_tree_that_was_found_clean_is_known_to_have_no_changes(shared: Workshop) -> None:
     ctx = shared.context()
     place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
     commit = str(ctx.git.head())

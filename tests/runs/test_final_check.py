@@ -156,9 +156,7 @@ def test_after_a_limit_the_final_check_ends_in_time_and_adds_no_task(
     assert run.left_out == left
 
 
-def test_a_check_that_has_failed_on_this_content_runs_again(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_a_check_that_failed_here_runs_again(project: Project, agent: Agent, tmp_path: Path) -> None:
     ctx = context(project, tmp_path / "home")
     ctx.target = "refs/heads/main"
     there, once = tmp_path / "there", tmp_path / "once"

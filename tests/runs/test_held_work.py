@@ -43,9 +43,7 @@ OWN = (".harness/mine", "harness-init.sh", "harness-tasks.json", "harness.toml")
 
 
 @pytest.mark.parametrize("commits", [False, True])
-def test_what_agents_write_into_files_of_harness_is_kept_and_in_no_commit(
-    workshop: Workshop, commits: bool
-) -> None:
+def test_what_agents_write_into_files_of_harness_is_in_no_commit(workshop: Workshop, commits: bool) -> None:
     """Also where each work is checked on top of the others', and where git tracks these files."""
     workshop.sh("add", "-f", "harness-tasks.json")
     workshop.commits("Share the list", {"harness.toml": "[run]\njobs = 4\n"})
@@ -159,9 +157,7 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     assert not (tmp_path / "worked").exists()
 
 
-def test_accepted_work_whose_check_is_edited_while_it_runs_is_decided_by_the_new_one(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_accepted_work_is_decided_by_its_newest_check(workshop: Workshop, tmp_path: Path) -> None:
     go, begun, end = (tmp_path / name for name in ("go", "begun", "end"))
     workshop.add("Secret", "grep -q done f", do=f"{SECRET}\ntouch {tmp_path}/worked")
     workshop.add("Slow", "grep -q done g", do=f"wait {go}\nwrite g done")
@@ -188,9 +184,7 @@ def test_accepted_work_whose_check_is_edited_while_it_runs_is_decided_by_the_new
 HELD_OUT = "the-answer-is-42"
 
 
-def test_work_that_fails_what_is_held_out_is_not_merged_and_its_agent_sees_nothing(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_work_that_fails_what_is_held_out_is_not_merged(workshop: Workshop, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     look = f"sh (env; ps -ww -e -o args; cat; grep -r . .) > {seen} 2>&1"
     held_out = ("--hidden", f"grep -q 42 f && echo {HELD_OUT}", "--max-attempts", "1")

@@ -118,9 +118,7 @@ def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     assert workshop.sh("ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
 
 
-def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
-    workshop: Workshop, remote: Remote
-) -> None:
+def test_what_the_remote_refuses_is_pushed_by_the_next_run(workshop: Workshop, remote: Remote) -> None:
     """The work is merged here all the same, and the run is not done."""
     hook, before = remote.refuse(), remote.at()
     workshop.file_task("a")
@@ -163,9 +161,7 @@ def test_push_merges_what_others_have_pushed_meanwhile(workshop: Workshop, remot
     workshop.all_is_well()
 
 
-def test_where_the_host_has_made_the_commits_anew_the_report_says_how_to_bring_both_together(
-    workshop: Workshop, remote: Remote
-) -> None:
+def test_where_the_host_made_commits_anew_the_report_joins_both(workshop: Workshop, remote: Remote) -> None:
     amend = "git commit-tree -p main^ -m anew 'main^{tree}'"
     put(remote.bare / "hooks/post-receive", f"#!/bin/sh\ngit update-ref refs/heads/main $({amend})\n")
     (remote.bare / "hooks/post-receive").chmod(0o755)
@@ -211,9 +207,7 @@ def test_only_finished_work_and_what_is_below_it_is_pushed(workshop: Workshop, r
 
 
 @pytest.mark.parametrize("how", ["--squash", *for_release("--no-ff", "--ff-only")])
-def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
-    workshop: Workshop, remote: Remote, how: str
-) -> None:
+def test_a_merged_pull_request_completes_its_tasks(workshop: Workshop, remote: Remote, how: str) -> None:
     """One request for what is finished; what depends on it waits, and goes on where others have merged."""
     before = workshop.sh("rev-parse", "main")
     first = workshop.file_task("a")

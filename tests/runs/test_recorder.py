@@ -110,9 +110,7 @@ def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Worksh
     assert 5 < len(names) < 100
 
 
-def test_a_record_is_bounded_and_old_ones_are_deleted(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_is_bounded_and_old_ones_go(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (CHECKOUT / "docs/unattended.md").read_text()
     limits = (run_files.MOST_BYTES >> 20, run_files.DAYS, run_files.MOST_BYTES_OF_ALL >> 20)
     most = "A record has at most {} MB; records are deleted after {:g} days, or beyond {} MB in all."

@@ -95,9 +95,7 @@ LONG = Facts(
 
 @example(LONG, 20, [])
 @given(FACTS, st.integers(20, 200), st.lists(TEXT, max_size=3))
-def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
-    facts: Facts, width: int, first: list[str]
-) -> None:
+def test_it_fits_on_a_screen_and_no_title_is_markup(facts: Facts, width: int, first: list[str]) -> None:
     lines = report_text.lines(facts, first, width=width)
     whole = report_text.lines(facts, whole=True)
 
@@ -134,9 +132,7 @@ def test_what_to_type_has_room_before_the_reason(facts: Facts) -> None:
 
 
 @given(FACTS, st.sampled_from(["", ", and is tried again"]), st.integers(80, 200))
-def test_however_long_the_reason_how_often_a_task_failed_stands_whole(
-    facts: Facts, again: str, width: int
-) -> None:
+def test_however_long_the_reason_the_count_stands_whole(facts: Facts, again: str, width: int) -> None:
     why = f"failed 1 of 3{again}: {'No module named payments. ' * 9}"
     failed = Decision("failed", "task-001", "Charge the card " * 9, why, ("harness log --task task-001",))
 

@@ -220,9 +220,7 @@ def test_an_agent_that_repeats_itself_and_changes_nothing_is_stuck(
 # -- what a run waits for: half an hour, and one worker tells it for all
 
 
-def test_what_is_away_is_waited_for_half_an_hour_and_a_disk_as_long(
-    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_away_is_waited_for_half_an_hour(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     wait = waiting.Waiting(attempt.ctx, told.append)
     monkeypatch.setattr(waiting, "LEAST_BYTES", 2**80)

@@ -93,9 +93,7 @@ def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
         ("[run]\nmodel = ''", "run.model must be a text"),
     ],
 )
-def test_a_wrong_file_is_named_with_what_is_wrong(
-    workshop: Workshop, home: Path, text: str, words: str
-) -> None:
+def test_a_wrong_file_is_named_with_its_fault(workshop: Workshop, home: Path, text: str, words: str) -> None:
     put(users(home), text)
     with pytest.raises(ConfigError) as raised:
         of_run.effective(workshop.context(), {})
@@ -116,9 +114,7 @@ def test_a_wrong_file_is_named_with_what_is_wrong(
         ({"sandbox": "nono"}, "may only be "),
     ],
 )
-def test_what_a_project_could_widen_is_the_users_to_set(
-    workshop: Workshop, setting: dict[str, str], words: str
-) -> None:
+def test_a_project_sets_nothing_that_widens(workshop: Workshop, setting: dict[str, str], words: str) -> None:
     write(workshop.top / "harness.toml", setting)
     with pytest.raises(ConfigError, match=words):
         of_run.effective(workshop.context(), {})
@@ -151,9 +147,7 @@ def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
     assert sorted(workshop.statuses().values()) == ["completed", "pending"]
 
 
-def test_the_agent_that_is_typed_replaces_the_command_of_a_file_and_the_other_way_round(
-    workshop: Workshop, home: Path
-) -> None:
+def test_an_agent_that_is_typed_replaces_the_command_of_a_file(workshop: Workshop, home: Path) -> None:
     for typed, other in (("agent", "agent-command"), ("agent-command", "agent")):
         write(users(home), {other: "codex"})
         assert of_run.effective(workshop.context(), {typed: "claude"})[other] == (None, "default")
@@ -164,9 +158,7 @@ def test_a_mark_in_front_of_a_file_is_no_part_of_it(workshop: Workshop, home: Pa
     assert of_run.effective(workshop.context(), {})["jobs"].value == 3
 
 
-def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
-    workshop: Workshop, home: Path
-) -> None:
+def test_a_setting_is_changed_and_removed_and_the_rest_stays(workshop: Workshop, home: Path) -> None:
     # Many keep such files elsewhere, under version control.
     put(home / "dotfiles/harness.toml", "# mine\n[run]\nmodel = 'm' # best\n")
     users(home).parent.mkdir(parents=True)

@@ -197,9 +197,7 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
 
 
 @pytest.mark.parametrize("is_link", [True, False], ids=["a link", "a file"])
-def test_nothing_is_brought_through_what_a_commit_has_in_place_of_a_directory(
-    workshop: Workshop, tmp_path: Path, is_link: bool
-) -> None:
+def test_nothing_found_where_no_directory_is(workshop: Workshop, tmp_path: Path, is_link: bool) -> None:
     """A link may lead out of the work tree, to where an agent's sandbox lets it write nothing."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -222,9 +220,7 @@ def test_nothing_is_brought_through_what_a_commit_has_in_place_of_a_directory(
     assert workshop.read("web/node_modules/pad.js") == "pad\n"
 
 
-def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_morning(
-    workshop: Workshop,
-) -> None:
+def test_what_a_check_lacks_that_the_users_checkout_has_is_named(workshop: Workshop) -> None:
     """Not what git ignores and the check has, nor what nobody has."""
     workshop.commits("What is ignored", {".gitignore": "*.db\nbuilt/\n.env\n", "api/x": "x\n"})
     for name in ("api/dev.db", "built/deep/made", "built/CMakeCache.txt", ".env", "more.db"):
@@ -249,7 +245,7 @@ def test_what_a_check_lacks_that_only_the_users_checkout_has_is_named_in_the_mor
     assert workshop.statuses()["task-001"] == "completed"
 
 
-def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
+def test_a_list_of_ones_own_says_what_found(workshop: Workshop) -> None:
     listed = "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\nmade\n"
     ignored = "*.key\ncache/\n.env\nmade/\n"
     workshop.commits("What is brought", {".gitignore": ignored, ".worktreeinclude": listed})
@@ -261,7 +257,7 @@ def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
     assert brought(workshop) == {"secrets/one.key", "secrets/two.key", "cache/deep/file"}
 
 
-def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(workshop: Workshop) -> None:
+def test_what_a_project_inside_of_the_repository_needs_found_to_its_place(workshop: Workshop) -> None:
     project = inside(workshop, workshop.home, ignored=".env\nnode_modules/\n")
     for place in (workshop.top, project.top, workshop.top / "pb"):
         put(place / ".env", f"of {place.name}\n")
@@ -271,7 +267,7 @@ def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(w
 
 
 @pytest.mark.parametrize(
-    ("place", "listed", "is_brought"),
+    ("place", "listed", "found"),
     [
         ("", "keys/*.key", "keys/one.key"),
         ("pa/", "keys/*.key", "pa/keys/one.key"),
@@ -279,16 +275,14 @@ def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(w
     ],
     ids=["above", "inside", "nothing above itself"],
 )
-def test_the_list_of_what_is_brought_may_lie_in_either_place(
-    workshop: Workshop, place: str, listed: str, is_brought: str
-) -> None:
+def test_the_list_may_lie_in_either_place(workshop: Workshop, place: str, listed: str, found: str) -> None:
     """Its lines are seen from where it lies, and it is instead of what is brought without one."""
     workshop.put(f"{place}.worktreeinclude", f"{listed}\n")
     project = inside(workshop, workshop.home, ignored=".env\n*.key\n")
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
         workshop.put(name, "here\n")
 
-    assert brought(project) == {is_brought}
+    assert brought(project) == {found}
 
 
 # -- lock files of git that stand in a work tree of a run: no night ends because of one

@@ -162,9 +162,7 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
 
 
 @pytest.mark.parametrize("how", ["git add lib", *for_release("true")], ids=str)
-def test_files_that_an_agent_puts_in_the_place_of_a_submodule_are_committed(
-    submodule: Workshop, how: str
-) -> None:
+def test_files_in_the_place_of_a_submodule_are_committed(submodule: Workshop, how: str) -> None:
     """They wait, as the user's own checkout of the submodule is in their place."""
     work = f"git rm -q lib && mkdir lib && echo mine > lib/l && {how}"
     submodule.add("Own", "grep -q mine lib/l", do=f"sh {work}")
@@ -206,9 +204,7 @@ def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Work
 
 
 @pytest.mark.parametrize("where", ["lib", *for_release("own")])
-def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_harness(
-    submodule: Workshop, tmp_path: Path, where: str
-) -> None:
+def test_no_program_of_an_agents_git_runs_in_harness(submodule: Workshop, tmp_path: Path, where: str) -> None:
     """Some of their files look as if only reading them through a filter tells whether they have changed."""
     ran = tmp_path / "ran"
     keys = ("filter.theirs.clean", "filter.theirs.process", "core.fsmonitor", "core.sshCommand")

@@ -50,9 +50,7 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
     workshop.done_is_done()
 
 
-def test_python_imports_from_the_work_tree_what_an_environment_names_in_the_users_checkout(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_python_imports_the_work_tree_in_place_of_the_checkout(workshop: Workshop, tmp_path: Path) -> None:
     """By a path file, by a finder beside pip's record of an editable install, and by PYTHONPATH.
 
     What the environment has comes before it: no attempt may replace a test runner, or run at Python's start.
@@ -140,9 +138,7 @@ def test_nothing_new_is_imported_in_the_place_of_pythons_or_an_installed_module(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
 @pytest.mark.parametrize("where", ["full", "unread"])
-def test_a_run_ends_with_its_work_although_nobody_can_read_how_it_goes(
-    workshop: Workshop, where: str
-) -> None:
+def test_a_run_ends_with_its_work_although_nobody_reads_how_it_goes(workshop: Workshop, where: str) -> None:
     """As in `harness run | head -1`, or where its output goes to a disk that is full."""
     workshop.file_task("one")
     workshop.file_task("two", "--depends-on", "task-001")

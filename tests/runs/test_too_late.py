@@ -88,9 +88,7 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     assert run.state.before.attempts == 2
 
 
-def test_whoever_is_admitted_while_nobody_is_at_work_needs_no_look_at_the_list(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_admitting_to_an_idle_run_needs_no_look(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """To read a list of thousands of tasks takes longer than to start an agent."""
     for name in ("a", "b", "c"):
         workshop.file_task(name)

@@ -234,9 +234,7 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
     assert f"Its work tree is kept in {kept.parent}." in (after.halt or "")
 
 
-def test_no_task_is_halted_because_git_can_make_no_work_tree_here(
-    crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_task_is_halted_where_git_makes_no_work_tree(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the others have finished waits for a machine that works: the run ends, and blames no task."""
     # A merger keeps its claims for as long as its process lives; this one ends before that.
     monkeypatch.setattr(check, "kept_along", [])
@@ -255,9 +253,7 @@ def test_no_task_is_halted_because_git_can_make_no_work_tree_here(
     assert (crew.now().status, crew.now().halt) == ("in_progress", None)
 
 
-def test_a_worker_asks_for_its_next_task_while_all_that_its_session_may_finish_waits_to_be_merged(
-    crew: Crew,
-) -> None:
+def test_a_worker_asks_for_its_next_task_while_all_waits_to_be_merged(crew: Crew) -> None:
     """The run knows how many may begin; what is above the limit counts in the next session."""
     crew.workshop.file_task("more")
     crew.workshop.ok("edit", "--max-tasks-per-session", "1")

@@ -102,9 +102,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     workshop.all_is_well()
 
 
-def test_a_commit_of_the_user_in_between_is_not_taken_for_what_waited(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_commit_is_not_taken_for_work(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop.sh(
         "branch", "harness/main", workshop.sh("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "One")
     )

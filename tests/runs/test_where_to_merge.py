@@ -109,9 +109,7 @@ def test_in_a_linked_work_tree_it_is_the_branch_there(workshop: Workshop, tmp_pa
     assert sh(there.top, "status", "--porcelain") == ""
 
 
-def test_a_branch_without_a_commit_is_told_how_to_get_one_or_which_other_one_has_some(
-    workshop: Workshop,
-) -> None:
+def test_a_branch_without_a_commit_is_told_what_to_type(workshop: Workshop) -> None:
     workshop.file_task("one")
     workshop.sh("update-ref", "-d", "refs/heads/main")
     shutil.rmtree(workshop.top / ".git/logs")
@@ -162,9 +160,7 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     assert workshop.git.is_ancestor(mine, MAIN)
 
 
-def test_a_branch_that_is_renamed_meanwhile_is_named_in_the_morning_with_its_cure(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_branch_that_is_renamed_is_named_with_its_cure(workshop: Workshop, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     workshop.file_task("g")

@@ -75,9 +75,7 @@ def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop:
     assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout
 
 
-def test_only_a_finished_task_forgives_deaths_and_who_dies_at_the_end_has_no_successor(
-    workshop: Workshop,
-) -> None:
+def test_only_a_finished_task_or_the_end_forgives_deaths(workshop: Workshop) -> None:
     run = Scheduler(workshop.context(), Options(), lambda _event, _state: None)
     run._deaths = Deaths().another(1.0)
     run._handle(Event(1, 2.0, Ended("task-001", "pending", "handed back")))
@@ -127,9 +125,7 @@ def failing_git(place: Path, how: str, times: int) -> str:
     return f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_a_task_whose_every_attempt_gets_git_killed_is_tried_three_times(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_task_that_gets_git_killed_is_tried_three_times(workshop: Workshop, tmp_path: Path) -> None:
     """It may need the memory itself, and each try costs an agent."""
     path = failing_git(tmp_path, "killed", times=4)
     workshop.add("Too large", "grep -q done f", do=f"write f more\nsh : > {tmp_path}/trouble")
@@ -144,9 +140,7 @@ def test_a_task_whose_every_attempt_gets_git_killed_is_tried_three_times(
 
 
 @pytest.mark.parametrize("how", TROUBLE)
-def test_trouble_of_the_machine_is_waited_for_and_halts_no_task(
-    workshop: Workshop, tmp_path: Path, how: str
-) -> None:
+def test_trouble_of_the_machine_halts_no_task(workshop: Workshop, tmp_path: Path, how: str) -> None:
     """A disk is full, or the system kills git, more often than a worker tries."""
     path = failing_git(tmp_path, how, times=5)
     workshop.add("Make f", "grep -q done f", do=f"write f done\nsh touch {tmp_path}/trouble")

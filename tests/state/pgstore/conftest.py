@@ -18,6 +18,13 @@ def shared(tmp_path: Path) -> Shared:
 
 
 @pytest.fixture
+def apart(shared: Shared) -> Iterator[Shared]:
+    """Return one in a database of its own, which may be spoilt."""
+    with shared.apart():
+        yield shared
+
+
+@pytest.fixture
 def line(shared: Shared) -> Iterator[Line]:
     """Return a line to the database that a test may cut."""
     line = Line(shared.server)

@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore.store import PgStore
@@ -63,3 +66,18 @@ class Shared:
         with store.transaction() as tx:
             tx.add([Task(f"task-{number:03}", f"Task {number}") for number in range(1, count + 1)])
         return store
+
+    def sql(self, text: str, *values: object) -> list[Any]:
+        """Let the server do `text` at once, and return the rows that it answers."""
+        with psycopg.connect(self.server, autocommit=True) as conn:
+            answer = conn.execute(text.encode(), values or None)
+            return [] if answer.description is None else answer.fetchall()
+
+
+def add(store: PgStore, task_id: str) -> None:
+    with store.transaction() as tx:
+        tx.add([Task(task_id, "More")])
+
+
+def ids(store: PgStore) -> list[str]:
+    return [task.id for task in store.ask().search()]

@@ -12,7 +12,7 @@ from harness_lib.state.mirrored import Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, SessionConfig, Task, Validation
-from tests.state.pgstore.beside import claim
+from tests.state.pgstore.beside import claimed
 from tests.state.pgstore.machines import Shared
 
 CHECK = Validation("test -f done", red_first=True)
@@ -39,8 +39,7 @@ class People:
             tx.add([Task("secret")])
         self.other = other.moments.looked().version.key
         self.victim = self.machine("worker")
-        with self.victim.transaction("tasks") as tx:
-            claim(tx, "victim")
+        claimed(self.victim, "victim")
 
     def directory(self, name: str) -> Any:
         made = self.keeper.root.path.parent / name
@@ -52,19 +51,25 @@ class People:
         name = f'Person "{os.urandom(4).hex()}"'
         with psycopg.connect(self.shared.server) as conn:
             conn.execute(psycopg.sql.SQL("create role {} login").format(psycopg.sql.Identifier(name)))
-            for each, wanted in (("", role), ("-other", other_role)):
-                if wanted:
-                    self.admit(conn, name, wanted, each)
+        for each, wanted in (("", role), ("-other", other_role)):
+            if wanted:
+                self.admit(name, wanted, each)
         return psycopg.conninfo.make_conninfo(self.shared.server, user=name)
 
-    def admit(self, conn: psycopg.Connection[Any], name: str, role: str | None, other: str = "") -> None:
-        conn.execute(
-            "select harness.admit(%s, quote_ident(%s)::regrole, %s)",
-            (f"{self.shared.name}{other}", name, role),
-        )
+    def admit(self, name: str, role: str | None, other: str = "", *, by: str = "") -> None:
+        """Let whoever connects as `by` (the keeper by default) give a login a role; None takes it away."""
+        with psycopg.connect(by or self.shared.server) as conn:
+            conn.execute(
+                "select harness.admit(%s, quote_ident(%s)::regrole, %s)",
+                (f"{self.shared.name}{other}", name, role),
+            )
 
     def machine(self, role: str, other_role: str | None = None) -> PgStore:
         return self.shared.machine(f"m-{os.urandom(4).hex()}", url=self.login(role, other_role))
+
+
+def user_of(url: str) -> str:
+    return str(psycopg.conninfo.conninfo_to_dict(url)["user"])
 
 
 def succeeds(conn: psycopg.Connection[Any], sql: str) -> bool:

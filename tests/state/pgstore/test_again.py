@@ -13,7 +13,7 @@ from harness_lib.state import api
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import Task
 from tests.state.clock import Sleeper
-from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
+from tests.state.pgstore.beside import claim, exact, finish, there, waiting
 from tests.state.pgstore.machines import Shared
 
 # Refuse as many events as the sequence has left to give: it counts on although the change is undone.
@@ -29,11 +29,7 @@ create constraint trigger give_up after insert on harness.event {when}
   for each row execute function harness.give_up();
 """
 AT_ONCE, AT_THE_END = "", "deferrable initially deferred"
-
-
-def sql(shared: Shared, text: str) -> None:
-    with psycopg.connect(shared.server, autocommit=True) as conn:
-        conn.execute(text.encode())
+pytestmark = pytest.mark.usefixtures("apart")
 
 
 class Rival:
@@ -56,7 +52,7 @@ class Rival:
     def waits(self) -> None:
         """Let it want what it lacks, and return once it waits for that."""
         self._thread.start()
-        while not is_waited_for(self._shared.server):
+        while not waiting(self._shared):
             pass
 
     def ended(self) -> None:
@@ -85,36 +81,32 @@ def add_one(tx: api.Tx) -> None:
 
 @pytest.mark.parametrize("kind", ["tasks", "list"])
 def test_two_that_wait_for_each_other_are_both_made(shared: Shared, kind: api.Kind) -> None:
-    with shared.apart():
-        store = with_dependents(shared)
-        rival = Rival(shared, has="task-003", wants="task-001")
-        with store.transaction(kind) as tx:
-            task = tx.task("task-001")
-            assert task is not None
-            tx.replace(task)
-            # Asking writes what was changed so far.
-            tx.counts()
-            rival.waits()
-            finish(tx, "task-001")
-            tx.log("WARN", "was made", 0)
-        rival.ended()
-        assert [task.id for task in store.ask().claimable()] == ["task-002", "task-003"]
-        assert lines(store, "was made") == 1
-        assert exact(shared)
+    store = with_dependents(shared)
+    rival = Rival(shared, has="task-003", wants="task-001")
+    with store.transaction(kind) as tx:
+        tx.replace(there(tx, "task-001"))
+        # Asking writes what was changed so far.
+        tx.counts()
+        rival.waits()
+        finish(tx, "task-001")
+        tx.log("WARN", "was made", 0)
+    rival.ended()
+    assert [task.id for task in store.ask().claimable()] == ["task-002", "task-003"]
+    assert lines(store, "was made") == 1
+    assert exact(shared)
 
 
 def test_a_question_that_waits_in_a_circle_is_asked_again(shared: Shared) -> None:
-    with shared.apart():
-        store = with_dependents(shared)
-        rival = Rival(shared, has="task-002", wants="task-001")
-        with store.transaction("tasks") as tx:
-            finish(tx, "task-001")
-            rival.waits()
-            assert tx.task("task-002") is not None
-            tx.log("WARN", "was made", 0)
-        rival.ended()
-        assert store.ask().counts().completed == 1
-        assert exact(shared)
+    store = with_dependents(shared)
+    rival = Rival(shared, has="task-002", wants="task-001")
+    with store.transaction("tasks") as tx:
+        finish(tx, "task-001")
+        rival.waits()
+        assert tx.task("task-002") is not None
+        tx.log("WARN", "was made", 0)
+    rival.ended()
+    assert store.ask().counts().completed == 1
+    assert exact(shared)
 
 
 @pytest.mark.parametrize(
@@ -124,35 +116,33 @@ def test_a_question_that_waits_in_a_circle_is_asked_again(shared: Shared) -> Non
 def test_a_change_that_the_server_gives_up_is_made_again(
     shared: Shared, code: str, when: str, kind: api.Kind, act: Callable[[api.Tx], None]
 ) -> None:
-    with shared.apart():
-        store = with_dependents(shared)
-        sql(shared, REFUSES.format(times=3, code=code, when=when))
-        store = shared.machine("first", clock=Sleeper())
-        with store.transaction(kind) as tx:
-            act(tx)
-            tx.log("WARN", "was made", 0)
-        assert lines(store, "was made") == 1
-        counts = store.ask().counts()
-        assert (counts.completed, counts.total) == ((1, 3) if kind == "tasks" else (0, 4))
-        assert exact(shared)
+    store = with_dependents(shared)
+    shared.sql(REFUSES.format(times=3, code=code, when=when))
+    store = shared.machine("first", clock=Sleeper())
+    with store.transaction(kind) as tx:
+        act(tx)
+        tx.log("WARN", "was made", 0)
+    assert lines(store, "was made") == 1
+    counts = store.ask().counts()
+    assert (counts.completed, counts.total) == ((1, 3) if kind == "tasks" else (0, 4))
+    assert exact(shared)
 
 
 def test_a_change_that_is_always_given_up_says_what_to_type(shared: Shared) -> None:
-    with shared.apart():
-        with_dependents(shared)
-        sql(shared, REFUSES.format(times=1_000_000, code="40001", when=AT_ONCE))
-        clock = Sleeper()
-        store = shared.machine("first", clock=clock)
-        with pytest.raises(HeldError, match="so nothing was changed") as caught, store.transaction() as tx:
-            add_one(tx)
-        assert caught.value.hint == "Type the command again."
-        assert 25 < clock.slept <= 30
-        assert store.ask().counts().total == 3
-        sql(shared, "drop trigger give_up on harness.event")
-        with store.transaction() as tx:
-            add_one(tx)
-        assert store.warnings == ()
-        assert store.ask().counts().total == 4
+    with_dependents(shared)
+    shared.sql(REFUSES.format(times=1_000_000, code="40001", when=AT_ONCE))
+    clock = Sleeper()
+    store = shared.machine("first", clock=clock)
+    with pytest.raises(HeldError, match="so nothing was changed") as caught, store.transaction() as tx:
+        add_one(tx)
+    assert caught.value.hint == "Type the command again."
+    assert 25 < clock.slept <= 30
+    assert store.ask().counts().total == 3
+    shared.sql("drop trigger give_up on harness.event")
+    with store.transaction() as tx:
+        add_one(tx)
+    assert store.warnings == ()
+    assert store.ask().counts().total == 4
 
 
 def refused_once(shared: Shared, code: str, act: Callable[[api.Tx], object]) -> PgStore:
@@ -162,12 +152,12 @@ def refused_once(shared: Shared, code: str, act: Callable[[api.Tx], object]) -> 
     """
     with_dependents(shared)
     other = shared.machine("second")
-    sql(shared, REFUSES.format(times=2, code=code, when=AT_ONCE))
+    shared.sql(REFUSES.format(times=2, code=code, when=AT_ONCE))
 
     class Busy(Sleeper):
         def sleep(self, seconds: float) -> None:
             super().sleep(seconds)
-            sql(shared, "drop trigger give_up on harness.event")
+            shared.sql("drop trigger give_up on harness.event")
             with other.transaction("tasks") as tx:
                 act(tx)
 
@@ -177,23 +167,21 @@ def refused_once(shared: Shared, code: str, act: Callable[[api.Tx], object]) -> 
 @pytest.mark.parametrize("kind", ["tasks", "list"])
 def test_what_others_have_changed_meanwhile_is_not_written_over(shared: Shared, kind: api.Kind) -> None:
     """What the change was decided by may be another then."""
-    with shared.apart():
-        store = refused_once(shared, "40001", lambda tx: finish(tx, "task-001"))
+    store = refused_once(shared, "40001", lambda tx: finish(tx, "task-001"))
 
-        def note() -> None:
-            with store.transaction(kind) as tx:
-                assert tx.task("task-001") is not None
-                tx.log("WARN", "seen in progress", 0)
+    def note() -> None:
+        with store.transaction(kind) as tx:
+            assert tx.task("task-001") is not None
+            tx.log("WARN", "seen in progress", 0)
 
-        with pytest.raises(HeldError, match="meanwhile"):
-            note()
-        assert lines(store, "seen in progress") == 0
+    with pytest.raises(HeldError, match="meanwhile"):
+        note()
+    assert lines(store, "seen in progress") == 0
 
 
 def test_two_sessions_that_are_opened_again_have_two_numbers(shared: Shared) -> None:
     """The number that was taken first may be another's by the second try."""
-    with shared.apart():
-        store = refused_once(shared, "40P01", lambda tx: tx.count_session(tx.session_count + 1))
-        with pytest.raises(HeldError, match="meanwhile"), store.transaction("tasks") as tx:
-            tx.count_session(tx.session_count + 1)
-        assert store.ask().session_count == 1
+    store = refused_once(shared, "40P01", lambda tx: tx.count_session(tx.session_count + 1))
+    with pytest.raises(HeldError, match="meanwhile"), store.transaction("tasks") as tx:
+        tx.count_session(tx.session_count + 1)
+    assert store.ask().session_count == 1

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from itertools import pairwise
 
-import psycopg
 import pytest
 
 from harness_lib.core import lifecycle
@@ -19,7 +18,7 @@ from harness_lib.state import api
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import Session, Task
 from tests.state.clock import Sleeper
-from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
+from tests.state.pgstore.beside import claim, claimed, exact, finish, finished, waiting
 from tests.state.pgstore.machines import Shared
 from tests.waiting import until
 
@@ -46,14 +45,13 @@ def test_a_task_that_somebody_changes_is_waited_for(shared: Shared) -> None:
     def write_what_was_seen() -> None:
         with two.transaction("tasks") as second:
             (seen,) = second.in_progress()
-            with one.transaction("tasks") as first:
-                finish(first, "task-001")
+            finished(one, "task-001")
             second.replace(seen._replace(title="Late"))
 
     with pytest.raises(HeldError, match="has changed task-001 meanwhile"):
         write_what_was_seen()
-    assert one.ask().tasks(["task-001"])[0].status == "completed"
-    assert one.ask().tasks(["task-001"])[0].title == "Task 1"
+    (task,) = one.ask().tasks(["task-001"])
+    assert (task.status, task.title) == ("completed", "Task 1")
 
 
 def in_a_thread(act: Callable[[], None]) -> threading.Thread:
@@ -64,17 +62,16 @@ def in_a_thread(act: Callable[[], None]) -> threading.Thread:
 
 def waits_or_ends(shared: Shared, thread: threading.Thread) -> None:
     """Return once the change of `thread` waits for the list, or is made."""
-    with psycopg.connect(shared.server, autocommit=True) as conn:
-        query = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-        while thread.is_alive() and not (conn.execute(query).fetchone() or (0,))[0]:
-            pass
+    while thread.is_alive() and not shared.sql(
+        "select from pg_locks where locktype = 'advisory' and not granted"
+    ):
+        pass
 
 
 def test_a_task_that_is_added_while_another_is_finished_does_not_wait_for_ever(shared: Shared) -> None:
     """The two may not see each other: the one counts what it waits for, the other tells who waits."""
     one, two = shared.with_tasks(1), shared.machine("second")
-    with one.transaction("tasks") as tx:
-        claim(tx, "one")
+    claimed(one, "one")
 
     def add() -> None:
         with two.transaction() as tx:
@@ -94,8 +91,7 @@ def test_a_session_that_ends_ends_no_claim_that_has_passed_to_another_worker_mea
     shared: Shared,
 ) -> None:
     one, two = shared.with_tasks(1), shared.machine("second")
-    with one.transaction("tasks") as tx:
-        claim(tx, "one")
+    claimed(one, "one")
 
     def end() -> None:
         with one.transaction("tasks") as tx:
@@ -106,7 +102,7 @@ def test_a_session_that_ends_ends_no_claim_that_has_passed_to_another_worker_mea
         taken = transitions.resume(held, worker="two", now=tx.now, worktree=None, lease_seconds=600)
         tx.replace(taken)
         thread = in_a_thread(end)
-        until("the end waits", lambda: is_waited_for(shared.server))
+        until("the end waits", lambda: waiting(shared) > 0)
     thread.join()
     assert [task.lease_expires_at for task in one.ask().in_progress()] == [taken.lease_expires_at]
 
@@ -118,13 +114,9 @@ def test_two_that_finish_at_once_free_what_waits_for_both(shared: Shared) -> Non
         claim(tx, "two")
         tx.add([Task(f"task-{n:03}", "Next", depends_on=("task-001", "task-002")) for n in (3, 4)])
 
-    def finish_other() -> None:
-        with two.transaction("tasks") as tx:
-            finish(tx, "task-002")
-
     with one.transaction("tasks") as tx:
         finish(tx, "task-001")
-        thread = in_a_thread(finish_other)
+        thread = in_a_thread(lambda: finished(two, "task-002"))
         tx.counts()
     thread.join()
     assert [task.id for task in one.ask().claimable()] == ["task-003", "task-004"]

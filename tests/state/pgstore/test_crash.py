@@ -16,7 +16,7 @@ from harness_lib.state import api
 from harness_lib.state.pgstore.store import opened
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task
-from tests.state.pgstore.beside import claim, exact, finish
+from tests.state.pgstore.beside import claim, claimed, exact, finish
 from tests.state.pgstore.machines import Shared
 
 EVERYWHERE = "CRASH_EVERYWHERE" in os.environ
@@ -87,8 +87,7 @@ def test_whoever_comes_next_finds_all_of_a_change_or_nothing(shared: Shared, nam
     kind, act = CHANGES[name]
     shared.with_tasks(2)
     if name == "finished":
-        with shared.machine("first").transaction("tasks") as tx:
-            claim(tx, "one")
+        claimed(shared.machine("first"), "one")
     before = shared.machine("first").whole().tasks
     for step in steps():
         died = dies(shared, step, kind, act)

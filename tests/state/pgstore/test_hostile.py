@@ -11,7 +11,7 @@ from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import checking, rows, setup
 from harness_lib.task import Task
 from tests.state.pgstore.attacks import EVIL, PUT
-from tests.state.pgstore.people import People, succeeds
+from tests.state.pgstore.people import People, succeeds, user_of
 
 BARE = rows.texts_of(Task("proposed-1"))
 TRAP = """
@@ -29,14 +29,9 @@ TRAPS = {
 }
 
 
-def user_of(url: str) -> str:
-    return str(psycopg.conninfo.conninfo_to_dict(url)["user"])
-
-
 def test_functions_of_others_are_not_called(people: People) -> None:
     """A schema in which everybody may make things, as `public` before PostgreSQL 15, is not looked into."""
-    with psycopg.connect(people.shared.server, autocommit=True) as conn:
-        conn.execute("grant create on schema public to public")
+    people.shared.sql("grant create on schema public to public")
     with psycopg.connect(people.login("worker"), autocommit=True) as conn:
         for name, (returns, answer) in TRAPS.items():
             conn.execute(TRAP.format(name=name, returns=returns, answer=answer, evil=EVIL).encode())
@@ -61,11 +56,8 @@ def test_an_owner_of_one_list_leaves_the_groups_of_all_alone(
     people: People, group: str, role: str | None
 ) -> None:
     """They would lose the rights of the role before."""
-    with (
-        psycopg.connect(people.login(None, "owner")) as conn,
-        pytest.raises(InsufficientPrivilege, match=f"harness_{group} is no member"),
-    ):
-        people.admit(conn, f"harness_{group}", role, "-other")
+    with pytest.raises(InsufficientPrivilege, match=f"harness_{group} is no member"):
+        people.admit(f"harness_{group}", role, "-other", by=people.login(None, "owner"))
 
 
 def test_rights_to_columns_and_to_the_schema_are_withdrawn_too(people: People) -> None:
@@ -80,8 +72,8 @@ def test_rights_to_columns_and_to_the_schema_are_withdrawn_too(people: People) -
             conn.execute(grant.format(sql.Identifier(user_of(url))))
         with psycopg.connect(url) as given:
             given.execute("grant update (waits) on harness.task to public")
-        setup.set_up(people.shared.server, roles=True)
-        people.admit(conn, user_of(url), "worker")
+    setup.set_up(people.shared.server, roles=True)
+    people.admit(user_of(url), "worker")
     with psycopg.connect(url) as conn:
         for attack in (
             "insert into harness.event (list, op, machine, login) values (MINE, gen_random_uuid(), 'm', '')",
@@ -99,8 +91,7 @@ insert into harness.task (list, id, place, fence, document, brief, validation, o
 select list, 'task-009', 9, {}, document, brief, validation, on_failure from harness.task
 where list = {} and id = 'task-002'
 """
-    with psycopg.connect(people.shared.server) as conn:
-        conn.execute("update harness.removed set fence = 7 where list = %s", (people.key,))
+    people.shared.sql("update harness.removed set fence = 7 where list = %s", people.key)
     with psycopg.connect(people.login("worker")) as conn:
         assert not succeeds(conn, back.format(6, people.key))
         assert succeeds(conn, back.format(7, people.key))
@@ -144,8 +135,7 @@ def test_a_row_that_nobody_can_read_is_named(people: People) -> None:
             conn.execute(attack.replace("MINE", str(people.key)).encode())
         with pytest.raises(ContractError, match=f"^{row}: "), people.keeper.transaction("tasks") as tx:
             tx.task("task-009")
-        with psycopg.connect(people.shared.server) as conn:
-            conn.execute(undo.encode())
+        people.shared.sql(undo)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[" * 10_000])

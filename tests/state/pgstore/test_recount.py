@@ -14,7 +14,7 @@ from harness_lib.state.pgstore.checking import Found
 from harness_lib.state.pgstore.lists import TALLY
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import OnFailure, Task
-from tests.state.pgstore.beside import claim, exact, finish
+from tests.state.pgstore.beside import claim, exact, finish, there
 from tests.state.pgstore.machines import Shared
 
 OTHER = {
@@ -102,8 +102,7 @@ def test_edges_rings_and_what_was_told_to_others_are_put_right(shared: Shared) -
     with by_hand(shared) as conn:
         conn.execute("delete from harness.dep where list = %s and needs = 'task-002'", (key,))
     # With the triggers: those that need it have been told.
-    with psycopg.connect(shared.server) as conn:
-        conn.execute("update harness.task set done = not done where list = %s and id = 'task-001'", (key,))
+    shared.sql("update harness.task set done = not done where list = %s and id = 'task-001'", key)
     assert checking.check(store, repair=False) == [
         "'task-001': its row is wrong: done",
         "'task-005': its row is wrong: edges, waits",
@@ -112,9 +111,7 @@ def test_edges_rings_and_what_was_told_to_others_are_put_right(shared: Shared) -
     assert checking.check(store, repair=True) == []
     assert store.ask().dependents("task-002") == ("task-005",)
     with store.transaction() as tx:
-        first = tx.task("task-001")
-        assert first is not None
-        tx.replace(first._replace(depends_on=("task-005",)))
+        tx.replace(there(tx, "task-001")._replace(depends_on=("task-005",)))
     with by_hand(shared) as conn:
         conn.execute("update harness.list set cyclic = false where key = %s", (key,))
     (ring,) = checking.check(store, repair=False)
@@ -134,8 +131,7 @@ def test_a_document_that_cannot_be_read_is_named_and_left_alone(shared: Shared) 
         for repair in (False, True):
             found = checking.check(store, repair=repair)
             assert found[0].startswith("task-002: its document cannot be read: ")
-    with psycopg.connect(shared.server) as conn:
-        assert conn.execute("select waits from harness.task where id = 'task-002' and waits = 7").fetchone()
+    assert shared.sql("select waits from harness.task where id = 'task-002' and waits = 7")
 
 
 def test_a_sound_list_finds_nothing_while_others_work(

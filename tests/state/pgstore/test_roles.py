@@ -23,9 +23,9 @@ from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, Session, SessionConfig, Task, Validation
 from tests.docs.pages import page
 from tests.state.pgstore.attacks import ATTACKS, PUT, SPARE
-from tests.state.pgstore.beside import claim
+from tests.state.pgstore.beside import claim, there
 from tests.state.pgstore.machines import Shared
-from tests.state.pgstore.people import CHECK, People, succeeds
+from tests.state.pgstore.people import CHECK, People, succeeds, user_of
 
 ROLES = ("reader", "worker", "author", "owner")
 
@@ -62,8 +62,7 @@ def repair(tx: api.Tx) -> None:
 
 
 def edit(tx: api.Tx) -> None:
-    task = tx.task("task-002")
-    assert task is not None
+    task = there(tx, "task-002")
     tx.replace(task._replace(validation=Validation("new"), priority="P0", depends_on=()))
     tx.drop_proposal("proposed-1")
 
@@ -115,17 +114,11 @@ def test_only_an_owner_lets_others_in_moves_the_list_and_makes_one(people: Peopl
         store = people.machine(role)
         with pytest.raises(EnvSetupError, match="does not let this user"):
             setup.to_file(store, SYSTEM.now())
-        with (
-            psycopg.connect(store.link.url) as conn,
-            pytest.raises(InsufficientPrivilege, match="you own no"),
-        ):
-            people.admit(conn, "keeper", "owner")
+        with pytest.raises(InsufficientPrivilege, match="you own no"):
+            people.admit("keeper", "owner", by=store.link.url)
     owner = people.machine("owner")
-    name = psycopg.conninfo.conninfo_to_dict(people.login())["user"]
-    with psycopg.connect(owner.link.url) as conn:
-        people.admit(conn, str(name), "worker")
-    url = owner.link.url
-    mine = PgStore(Root(people.directory("mine")), Link(url, "mine"))
+    people.admit(user_of(people.login()), "worker", by=owner.link.url)
+    mine = PgStore(Root(people.directory("mine")), Link(owner.link.url, "mine"))
     mine.begin(SessionConfig("concurrent"), "Begun by a person")
     with mine.transaction() as tx:
         tx.add([Task("task-001", validation=Validation("mine"))])
@@ -149,7 +142,6 @@ def test_who_is_no_member_sees_no_list(people: People) -> None:
 
 def test_a_role_is_changed_and_taken_away(people: People) -> None:
     url = people.login("author")
-    name = str(psycopg.conninfo.conninfo_to_dict(url)["user"])
     store = people.shared.machine("changes", url=url)
     with store.transaction() as tx:
         settings(tx)
@@ -157,8 +149,7 @@ def test_a_role_is_changed_and_taken_away(people: People) -> None:
         ("worker", "permission denied for table list"),
         (None, "permission denied for schema"),
     ):
-        with psycopg.connect(people.shared.server) as conn:
-            people.admit(conn, name, role)
+        people.admit(user_of(url), role)
         with pytest.raises(EnvSetupError, match=words), store.transaction() as tx:
             settings(tx)
 
@@ -177,9 +168,9 @@ def test_the_line_of_the_page_lets_somebody_in(people: People) -> None:
 
 def test_a_group_may_be_a_member(people: People) -> None:
     group, url = people.login("worker"), people.login()
-    names = [psycopg.conninfo.conninfo_to_dict(each)["user"] for each in (group, url)]
+    names = [psycopg.sql.Identifier(user_of(each)) for each in (group, url)]
     with psycopg.connect(people.shared.server) as conn:
-        conn.execute(psycopg.sql.SQL("grant {} to {}").format(*map(psycopg.sql.Identifier, map(str, names))))
+        conn.execute(psycopg.sql.SQL("grant {} to {}").format(*names))
     with people.shared.machine("in-group", url=url).transaction() as tx:
         begin_session(tx)
 
@@ -191,12 +182,12 @@ SECRET = ("task", "event", "tally", "member", "list", "dep", "proposal", "sessio
 def test_a_hostile_worker_writes_nothing_that_runs(people: People, elsewhere: str | None) -> None:
     """Who may write the columns in another list may not do it here; without each guard it would be done."""
     url = people.login("worker", elsewhere)
-    with psycopg.connect(url) as conn, psycopg.connect(people.shared.server, autocommit=True) as keeper:
+    with psycopg.connect(url) as conn:
         for name, (sql, gone) in ATTACKS.items():
             attack = sql.replace("MINE", str(people.key))
             assert not succeeds(conn, attack), name
             if elsewhere:
-                keeper.execute(gone.encode())
+                people.shared.sql(gone)
                 works = succeeds(conn, attack)
                 conn.rollback()
                 assert works, f"{name}: {gone}"
@@ -205,19 +196,15 @@ def test_a_hostile_worker_writes_nothing_that_runs(people: People, elsewhere: st
 
 
 def test_nobody_reads_or_writes_a_list_of_others(people: People) -> None:
-    url = people.login("author")
-    with psycopg.connect(people.shared.server, autocommit=True) as keeper, psycopg.connect(url) as conn:
-        keeper.execute("insert into harness.removed values (%s, 'gone', 1)", (people.other,))
-        keeper.execute("insert into harness.dep values (%s, 'secret', 'secret')", (people.other,))
-        keeper.execute(
-            "insert into harness.session (list, number, document) values (%s, 1, '')", (people.other,)
-        )
-        keeper.execute("insert into harness.turn values (%s, 'b', 'h', 1, now())", (people.other,))
-        keeper.execute(
-            "insert into harness.proposal (list, id, brief, validation, on_failure, document) "
-            "values (%s, '', '', '', '', '')",
-            (people.other,),
-        )
+    for row in (
+        "removed values (%s, 'gone', 1)",
+        "dep values (%s, 'secret', 'secret')",
+        "session (list, number, document) values (%s, 1, '')",
+        "turn values (%s, 'b', 'h', 1, now())",
+        "proposal (list, id, brief, validation, on_failure, document) values (%s, '', '', '', '', '')",
+    ):
+        people.shared.sql(f"insert into harness.{row}", people.other)
+    with psycopg.connect(people.login("author")) as conn:
         for table in SECRET:
             key = "key" if table == "list" else "list"
             query = f"select from harness.{table} where {key} = {people.other}"
@@ -225,7 +212,7 @@ def test_nobody_reads_or_writes_a_list_of_others(people: People) -> None:
             assert succeeds(conn, query.replace(str(people.other), str(people.key))) or table in SECRET[5:], (
                 table
             )
-            keeper.execute(SPARE.format(table).encode())
+            people.shared.sql(SPARE.format(table))
             assert succeeds(conn, query), table
             conn.rollback()
             setup.set_up(people.shared.server, roles=True)
@@ -239,11 +226,9 @@ def test_nobody_reads_or_writes_a_list_of_others(people: People) -> None:
 
 def test_what_workers_write_is_not_taken_for_what_authors_write(people: People) -> None:
     """Neither in their own column, nor twice in it, nor under the name of another task."""
-    evil = json.dumps(
-        {"title": "Evil", "validation": {"command": "evil"}, "status": "pending", "id": "task-002"}
-    )
+    evil = {"title": "Evil", "validation": {"command": "evil"}, "status": "pending", "id": "task-002"}
     task = people.keeper.ask().tasks(["task-001"])[0]
-    document = json.dumps({**reading.written(task), **json.loads(evil)})
+    document = json.dumps({**reading.written(task), **evil})
     with psycopg.connect(people.victim.link.url) as conn:
         conn.execute(
             f"{PUT} document = %s where list = %s and id = 'task-001'".encode(), (document, people.key)
@@ -285,35 +270,31 @@ def test_a_task_that_waits_for_its_merge_is_brought_to_its_end_by_any_worker(
 ) -> None:
     """Whoever has the turn merges it or hands it back, in several changes."""
     with people.victim.transaction("tasks") as tx:
-        task = tx.task("task-001")
-        assert task is not None
+        task = there(tx, "task-001")
         tx.replace(transitions.begin_merge(task, now=tx.now, commit="a" * 40))
     other = people.machine("worker")
     with other.transaction("tasks") as tx:
-        task = tx.task("task-001")
-        assert task is not None
+        task = there(tx, "task-001")
         if fails:
             begun = transitions.release(task, now=tx.now, message="no")
         else:
             begun = transitions.begin_commit(task, now=tx.now, head=None, commit="b" * 40)
         tx.replace(begun)
     with other.transaction("tasks") as tx:
-        task = tx.task("task-001")
-        assert task is not None
+        task = there(tx, "task-001")
         tx.replace((transitions.fail if fails else transitions.complete)(task, now=tx.now))
     assert people.keeper.ask().tasks(["task-001"])[0].status == ("pending" if fails else "completed")
 
 
 def test_every_table_is_under_the_roles_and_they_may_be_set_up_again(people: People) -> None:
     """Also after an upgrade; what was given by hand before would go around them."""
-    with psycopg.connect(people.shared.server, autocommit=True) as conn:
-        query = (
-            "select relname from pg_class where relnamespace = 'harness'::regnamespace "
-            "and relkind in ('r', 'p') and not relrowsecurity"
-        )
-        assert conn.execute(query).fetchall() == [("about",)]
-        conn.execute("grant all on all tables in schema harness to public")
-        conn.execute('drop policy "select" on harness.task')
+    query = (
+        "select relname from pg_class where relnamespace = 'harness'::regnamespace "
+        "and relkind in ('r', 'p') and not relrowsecurity"
+    )
+    assert people.shared.sql(query) == [("about",)]
+    people.shared.sql("grant all on all tables in schema harness to public")
+    people.shared.sql('drop policy "select" on harness.task')
     setup.upgrade(people.shared.server)
     store = people.machine("worker")
     with store.transaction() as tx:

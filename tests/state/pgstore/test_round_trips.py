@@ -9,7 +9,7 @@ import pytest
 from harness_lib.rules import transitions
 from harness_lib.state import api
 from harness_lib.state.pgstore.changing import RowsTx
-from tests.state.pgstore.beside import claim, finish
+from tests.state.pgstore.beside import claim, claimed, finish, there
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
 
@@ -17,9 +17,7 @@ PLAYS = 5
 
 
 def beat(tx: api.Tx, task_id: str) -> None:
-    task = tx.task(task_id)
-    assert task is not None
-    tx.replace(transitions.renew(task, now=tx.now, lease_seconds=90))
+    tx.replace(transitions.renew(there(tx, task_id), now=tx.now, lease_seconds=90))
 
 
 @pytest.mark.parametrize(
@@ -37,8 +35,7 @@ def test_a_change_of_a_task_takes_three_round_trips(
     monkeypatch.setattr(store, "_follow", follow(store._follow, lambda: before_files.append(line.trips)))
     names = [f"task-{number:03}" for number in range(1, PLAYS + 1)]
     for name in names:
-        with store.transaction("tasks") as tx:
-            assert claim(tx, name).id == name
+        assert claimed(store, name).id == name
 
     counts = []
     for name in names:

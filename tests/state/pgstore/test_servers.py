@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from harness_lib.errors import AwayError, EnvSetupError
@@ -16,10 +14,9 @@ from harness_lib.state.pgstore import checking, setup
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system import postgres_server
 from harness_lib.system.postgres_server import Server
-from harness_lib.task import Task
 from tests import pooler
-from tests.state.pgstore.beside import claim, finish
-from tests.state.pgstore.machines import Shared
+from tests.state.pgstore.beside import claimed, finished
+from tests.state.pgstore.machines import Shared, add
 
 pytestmark = pytest.mark.release
 
@@ -44,77 +41,63 @@ def start(server: Server) -> None:
     server.call("pg_ctl", "-w", "-l", str(place_of(server) / "log"), "-o", options, "start")
 
 
-@contextmanager
-def list_on(server: Server, tmp_path: Path) -> Iterator[Shared]:
-    shared = Shared(tmp_path.resolve())
-    shared.server = server.url
-    yield shared
-
-
-def add(store: PgStore, task_id: str) -> None:
-    with store.transaction() as tx:
-        tx.add([Task(task_id, "More")])
+@pytest.fixture
+def shared(server: Server, tmp_path: Path) -> Shared:
+    """Return a list on that server."""
+    made = Shared(tmp_path.resolve())
+    made.server = server.url
+    return made
 
 
 def test_a_standby_that_lacks_the_last_second_is_noticed_by_whoever_has_seen_it(
-    server: Server, tmp_path: Path
+    server: Server, shared: Shared
 ) -> None:
     data, standby = place_of(server) / "data", place_of(server) / "standby"
-    with list_on(server, tmp_path) as shared:
-        store, other = shared.with_tasks(), shared.machine("second")
-        server.call("pg_ctl", "-w", "-m", "fast", "stop")
-        subprocess.run(["cp", "-a", data, standby], check=True)
-        start(server)
-        with store.transaction("tasks") as tx:
-            lost = claim(tx, "one")
-        server.call("pg_ctl", "-w", "-m", "immediate", "stop")
-        shutil.rmtree(data)
-        standby.rename(data)
-        (data / "standby.signal").touch()
-        start(server)
+    store, other = shared.with_tasks(), shared.machine("second")
+    server.call("pg_ctl", "-w", "-m", "fast", "stop")
+    subprocess.run(["cp", "-a", data, standby], check=True)
+    start(server)
+    lost = claimed(store, "one")
+    server.call("pg_ctl", "-w", "-m", "immediate", "stop")
+    shutil.rmtree(data)
+    standby.rename(data)
+    (data / "standby.signal").touch()
+    start(server)
 
-        with pytest.raises(AwayError, match="read-only"):
-            add(PgStore(other.root, other.link, timeout=0.5), "task-003")
-        with psycopg.connect(server.url, autocommit=True) as conn:
-            conn.execute("select pg_promote()")
-        for number in range(3, 9):
-            add(other, f"task-{number:03}")
-        assert "timeline 2" in dict(checking.facts(other))["server"]
-        with pytest.raises(EnvSetupError, match="was set back"), store.transaction("tasks") as tx:
-            finish(tx, lost.id)
-        assert checking.check(store, repair=True) == []
-        with other.transaction("tasks") as tx:
-            assert claim(tx, "two").fence > lost.fence
+    with pytest.raises(AwayError, match="read-only"):
+        add(PgStore(other.root, other.link, timeout=0.5), "task-003")
+    shared.sql("select pg_promote()")
+    for number in range(3, 9):
+        add(other, f"task-{number:03}")
+    assert "timeline 2" in dict(checking.facts(other))["server"]
+    with pytest.raises(EnvSetupError, match="was set back"):
+        finished(store, lost.id)
+    assert checking.check(store, repair=True) == []
+    assert claimed(other, "two").fence > lost.fence
 
 
-def test_a_standby_that_lacks_nothing_is_gone_on_with(server: Server, tmp_path: Path) -> None:
-    with list_on(server, tmp_path) as shared:
-        store = shared.with_tasks()
-        # Of two servers the one that takes changes is found.
-        nobody = f"postgresql://harness@/postgres?host={tmp_path},{place_of(server)}"
-        moved = PgStore(store.root, store.link._replace(url=f"{nobody}&target_session_attrs=read-write"))
-        server.call("pg_ctl", "-w", "-m", "fast", "stop")
-        (place_of(server) / "data/standby.signal").touch()
-        start(server)
-        with psycopg.connect(server.url, autocommit=True) as conn:
-            conn.execute("select pg_promote()")
-        for each in (store, moved):
-            with each.transaction("tasks") as tx:
-                claim(tx, each.link.url)
-        assert len(store.ask().in_progress()) == 2
+def test_a_standby_that_lacks_nothing_is_gone_on_with(server: Server, shared: Shared, tmp_path: Path) -> None:
+    store = shared.with_tasks()
+    # Of two servers the one that takes changes is found.
+    nobody = f"postgresql://harness@/postgres?host={tmp_path},{place_of(server)}"
+    moved = PgStore(store.root, store.link._replace(url=f"{nobody}&target_session_attrs=read-write"))
+    server.call("pg_ctl", "-w", "-m", "fast", "stop")
+    (place_of(server) / "data/standby.signal").touch()
+    start(server)
+    shared.sql("select pg_promote()")
+    for each in (store, moved):
+        claimed(each, each.link.url)
+    assert len(store.ask().in_progress()) == 2
 
 
-def test_a_pooler_that_gives_each_transaction_another_connection(server: Server, tmp_path: Path) -> None:
+def test_a_pooler_that_gives_each_transaction_another_connection(server: Server, shared: Shared) -> None:
     """Two machines share one connection of the pooler, and each claims, beats and finishes."""
-    with list_on(server, tmp_path) as shared, pooler.before(server.url, size=1) as address:
+    with pooler.before(server.url, size=1) as address:
         shared.with_tasks(8)
         shared.server = address
         one, two = shared.machine("one"), shared.machine("two")
         for store in (one, two, one, two):
             store.link = store.link._replace(url=shared.server)
-            with store.transaction("tasks") as tx:
-                mine = claim(tx, store.root.path.name)
-            with store.transaction("tasks") as tx:
-                finish(tx, mine.id)
+            finished(store, claimed(store, store.root.path.name).id)
         counts = two.ask().counts()
         assert (counts.completed, counts.pending) == (4, 4)

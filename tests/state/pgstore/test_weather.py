@@ -20,9 +20,9 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
 from tests import postgres
-from tests.state.pgstore.beside import claim, finish
+from tests.state.pgstore.beside import claim, finished
 from tests.state.pgstore.line import Line
-from tests.state.pgstore.machines import Shared
+from tests.state.pgstore.machines import Shared, add, ids
 
 ODD = (
     "client_encoding to latin1",
@@ -32,20 +32,6 @@ ODD = (
     "timezone to 'Pacific/Chatham'",
 )
 LONG = Task("task-009", "\0 \ud800", description="\udfff\0" + "x" * 19_000)
-
-
-def add(store: PgStore, task_id: str) -> None:
-    with store.transaction() as tx:
-        tx.add([Task(task_id, "More")])
-
-
-def ids(store: PgStore) -> list[str]:
-    return [task.id for task in store.ask().search()]
-
-
-def sql(shared: Shared, text: str) -> None:
-    with psycopg.connect(shared.server, autocommit=True) as conn:
-        conn.execute(text.encode())
 
 
 def test_looking_works_from_the_mirror_and_says_how_old_it_is(shared: Shared, line: Line) -> None:
@@ -279,7 +265,7 @@ def test_leases_count_by_the_clock_of_the_database(shared: Shared, days: int) ->
         assert right.ask().expired() == wrong.ask().expired() == ()
         with store.transaction("tasks") as tx:
             assert tx.expired() == ()
-            finish(tx, task.id)
+        finished(store, task.id)
     assert right.ask().counts().completed == 2
 
 
@@ -287,31 +273,31 @@ def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
     with shared.apart():
         store = shared.with_tasks()
         newer = SCHEMA + 1
-        sql(shared, f"update harness.about set version = {newer}, reads = {newer}, writes = {newer}")
+        shared.sql(f"update harness.about set version = {newer}, reads = {newer}, writes = {newer}")
         for act in (store.ask, lambda: add(store, "task-003"), lambda: setup.set_up(shared.server)):
             with pytest.raises(EnvSetupError, match=f"format {SCHEMA + 1}, and this harness knows {SCHEMA}"):
                 act()
         # An expanded format can still be read.
-        sql(shared, f"update harness.about set reads = {SCHEMA}")
+        shared.sql(f"update harness.about set reads = {SCHEMA}")
         assert len(ids(store)) == 2
         with pytest.raises(EnvSetupError, match=f"format {SCHEMA + 1}, and this harness knows {SCHEMA}"):
             add(store, "task-003")
-        sql(shared, f"update harness.about set writes = {SCHEMA}")
+        shared.sql(f"update harness.about set writes = {SCHEMA}")
         add(store, "task-003")
         assert len(ids(store)) == 3
 
 
 def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Shared) -> None:
     store = shared.with_tasks()
-    sql(shared, f"update harness.list set name = '{shared.name}, renamed' where name = '{shared.name}'")
+    shared.sql(f"update harness.list set name = '{shared.name}, renamed' where name = '{shared.name}'")
     with pytest.raises(
         EnvSetupError, match=f"There is no list called.* It is called {shared.name}, renamed there"
     ):
         store.ask()
-    sql(shared, f"delete from harness.list where name = '{shared.name}, renamed'")
+    shared.sql(f"delete from harness.list where name = '{shared.name}, renamed'")
     with pytest.raises(EnvSetupError, match="There is no list called"):
         store.ask()
-    sql(shared, f"insert into harness.list (name, shell) select '{shared.name}', '{{}}'")
+    shared.sql(f"insert into harness.list (name, shell) select '{shared.name}', '{{}}'")
     for act in (store.ask, lambda: add(store, "task-003")):
         with pytest.raises(EnvSetupError, match="removed and made again"):
             act()
@@ -391,10 +377,10 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
 def test_settings_of_a_login_and_a_database_without_an_encoding_change_nothing(shared: Shared) -> None:
     """Such a database is made where the server was set up without a locale."""
     name, server = f"odd_{os.urandom(4).hex()}", shared.server
-    sql(shared, f"create role {name} login")
+    shared.sql(f"create role {name} login")
     for setting in ODD:
-        sql(shared, f"alter role {name} set {setting}")
-    sql(shared, f"create database {name} owner {name} template template0 encoding sql_ascii locale 'C'")
+        shared.sql(f"alter role {name} set {setting}")
+    shared.sql(f"create database {name} owner {name} template template0 encoding sql_ascii locale 'C'")
     shared.server = psycopg.conninfo.make_conninfo(server, dbname=name, user=name)
     setup.set_up(shared.server)
     store = shared.with_tasks()
@@ -403,8 +389,8 @@ def test_settings_of_a_login_and_a_database_without_an_encoding_change_nothing(s
     assert shared.machine("second").whole().tasks == store.whole().tasks
     assert checking.check(store, repair=False) == []
     shared.server = server
-    sql(shared, f"drop database {name} with (force)")
-    sql(shared, f"drop role {name}")
+    shared.sql(f"drop database {name} with (force)")
+    shared.sql(f"drop role {name}")
 
 
 def test_what_the_database_refuses_is_not_taken_for_a_database_that_is_away(shared: Shared) -> None:
@@ -431,17 +417,17 @@ def test_a_title_of_a_megabyte_is_refused_by_name_with_all_else_that_is_wrong(sh
 def test_a_role_that_may_not_is_told_so(shared: Shared) -> None:
     store = shared.with_tasks()
     looker = f"looker_{os.urandom(4).hex()}"
-    sql(shared, f"create role {looker} login")
+    shared.sql(f"create role {looker} login")
     url = psycopg.conninfo.make_conninfo(shared.server, user=looker)
     reader = PgStore(store.root, store.link._replace(url=url))
     with pytest.raises(EnvSetupError, match="does not let this user"):
         reader.ask()
-    sql(shared, f"grant usage on schema harness to {looker}")
-    sql(shared, f"grant select on all tables in schema harness to {looker}")
+    shared.sql(f"grant usage on schema harness to {looker}")
+    shared.sql(f"grant select on all tables in schema harness to {looker}")
     assert len(ids(reader)) == 2
     with pytest.raises(EnvSetupError, match="does not let this user do that, so nothing was changed"):
         add(reader, "task-003")
-    sql(shared, f"drop owned by {looker}; drop role {looker}")
+    shared.sql(f"drop owned by {looker}; drop role {looker}")
 
 
 def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:

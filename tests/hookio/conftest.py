@@ -173,14 +173,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made.close()
 
 
-@pytest.fixture
-def shared(tmp_path: Path) -> Iterator[Project]:
-    """Return a project with an empty concurrent list."""
-    made = projects.make(tmp_path / "repo", mode="concurrent")
-    yield made
-    made.close()
-
-
 def agent(project: Project, session_id: str = ME, cwd: Path | None = None) -> Agent:
     """Return an agent whose host gives it `session_id`, as Claude Code does."""
     env = {"HARNESS_WORKER_ID": None, "CLAUDE_CODE_SESSION_ID": session_id, "CLAUDECODE": "1"}

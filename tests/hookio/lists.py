@@ -75,6 +75,11 @@ def payload(event: str = "Stop", /, **fields: object) -> Payload:
     return Payload(event, fields)
 
 
+def running(*kinds: object) -> dict[str, object]:
+    """Return the fields of a payload whose agent has tasks of these kinds in the background."""
+    return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
+
+
 def stop(context: HookContext, **fields: object) -> Answer:
     return policy.stop(context, payload("Stop", **fields))
 

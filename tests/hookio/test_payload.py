@@ -16,6 +16,7 @@ from harness_lib import agents
 from harness_lib.agents import registry
 from harness_lib.hookio import payload
 from harness_lib.hookio.payload import Answer, Payload
+from tests.hookio.lists import running
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
@@ -120,10 +121,6 @@ def test_every_name_of_a_subagent_or_teammate_counts_once() -> None:
     assert payload.Payload("Stop", said).names == ("a", "t", "w")
     for key in ("agent_id", "agentId", "subagent_id", "teammate_name", "worker_id"):
         assert payload.Payload("Stop", {key: "x"}).names == ("x",)
-
-
-def running(*kinds: object) -> dict[str, object]:
-    return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
 
 
 def shell(command: object) -> dict[str, object]:

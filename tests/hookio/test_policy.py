@@ -30,6 +30,7 @@ from tests.hookio.lists import (
     ours,
     own_tasks,
     payload,
+    running,
     said,
     stop,
 )
@@ -45,10 +46,6 @@ BEHIND = (BUSY, PENDING, Task("f", status="failed", attempts=1), DONE)
 
 def halted(reason: str) -> Any:
     return allowed(messages.halted(reason, "HARNESS"))
-
-
-def running(*kinds: str) -> dict[str, object]:
-    return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
 
 
 def tallied(*tasks: Task, progress: str, blocks: int) -> HookContext:

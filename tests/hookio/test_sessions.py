@@ -224,14 +224,15 @@ def test_an_end_from_before_the_session_is_not_its_own(hook: Ring, project: Proj
     agent(project, OTHER).fails(5, "start")
 
 
-def test_a_command_of_the_holder_renews_its_lease(hook: Ring, shared: Project, home: Path) -> None:
+def test_a_command_of_the_holder_renews_its_lease(hook: Ring, project: Project, home: Path) -> None:
     prepare(home / "data/harness")
-    add(shared, "One")
-    agent(shared).ok("claim")
-    shared.edit_task("task-001", lease_expires_at="2020-01-01T00:00:00Z")
+    project.configure(concurrency_mode="concurrent")
+    add(project, "One")
+    agent(project).ok("claim")
+    project.edit_task("task-001", lease_expires_at="2020-01-01T00:00:00Z")
 
     assert hook("posttooluse", {"tool_name": "Bash"}).silent
 
     # The beat is a process that nobody waits for; pytest's own deadline ends a wait in vain.
-    while shared.task()["lease_expires_at"].startswith("2020"):
+    while project.task()["lease_expires_at"].startswith("2020"):
         time.sleep(0.05)

@@ -13,14 +13,6 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, own_work_tree
 
 
-def interrupted(make_project: Make, mode: str, check: str = "test -f done") -> tuple[Project, Agent]:
-    """Return a project whose agent holds a task and will die."""
-    project = make_project(mode=mode)
-    agent = project.agent()
-    begin(agent, check)
-    return project, agent
-
-
 def recover(project: Project, agent: Agent, mode: str = "exclusive") -> str:
     """Let the agent die and another one start; in concurrent mode the lease has to end first."""
     agent.die()
@@ -65,9 +57,9 @@ def test_checkpoints_that_the_files_reflect_are_resumed(project: Project, agent:
     assert len(task["checkpoints"]) == 1
 
 
-def test_commits_under_another_message_are_work_as_changes_are(make_project: Make) -> None:
+def test_commits_under_another_message_are_work_as_changes_are(project: Project, agent: Agent) -> None:
     """The check decides about them, whatever they say; what is as at the last checkpoint goes on unasked."""
-    project, agent = interrupted(make_project, "exclusive")
+    begin(agent)
     half = project.commit("about [task-0011] and task-001x", files={"half.txt": "half\n"})
 
     assert ": resume (" in recover(project, agent)
@@ -81,14 +73,12 @@ def test_commits_under_another_message_are_work_as_changes_are(make_project: Mak
     project.commit("All of it", files={"done": "x\n"})
     project.agents[-1].die()
     assert "mark completed" in project.agent("last").fails(9, "start")["recovered"][0]
-    assert (project.task()["status"], project.in_commit("HEAD~1")) == (
-        "completed",
-        ["half.txt", "tracked.txt"],
-    )
+    assert project.task()["status"] == "completed"
+    assert project.in_commit("HEAD~1") == ["half.txt", "tracked.txt"]
 
 
-def test_checkpoints_whose_work_is_gone_fail(make_project: Make) -> None:
-    project, agent = interrupted(make_project, "exclusive")
+def test_checkpoints_whose_work_is_gone_fail(project: Project, agent: Agent) -> None:
+    begin(agent)
     project.put("tracked.txt", "half\n")
     agent.ok("checkpoint", "task-001", "1/2", "half")
     project.git("checkout", "tracked.txt")
@@ -99,8 +89,8 @@ def test_checkpoints_whose_work_is_gone_fail(make_project: Make) -> None:
     assert project.task()["error_log"][0].startswith("[SESSION_TIMEOUT]")
 
 
-def test_a_checkpoint_without_a_tree_is_no_evidence(make_project: Make) -> None:
-    project, agent = interrupted(make_project, "exclusive")
+def test_a_checkpoint_without_a_tree_is_no_evidence(project: Project, agent: Agent) -> None:
+    begin(agent)
     project.edit_task(checkpoints=[{"step": 1, "total": 2, "description": "believe me"}])
 
     assert "mark failed" in recover(project, agent)
@@ -117,8 +107,11 @@ def test_a_checkpoint_without_a_tree_is_no_evidence(make_project: Make) -> None:
         ),
     ],
 )
-def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, left: str, passes: bool) -> None:
-    project, agent = interrupted(make_project, mode, "test -f done" if passes else "false")
+def test_what_is_there_is_judged_by_the_check(
+    project: Project, agent: Agent, mode: str, left: str, passes: bool
+) -> None:
+    project.configure(concurrency_mode=mode)
+    begin(agent, "test -f done" if passes else "false")
     base = project.head
     if left != "changes":
         project.commit("[task-001] part one", files={"committed.txt": "c\n"})
@@ -144,8 +137,9 @@ def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, lef
     assert ("committed.txt" in project.files) == (left != "changes")
 
 
-def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(make_project: Make) -> None:
-    project, agent = interrupted(make_project, "concurrent")
+def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(project: Project, agent: Agent) -> None:
+    project.configure(concurrency_mode="concurrent")
+    begin(agent)
     project.put("work.txt", "work\n")
     agent.die()
     project.edit_task(lease_expires_at="2999-01-01T00:00:00Z")
@@ -156,8 +150,10 @@ def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(make_project
     assert project.read("work.txt") == "work\n"
 
 
-def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(make_project: Make) -> None:
-    project, agent = interrupted(make_project, "exclusive")
+def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
     project.put("work.txt", "work\n")
     shutil.rmtree(project.top / ".git/harness")
     agent.die()
@@ -186,8 +182,10 @@ def test_recovery_without_a_check_is_config_and_touches_nothing(project: Project
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(make_project: Make, verb: str) -> None:
-    project, agent = interrupted(make_project, "exclusive", "false")
+def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(
+    project: Project, agent: Agent, verb: str
+) -> None:
+    begin(agent, "false")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)
     before = project.files
@@ -205,8 +203,10 @@ def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(make_project: 
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_work_whose_base_is_gone_is_completed_where_its_check_passes(make_project: Make, verb: str) -> None:
-    project, agent = interrupted(make_project, "exclusive", "true")
+def test_work_whose_base_is_gone_is_completed_where_its_check_passes(
+    project: Project, agent: Agent, verb: str
+) -> None:
+    begin(agent, "true")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)
     if verb == "start":
@@ -238,29 +238,20 @@ def test_recover_is_a_verb_too_and_says_when_there_is_nothing(project: Project, 
 # -- an attempt that was made in another place
 
 
-@pytest.fixture
-def cloned(make_project: Make) -> tuple[Project, Project]:
-    """Return a project and a clone of it, whose workers have their list in the first one."""
-    project = make_project(mode="concurrent")
+def cloned(project: Project) -> tuple[Project, Agent]:
+    """Return a clone of a project, and a worker in it, whose list is in the project."""
     project.git("clone", "-q", ".", "../clone")
     clone = Project(project.top.parent / "clone", project.clock)
-    clone.git("config", "user.email", "c@example.invalid")
-    return project, clone
-
-
-def worker_in(clone: Project, project: Project) -> Agent:
-    """Return a worker in the clone, which holds nothing yet."""
     worker = project.agent("worker", clone.top, HARNESS_STATE_ROOT=str(project.top))
     worker.ok("add", "One", "--validate", "false")
-    return worker
+    return clone, worker
 
 
 @pytest.mark.parametrize("steps", ["commit", "checkpoint", "checkpoint commit", "commit checkpoint"])
 def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, steps: str) -> None:
     """The last of it goes to the next attempt at no cost, like all work that was interrupted elsewhere."""
     project = make_project(mode="concurrent")
-    project.git("worktree", "add", "-q", "-b", "side", "../side")
-    worker = project.agent("worker", project.top.parent / "side")
+    worker = own_work_tree(project, "side")
     put(worker.cwd / "mine.txt", "untracked before the claim\n")
     begin(worker, "test -f work.txt && test -f more.txt")
     *_, last = steps.split()
@@ -318,14 +309,8 @@ def test_commits_of_others_are_no_work_of_a_legacy_claim_whose_work_tree_is_not_
     """It does not record its branch, so what is on the branch here since then tells nothing."""
     project = make_project(mode="concurrent")
     project.agent("one").ok("add", "One", "--validate", "test -f one.txt")
-    claimed, base = "2020-01-01T00:00:00Z", project.head[:7]
-    project.edit_task(
-        status="in_progress",
-        claimed_by="old",
-        claimed_at=claimed,
-        lease_expires_at="2020-01-01T01:00:00Z",
-        started_at_commit=base,
-    )
+    claim = {"claimed_at": "2020-01-01T00:00:00Z", "lease_expires_at": "2020-01-01T01:00:00Z"}
+    project.edit_task(status="in_progress", claimed_by="old", started_at_commit=project.head[:7], **claim)
     project.commit(files={"of-somebody-else.txt": "x\n"})
 
     (line,) = project.agent("two").ok("start")["recovered"]
@@ -337,8 +322,7 @@ def test_commits_of_others_are_no_work_of_a_legacy_claim_whose_work_tree_is_not_
 def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_project: Make) -> None:
     """The dead worker's linked worktree was removed: what stands in ours is not its attempt."""
     project = make_project(mode="concurrent")
-    project.git("worktree", "add", "-q", "-b", "side", "../side")
-    worker = project.agent("worker", project.top.parent / "side")
+    worker = own_work_tree(project, "side")
     begin(worker, "false")
     worker.die()
     project.git("worktree", "remove", "--force", "../side")
@@ -356,11 +340,11 @@ def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_proje
 
 
 def test_a_task_of_a_clone_is_recovered_there_and_not_rolled_back_in_another_one(
-    cloned: tuple[Project, Project],
+    make_project: Make,
 ) -> None:
     """HARNESS_STATE_ROOT may serve several clones; each has a work tree and a history of its own."""
-    project, clone = cloned
-    worker = worker_in(clone, project)
+    project = make_project(mode="concurrent")
+    clone, worker = cloned(project)
     project.agent("person", clone.top, **worker.env).trusts()
     clone.commit("their base", files={"theirs.txt": "t\n"})
     worker.ok("claim")
@@ -380,11 +364,9 @@ def test_a_task_of_a_clone_is_recovered_there_and_not_rolled_back_in_another_one
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_work_in_a_clone_is_not_looked_for_in_the_project(make_project: Make, verb: str) -> None:
+def test_work_in_a_clone_is_not_looked_for_in_the_project(project: Project, verb: str) -> None:
     """Both have the same branch, as a project and its copy have; but a clone has no list of its own."""
-    project = make_project()
-    project.git("clone", "-q", ".", "../clone")
-    worker = worker_in(Project(project.top.parent / "clone", project.clock), project)
+    _, worker = cloned(project)
     worker.ok("claim")
     project.put("tracked.txt", "my own edit\n")
     if verb == "start":
@@ -397,8 +379,10 @@ def test_work_in_a_clone_is_not_looked_for_in_the_project(make_project: Make, ve
     assert project.read("tracked.txt") == "my own edit\n"
 
 
-def test_a_project_that_was_renamed_meanwhile_is_still_recovered(make_project: Make, tmp_path: Path) -> None:
-    project, agent = interrupted(make_project, "exclusive", "false")
+def test_a_project_that_was_renamed_meanwhile_is_still_recovered(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    begin(agent, "false")
     project.put("work.txt", "work\n")
     agent.die()
     project.top.rename(tmp_path / "renamed")

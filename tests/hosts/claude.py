@@ -29,6 +29,10 @@ class Claude:
     machine: Machine
     address: str
 
+    @property
+    def env(self) -> dict[str, str]:
+        return {**QUIET, "ANTHROPIC_BASE_URL": self.address}
+
     def __call__(
         self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> ClaudeRan:
@@ -48,14 +52,13 @@ class Claude:
             "--include-hook-events",
             *flags,
             cwd=cwd,
-            env={**QUIET, "ANTHROPIC_BASE_URL": self.address, **(env or {})},
+            env={**self.env, **(env or {})},
         )
         return ClaudeRan(ran.code, ran.out, ran.err)
 
     def plugin(self, *words: str) -> Ran:
         """Type `claude plugin WORDS`."""
-        env = {**QUIET, "ANTHROPIC_BASE_URL": self.address}
-        return self.machine.run("claude", "plugin", *words, env=env).check()
+        return self.machine.run("claude", "plugin", *words, env=self.env).check()
 
     def settings(self, content: Mapping[str, Any]) -> None:
         """Write the user's settings."""

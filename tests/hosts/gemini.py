@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from tests.hosts.machine import Machine, Ran
 
+# Left to itself it asks another model first which one is to be asked.
+MODEL = "gemini-2.5-flash"
 SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     "privacy": {"usageStatisticsEnabled": False},
@@ -27,12 +29,12 @@ class Gemini:
         folder.mkdir()
         (folder / "settings.json").write_text(json.dumps(SETTINGS))
 
+    @property
+    def env(self) -> dict[str, str]:
+        quiet = {"GEMINI_API_KEY": "dummy", "GEMINI_TELEMETRY_ENABLED": "false"}
+        return {**quiet, "GOOGLE_GEMINI_BASE_URL": self.address}
+
     def __call__(self, prompt: str, *flags: str) -> Ran:
         """Let it work on `prompt` until it stops by itself."""
-        env = {
-            "GEMINI_API_KEY": "dummy",
-            "GOOGLE_GEMINI_BASE_URL": self.address,
-            "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            "GEMINI_TELEMETRY_ENABLED": "false",
-        }
-        return self.machine.run("gemini", "-y", "-m", "gemini-2.5-flash", "-p", prompt, *flags, env=env)
+        env = {**self.env, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+        return self.machine.run("gemini", "-y", "-m", MODEL, "-p", prompt, *flags, env=env)

@@ -27,29 +27,24 @@ def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, publish
         machine.skills_add(published, "-g", agents=agents)
         flags = []
     machine.add("Read it", "--validate", "test -f README.md")
-    heard: list[str] = []
+    rest = ('checkpoint task-001 1/1 "I have read it"', "finish task-001", "validate --all --committed")
 
     def works(request: Request) -> Script:
         harness = launcher(request.everything)
         for command in ("status", "start"):
             request = yield request.shell(f"{harness} {command}")
-            heard.append(request.last)
         request = yield Say(TIRED)
         # As the hook says it, with its path.
         request = yield request.shell(re.findall(r"Type: (.+)", request.last)[-1])
-        heard.append(request.last)
-        request = yield request.shell(f'{harness} checkpoint task-001 1/1 "I have read it"')
-        heard.append(request.last)
-        for command in ("finish task-001", "validate --all --committed"):
+        for command in rest:
             request = yield request.shell(f"{harness} {command}")
-            heard.append(request.last)
         yield Say(TIRED)
 
     model.play(works)
 
     ran = claude.asking("/harness run", *flags)
 
-    assert not [said for said in heard if ASKED in said]
+    assert not [request for request in model.requests if ASKED in request.last]
     assert len(ran.blocks()) == 1
     assert machine.statuses == ["completed"]
 
@@ -68,18 +63,16 @@ def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, publish
 def test_what_runs_later_is_asked_about(claude: Claude, model: Model, machine: Machine, command: str) -> None:
     """A check is a command of the shell: whoever may add one without asking may do anything."""
     machine.add("Read it", "--validate", "test -f README.md")
-    heard: list[str] = []
 
     def writes(request: Request) -> Script:
-        request = yield request.shell(f"{launcher(request.everything)} {command}")
-        heard.append(request.last)
+        yield request.shell(f"{launcher(request.everything)} {command}")
         yield Say(TIRED)
 
     model.play(writes)
 
     claude.asking("/harness add")
 
-    assert [ASKED in said for said in heard] == [True]
+    assert [ASKED in request.last for request in model.requests] == [False, True]
     assert machine.statuses == ["pending"]
 
 
@@ -92,16 +85,16 @@ def test_a_guard_that_breaks_refuses_the_edit(
     shutil.copytree(published, plugin)
     (plugin / "hooks/harness-pretooluse.py").write_text("raise SystemExit(1)\n")
     machine.add("Read it", "--validate", "test -f README.md")
-    file = machine.project / "harness-tasks.json"
-    before = file.read_bytes()
+    before = machine.tasks_file.read_bytes()
 
     def edits(_request: Request) -> Script:
-        yield Say(calls=(Call("Read", {"file_path": str(file)}),))
-        yield Say(calls=(Call("Write", {"file_path": str(file), "content": "{}"}),))
+        file = {"file_path": str(machine.tasks_file)}
+        yield Say(calls=(Call("Read", file),))
+        yield Say(calls=(Call("Write", {**file, "content": "{}"}),))
         yield Say(TIRED)
 
     model.play(edits)
 
     claude("Mark it done.", "--plugin-dir", str(plugin))
 
-    assert file.read_bytes() == before
+    assert machine.tasks_file.read_bytes() == before

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT, for_release
-from tests.hosts.agents import DONE, TIRED, follows_the_page, launcher, listed_page, stops_after_each_task
+from tests.hosts.agents import (
+    DONE,
+    TIRED,
+    follows_the_page,
+    launcher,
+    listed_page,
+    loads_the_page,
+    stops_after_each_task,
+)
 from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
 from tests.hosts.claude import Claude
 from tests.hosts.codex import Codex
@@ -52,6 +60,25 @@ def test_the_page_brings_hooks(claude: Claude, model: Model, machine: Machine, p
 
     assert ran.hooks("SessionStart") == []
     assert len(ran.blocks()) == 1
+    assert machine.statuses == ["completed"]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(
+    ("name", "agent", "tool", "argument"),
+    [("gemini", "gemini-cli", "activate_skill", "name"), ("copilot", "github-copilot", "skill", "skill")],
+)
+def test_where_no_slash_command_loads_it_the_page_is_enough_for_the_whole_list(
+    request: pytest.FixtureRequest, model: Model, machine: Machine, published: Path, *,
+    name: str, agent: str, tool: str, argument: str,
+) -> None:  # fmt: skip
+    """Agents in Gemini and Copilot ask their client for the page."""
+    client = request.getfixturevalue(name)
+    machine.skills_add(published, agents=[agent])
+    one_task(machine)
+    model.play(loads_the_page(tool, argument, follows_the_page(WORK)))
+
+    assert DONE in client("/harness run").check().out
     assert machine.statuses == ["completed"]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from harness_lib.system.processes import engines, sandbox
 from tests.hosts.agents import launcher
-from tests.hosts.claude import QUIET, Claude
+from tests.hosts.claude import Claude
 from tests.hosts.codex import Codex
 from tests.hosts.machine import Machine
 from tests.hosts.model import Model
@@ -129,7 +129,7 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine, confined: t
         error = {"type": "rate_limit_error", "message": "Please try again later."}
         return Refusal(429, {"type": "error", "error": error}, headers)
 
-    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, "CLAUDE_CODE_OAUTH_TOKEN": "dummy"}
+    env = {**claude.env, "CLAUDE_CODE_OAUTH_TOKEN": "dummy"}
     del env["ANTHROPIC_API_KEY"]
     limit = Limit(lambda now: now.replace(microsecond=0) + timedelta(seconds=4), refusal)
 
@@ -157,9 +157,8 @@ def test_claude_code_waits_for_its_background_agents(claude: Claude, model: Mode
 
     model.play(delegates, when="task-001 [P1] attempt")
     model.play(_slowly, when="MAKE ONE SLOWLY")
-    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, CEILING: "1000"}
 
-    machine.harness("run", "--agent", "claude", env=env).check()
+    machine.harness("run", "--agent", "claude", env={**claude.env, CEILING: "1000"}).check()
 
     (task,) = machine.state["tasks"]
     assert (task["status"], task["attempts"]) == ("completed", 0)

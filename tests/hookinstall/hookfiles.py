@@ -1,29 +1,15 @@
-"""The hosts' own files, for the tests of `harness hooks`, and somebody who writes into them."""
+"""The hosts' own files, for the tests of `harness hooks`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness_lib.agents import registry
-from tests.verbs.project import Agent, Time
 
 HOSTS = sorted(registry.HOSTS)
 JSON_HOSTS = [name for name in HOSTS if registry.HOSTS[name].form != "toml"]
-
-
-@pytest.fixture
-def agent(tmp_path: Path) -> Iterator[Agent]:
-    """Return somebody who stands in an empty directory: most of this needs no repository."""
-    here = tmp_path / "here"
-    here.mkdir()
-    made = Agent("agent", here, Time())
-    yield made
-    made.die()
 
 
 def place(home: Path, name: str) -> Path:

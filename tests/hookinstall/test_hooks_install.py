@@ -16,12 +16,10 @@ from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
 from harness_lib.hookinstall.entries import command
 from tests.conftest import CHECKOUT
-from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place
+from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, everything, place
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent
-
-__all__ = ["agent"]  # a fixture
 
 OURS = command(Path("/x/hooks/harness-stop.py"), claude.HOOKS)
 FOREIGN: dict[str, dict[str, list[dict[str, Any]]]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hookio.conftest import EVENTS, Ring
-from tests.system.git.gitrepo import sh
+from tests.hostile.traps import clone_of
 from tests.verbs.project import Project, make
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
@@ -41,7 +41,6 @@ VERBS: tuple[tuple[str, ...], ...] = (
 @pytest.fixture
 def clone(tmp_path: Path) -> Iterator[Project]:
     """Return a fresh clone with a trap in every file that harness, git or a check may read."""
-    origin = make(tmp_path / "origin", bare=True)
     pwn = f"touch {tmp_path}/PWNED"
     task = {
         "title": f"Build {EVIL}",
@@ -55,7 +54,7 @@ def clone(tmp_path: Path) -> Iterator[Project]:
         {**task, "id": f"a{EVIL[-5:]}", "status": "pending", "halt": f"$({pwn})"},
     ]
     document = json.dumps({"version": 2, "tasks": tasks})
-    for name, text in {
+    files = {
         "harness-tasks.json": document,
         "harness-tasks.json.bak": document,
         ".harness-active": "",
@@ -68,23 +67,11 @@ def clone(tmp_path: Path) -> Iterator[Project]:
         ".harness/logs/task-001/1.running": "1 0 x\n",
         ".harness/stops/x": "{}",
         ".worktreeinclude": "../../*\n/etc/passwd\n",
-        ".gitattributes": "* filter=evil diff=evil merge=evil\n",
-        "conftest.py": f"import os; os.system({pwn!r})\n",
-        "sitecustomize.py": f"import os; os.system({pwn!r})\n",
-        "git": f"#!/bin/sh\n{pwn}\n",
-        "python3": f"#!/bin/sh\n{pwn}\n",
         f"name{EVIL[:4]}": "odd\n",
-    }.items():
-        origin.put(name, text)
-    for name in ("git", "python3", "harness-init.sh"):
-        (origin.top / name).chmod(0o755)
-    origin.git("add", "-A", "--force")
-    origin.commit_only("A trap")
-    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
-    made = Project(tmp_path / "clone")
+    }
+    made = Project(clone_of(make(tmp_path / "origin", bare=True), files))
     yield made
     made.close()
-    origin.close()
 
 
 def _outside(project: Project) -> dict[str, bytes]:

@@ -35,21 +35,18 @@ def _oid(project: Project, name: str) -> str:
     return project.git("rev-parse", name)
 
 
-def _list(project: Project, action: str, *, base: str = "HEAD~2", **intent: Any) -> None:
-    """Bring a list in which `action` is under way for a task that began at `base`."""
-    began = _oid(project, base)
+def _list(project: Project, action: str, *, began_at: str = "HEAD~2", **intent: Any) -> None:
+    """Bring a list in which `action` is under way for a task that began there."""
+    began = _oid(project, began_at)
     gate = {"command": "0" * 64, "branch": "refs/heads/main", **intent.pop("gate", {})}
     under_way = {"action": action, "at": AT, "base": began, "outcome": "failed", **intent}
-    task = {
-        "id": "task-001",
-        "status": "in_progress",
-        "attempts": 1,
-        "started_at_commit": began,
-        "worktree": str(project.top),
-        "gate": gate,
-        "intent": under_way,
-    }
-    project.put("harness-tasks.json", json.dumps({"sessions": [], "tasks": [task]}))
+    _bring(project, attempts=1, started_at_commit=began, gate=gate, intent=under_way)
+
+
+def _bring(project: Project, **fields: Any) -> None:
+    """Bring a list with one task, whose attempt goes on here."""
+    task = {"id": "task-001", "status": "in_progress", "worktree": str(project.top)}
+    project.write({**task, **fields}, sessions=[])
 
 
 def _stands(project: Project) -> tuple[Any, ...]:
@@ -100,7 +97,7 @@ WRONG: dict[str, tuple[str, dict[str, Any]]] = {
     "a symbolic head": ("commit", {"head": "HEAD"}),
     "a symbolic commit": ("commit", {"commit": "side"}),
     "a short commit": ("commit", {"commit": "short"}),
-    "a base of its own": ("rollback", {"base": "elsewhere"}),
+    "a base of its own": ("rollback", {"base": "elsewhere", "began_at": "HEAD~1"}),
     "a rescue among the branches": ("rollback", {"rescue": "refs/heads/victim"}),
     "a rescue among the tags": ("rollback", {"rescue": "refs/tags/v1"}),
     "another branch than the gate's": ("commit", {"ref": "refs/heads/victim"}),
@@ -116,11 +113,8 @@ def test_what_we_never_write_is_not_done_for_a_trusted_list(project: Project, ca
     if fields.get("commit") == "short":
         fields["commit"] = _oid(project, "side")[:12]
     if fields.get("base") == "elsewhere":
-        del fields["base"]
-        _list(project, action, **fields)
-        project.edit_task(started_at_commit=_oid(project, "HEAD~1"))
-    else:
-        _list(project, action, **fields)
+        fields["base"] = _oid(project, "HEAD~2")
+    _list(project, action, **fields)
     agent = _trusted(project)
     before = _stands(project)
 
@@ -135,7 +129,7 @@ def test_what_we_never_write_is_not_done_for_a_trusted_list(project: Project, ca
 def test_a_commit_is_published_on_the_branch_of_the_gate_alone(project: Project) -> None:
     project.git("checkout", "-q", "-f", "victim")
     side = project.git("commit-tree", "-p", "HEAD", "-m", "Forged", "side^{tree}")
-    _list(project, "commit", commit=side, head=project.head, base="HEAD")
+    _list(project, "commit", commit=side, head=project.head, began_at="HEAD")
     agent = _trusted(project)
     tips = [_oid(project, name) for name in ("main", "victim", "side")]
 
@@ -148,7 +142,7 @@ def test_a_commit_is_published_on_the_branch_of_the_gate_alone(project: Project)
 def test_a_commit_is_published_only_on_top_of_what_stands(project: Project) -> None:
     """The side branch is no work on what main has now."""
     orphan = project.git("commit-tree", "-m", "Forged", "side^{tree}")
-    _list(project, "commit", commit=orphan, head=project.head, base="HEAD")
+    _list(project, "commit", commit=orphan, head=project.head, began_at="HEAD")
     agent = _trusted(project)
     main = project.head
 
@@ -161,7 +155,7 @@ def test_a_commit_is_published_only_on_top_of_what_stands(project: Project) -> N
 def test_a_commit_prepared_before_another_is_kept_and_not_published(project: Project) -> None:
     project.git("checkout", "-q", "-f", "main")
     prepared = project.git("commit-tree", "-p", "HEAD", "-m", "Prepared", "side^{tree}")
-    _list(project, "commit", commit=prepared, head=project.head, base="HEAD")
+    _list(project, "commit", commit=prepared, head=project.head, began_at="HEAD")
     project.put("person.txt")
     project.git("add", "person.txt")
     theirs = project.commit_only("Made by the user meanwhile")
@@ -211,25 +205,17 @@ def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(pro
 def test_what_was_untracked_is_believed_only_from_a_ref_of_ours(project: Project, tmp_path: Path) -> None:
     """A tree may hold any name; files are written from this one."""
     blob = project.git("hash-object", "-w", "tracked.txt")
-    rows = {f"100644 blob {blob}\tevil": "content"}
-    tree = _tree(project, rows)
+    content = _mktree(project, f"100644 blob {blob}\tevil")
+    tree = _mktree(project, f"040000 tree {content}\tcontent")
     forged = project.git("commit-tree", "-m", "Forged", tree)
     project.git("checkout", "-q", "-f", "main")
-    _list(project, "rollback", **_forged(project, "rollback"), gate={"before": forged}, base="HEAD")
+    _list(project, "rollback", **_forged(project, "rollback"), gate={"before": forged}, began_at="HEAD")
     agent = _trusted(project)
 
     agent("start")
 
     assert not (project.top / "evil").exists()
     assert not (tmp_path / "evil").exists()
-
-
-def _tree(project: Project, rows: dict[str, str]) -> str:
-    tree = ""
-    for row, folder in rows.items():
-        inner = _mktree(project, row)
-        tree = _mktree(project, f"040000 tree {inner}\t{folder}")
-    return tree
 
 
 def _mktree(project: Project, row: str) -> str:
@@ -242,16 +228,10 @@ def _mktree(project: Project, row: str) -> str:
 def _resumable(project: Project, **more: Any) -> None:
     """Bring a list whose task has a checkpoint of the tree that stands: it would simply go on."""
     project.git("checkout", "-q", "-f", "main")
-    task = {
-        "id": "task-001",
-        "status": "in_progress",
-        "started_at_commit": _oid(project, "HEAD~2"),
-        "worktree": str(project.top),
-        "gate": {"command": "0" * 64, "branch": "refs/heads/main"},
-        "checkpoints": [{"step": 1, "total": 2, "tree": _oid(project, "HEAD^{tree}")}],
-        **more,
-    }
-    project.put("harness-tasks.json", json.dumps({"sessions": [], "tasks": [task]}))
+    gate = {"command": "0" * 64, "branch": "refs/heads/main"}
+    checkpoints = [{"step": 1, "total": 2, "tree": _oid(project, "HEAD^{tree}")}]
+    began = _oid(project, "HEAD~2")
+    _bring(project, started_at_commit=began, gate=gate, checkpoints=checkpoints, **more)
 
 
 def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(project: Project) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.hostile.traps import clone_of
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import sh
 from tests.verbs.project import make
 
 PROOF = "0" * 40
@@ -36,8 +36,8 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def clone(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> Iterator[Workshop]:
-    """Yield a trusted clone: its check is harmless, and every other file is a trap."""
+def clone(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> Workshop:
+    """Return a trusted clone: its check is harmless, and every other file is a trap."""
     origin = make(tmp_path / "origin", bare=True)
     (tmp_path / "secret").write_text("of the machine\n")
     pwn = f"touch {tmp_path}/PWNED"
@@ -61,7 +61,7 @@ def clone(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> Iterator[Worksh
     ]
     letter = {"verb": "add", "task": "task-001", "words": [json.dumps({"title": "Mine", "validate": pwn})]}
     running = f"{bystander.pid} 0 x\n"
-    for name, text in {
+    files = {
         "harness-tasks.json": json.dumps({"version": 2, "sessions": [], "proofs": True, "tasks": tasks}),
         ".harness-active": "",
         ".harness/final.json": json.dumps([PROOF, "task-002"]),
@@ -71,25 +71,13 @@ def clone(tmp_path: Path, bystander: subprocess.Popen[bytes]) -> Iterator[Worksh
         ".harness/logs/task-001/final.running": running,
         ".harness/mail/00000000000000000001-0.json": json.dumps(letter),
         ".worktreeinclude": "../secret\n/etc/passwd\nouter/secret\n*\n",
-        ".gitattributes": "* filter=evil diff=evil merge=evil\n",
         ".gitconfig": f"[core]\n\tfsmonitor = {pwn}\n\thooksPath = .\n",
         "post-checkout": f"#!/bin/sh\n{pwn}\n",
-        "conftest.py": f"import os; os.system({pwn!r})\n",
-        "sitecustomize.py": f"import os; os.system({pwn!r})\n",
-        "git": f"#!/bin/sh\n{pwn}\n",
-        "python3": f"#!/bin/sh\n{pwn}\n",
-    }.items():
-        origin.put(name, text)
-    for name in ("git", "python3", "post-checkout"):
-        (origin.top / name).chmod(0o755)
+    }
     (origin.top / "outer").symlink_to("..")
-    origin.git("add", "-A", "--force")
-    origin.commit_only("A trap")
-    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
-    made = Workshop(tmp_path / "clone", tmp_path / "home")
+    made = Workshop(clone_of(origin, files), tmp_path / "home")
     made.trusts()
-    yield made
-    origin.close()
+    return made
 
 
 def test_a_trusted_run_runs_the_checks_of_the_list_and_nothing_else_of_a_clone(
@@ -103,6 +91,7 @@ def test_a_trusted_run_runs_the_checks_of_the_list_and_nothing_else_of_a_clone(
     assert clone.task("task-001")["status"] == "completed", said
     assert (clone.top / "made.txt").exists()
     assert not (place / "PWNED").exists()
+    assert "Mine" not in [task["title"] for task in clone.state["tasks"]], "what a clone proposes waits"
     assert bystander.poll() is None
     assert {path: path.read_bytes() for path in outside} == outside
     assert not list((clone.home).rglob("secret"))
@@ -118,11 +107,3 @@ def test_what_a_clone_says_is_completed_and_proven_is_checked_at_the_end_of_a_ru
     assert repairs, said
     assert repairs[0]["validation"]["command"] == "test -f never-made"
     assert "builds on task-002, whose commit 000000000000 is not in" in repairs[0]["halt"]
-
-
-def test_what_a_clone_proposes_waits_for_user(clone: Workshop) -> None:
-    clone.run()
-
-    titles = {task["title"]: task["status"] for task in clone.state["tasks"]}
-    assert "Mine" not in titles
-    assert not (clone.top.parent / "PWNED").exists()

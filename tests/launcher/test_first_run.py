@@ -27,19 +27,24 @@ echo "$$" >"$BEGUN.new"
 mv "$BEGUN.new" "$BEGUN"
 exec sleep 600
 """
+# One that copies what another one has installed.
+COPYING_UV = """\
+#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+cp -R "$INSTALLED/." "$2"
+"""
 
 
 class TestFirstRun:
     def test_after_a_killed_run_two_at_once_make_one_environment_and_both_run(
-        self, launcher: Path, tmp_path: Path
+        self, launcher: Path, shared: dict[str, str], tmp_path: Path
     ) -> None:
         data, begun = tmp_path / "data", tmp_path / "begun"
-        tools = tmp_path / "tools"
-        tools.mkdir()
-        put(tools / "uv", ENDLESS_UV, executable=True)
-        env = {**REAL_ENVIRON, "HARNESS_HOME": str(data)}
-        killed = {**env, "BEGUN": str(begun), "PATH": f"{tools}:{os.environ['PATH']}"}
-        process = subprocess.Popen([launcher], env=killed, stderr=subprocess.DEVNULL)
+        uv = put(tmp_path / "tools/uv", ENDLESS_UV, executable=True)
+        packages = Path(run(launcher, env=shared).json["modules"][-1]).parents[1]
+        own = {"BEGUN": str(begun), "INSTALLED": str(packages), "HARNESS_HOME": str(data)}
+        env = {**REAL_ENVIRON, **own, "PATH": f"{uv.parent}:{os.environ['PATH']}"}
+        process = subprocess.Popen([launcher], env=env, stderr=subprocess.DEVNULL)
         while not begun.exists():
             assert process.poll() is None
             time.sleep(0.01)
@@ -48,6 +53,7 @@ class TestFirstRun:
         assert list(data.glob("part-*"))
         assert not list(data.glob("env-*"))
 
+        put(uv, COPYING_UV)
         both = [
             subprocess.Popen(
                 [launcher, name],
@@ -71,7 +77,7 @@ class TestFirstRun:
 
         (made / "ready").unlink()
         shutil.rmtree(made / "packages/rpds")
-        again = run(launcher, env={"HARNESS_HOME": str(data)})
+        again = run(launcher, env=env)
         assert again.code == 9, again.err
         assert "preparing" in again.err
 

@@ -40,13 +40,13 @@ def entry():
 """
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the checkout whose command line is the stand-in, in a path with a space.
 
     What puts off to load modules is the real one: the launcher calls it first.
     """
-    copy = tmp_path / "check out"
+    copy = tmp_path_factory.mktemp("of") / "check out"
     shutil.copytree(CHECKOUT / "bin", copy / "bin")
     ignored = shutil.ignore_patterns("__pycache__", "cli")
     shutil.copytree(CHECKOUT / "harness_lib", copy / "harness_lib", ignore=ignored)
@@ -61,7 +61,7 @@ def checkout(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def launcher(checkout: Path) -> Path:
     return checkout / "bin/harness"
 

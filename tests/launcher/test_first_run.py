@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from tests.conftest import for_release
 from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
 from tests.system.git.gitrepo import put
+from tests.waiting import until
 
 # An installer that has begun and does not come to an end; its name is looked for first.
 ENDLESS_UV = """\
@@ -27,10 +27,12 @@ echo "$$" >"$BEGUN.new"
 mv "$BEGUN.new" "$BEGUN"
 exec sleep 600
 """
-# One that copies what another one has installed.
+# One that copies what another one has installed, once it may.
 COPYING_UV = """\
 #!/bin/sh
 while [ "$1" != --target ]; do shift; done
+: >"$BEGUN.again"
+until [ -e "$BEGUN.go" ]; do sleep 0.02; done
 cp -R "$INSTALLED/." "$2"
 """
 
@@ -45,27 +47,26 @@ class TestFirstRun:
         own = {"BEGUN": str(begun), "INSTALLED": str(packages), "HARNESS_HOME": str(data)}
         env = {**REAL_ENVIRON, **own, "PATH": f"{uv.parent}:{os.environ['PATH']}"}
         process = subprocess.Popen([launcher], env=env, stderr=subprocess.DEVNULL)
-        while not begun.exists():
-            assert process.poll() is None
-            time.sleep(0.01)
+        until("an installer has begun", begun.exists)
         process.kill()
         process.wait()
         assert list(data.glob("part-*"))
         assert not list(data.glob("env-*"))
 
         put(uv, COPYING_UV)
-        both = [
-            subprocess.Popen(
-                [launcher, name],
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                encoding="utf-8",
-            )
-            for name in ("one", "two")
-        ]
-        ended = [(*process.communicate(timeout=280), process.returncode) for process in both]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+
+        def start(word: str) -> subprocess.Popen[str]:
+            command = [str(launcher), word]
+            return subprocess.Popen(command, env=env, stdin=nothing, stdout=pipe, stderr=pipe, text=True)
+
+        one = start("one")
+        until("another has begun", (tmp_path / "begun.again").exists)
+        two = start("two")
+        assert two.stderr
+        assert two.stderr.readline().startswith("harness: waiting for another process")
+        (tmp_path / "begun.go").touch()
+        ended = [(*process.communicate(timeout=280), process.returncode) for process in (one, two)]
         os.kill(int(begun.read_text()), signal.SIGKILL)
         assert [code for _, _, code in ended] == [9, 9], ended
         assert [json.loads(out)["argv"] for out, _, _ in ended] == [["one"], ["two"]]

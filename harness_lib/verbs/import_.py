@@ -208,9 +208,8 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
             drafts.notes.append(f"Passed over, because they are not plans: {some(left_out, NAMED)}.")
         return drafts, plans
     if choices.order:
-        raise UsageError(
-            f"--{choices.order} is for plans of other tools.", "A check list has lines such as: - after: …"
-        )
+        instead = "A check list has lines such as `- after: …`, JSON has depends_on."
+        raise UsageError(f"--{choices.order} is for plans of other tools.", instead)
     if len(found) != 1:
         raise UsageError(
             f"No plan is in this directory. Looked for: {planned.looked_for()}.", "Name the file itself."

@@ -41,6 +41,7 @@ def test_the_order_of_a_plan_can_be_overruled(project: Project, agent: Agent) ->
     assert waits(project)["Say why"] == ""
     refused = agent.fails(2, "import", put(project, "own.md", "- [ ] A\n"), "--parallel")
     assert "--parallel is for plans" in refused["message"]
+    assert "JSON has depends_on" in refused["error"]["hint"]
 
 
 def test_a_ring_in_a_plan_is_refused_with_its_line_and_what_to_type(project: Project, agent: Agent) -> None:

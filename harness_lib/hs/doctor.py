@@ -150,6 +150,8 @@ def _answer(runtime: Runtime, plugin: Plugin, call: Json) -> str:
 
 
 def _servers(runtime: Runtime) -> Iterator[Finding]:
+    unset: list[str] = []
+    runtime.notices.append(unset.append)
     for path in _files(runtime, mcp_servers.FILE):
         entries, problems = mcp_servers.read(path)
         if problems and (broken := _json_error(path)):
@@ -163,6 +165,8 @@ def _servers(runtime: Runtime) -> Iterator[Finding]:
             if command and shutil.which(command, path=env.get("PATH", "")) is None:
                 what = f"the MCP server {name} cannot be started: there is no command {command}"
                 yield Finding("mcp", what, f"install {command}, or change {path}")
+    for said in unset:
+        yield Finding("mcp", said.rstrip("."), "set it, or give it a default: ${NAME:-DEFAULT}")
 
 
 def _json_error(path: Path) -> str:

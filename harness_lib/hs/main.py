@@ -312,8 +312,11 @@ def _exit_code(args: list[str]) -> int:
 def _unforeseen(error: Exception) -> tuple[str, int]:
     """Return the message and the exit code for an unforeseen error."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
-        older = " with Python 3.14 or older; later ones have none" if error.name == "acp" else ""
-        return f"the package {error.name} is missing. Install harness-skill[hs]{older}.", int(Exit.ENV_SETUP)
+        from harness_lib.system.install import launcher  # noqa: PLC0415 (only here)
+
+        older = " (Python 3.14 or older; later ones have none)" if error.name == "acp" else ""
+        install = launcher.adding("hs")
+        return f"the package {error.name} is missing. Install it: {install}{older}", int(Exit.ENV_SETUP)
     return f"{terminal.bug_line(error)} {terminal.keep_bug(error, os.environ)}", int(Exit.BUG)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import runtime
+from harness_lib.system.install import launcher
 from tests.conftest import CHECKOUT
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
@@ -68,7 +69,7 @@ def test_a_package_that_is_missing_is_named(tmp_path: Path) -> None:
         [sys.executable, "-c", code, "acp"], input="", capture_output=True, text=True, check=False
     )
 
-    said = "the package acp is missing. Install harness-skill[hs] with Python 3.14 or older"
+    said = f"the package acp is missing. Install it: {launcher.adding('hs')} (Python 3.14 or older"
     assert (done.returncode, said in done.stderr) == (7, True), done.stderr
 
 
@@ -323,6 +324,10 @@ TROUBLES = [
     (
         "plugins/c/mcp.json", '{"mcpServers": {"files": {"command": "no-such-server"}}}',
         "there is no command no-such-server", "install no-such-server",
+    ),
+    (
+        "plugins/d/mcp.json", '{"mcpServers": {"keyless": {"command": "sh", "args": ["${NOT_SET}"]}}}',
+        "the MCP server keyless wants NOT_SET, which is not set", "set it, or ",
     ),
     ("skills/one/SKILL.md", "---\nname: one\n---\nDo it.\n", "skill one has no description", "description: "),
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.install import private_env
 from harness_lib.system.place import data_home
@@ -52,6 +53,13 @@ def hs() -> list[str]:
     return python("from harness_lib.hs.main import entry; entry()", DEPENDENCIES_OF_HS)
 
 
+def adding(extra: str) -> str:
+    """Return the command that adds the packages of `extra` where pip, or uv without pip, installed us."""
+    python, has_pip = typed.word(sys.executable), PathFinder.find_spec("pip", sys.path)
+    install = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
+    return f"{install} 'harness-skill[{extra}]'"
+
+
 def nono(environ: Mapping[str, str]) -> str:
     """Return the directory of the package nono_py; make its environment if need be.
 
@@ -61,7 +69,7 @@ def nono(environ: Mapping[str, str]) -> str:
     if home is None and _is_bare():
         home = str(_fetched(environ, _OF_SANDBOX, once=True) / private_env.PACKAGES)
     if home is None:
-        raise EnvSetupError("nono-py is not installed: pip install 'harness-skill[sandbox]'")
+        raise EnvSetupError(f"nono-py is not installed: {adding('sandbox')}")
     return f"{home}/nono_py"
 
 
@@ -75,7 +83,7 @@ def add_postgres(environ: Mapping[str, str]) -> None:
     if not _is_bare():
         raise EnvSetupError(
             "This list is in a database, and the package psycopg is missing.",
-            "Install it: pip install 'harness-skill[postgres]'",
+            f"Install it: {adding('postgres')}",
         )
     sys.path.append(str(_fetched(environ, _OF_POSTGRES) / private_env.PACKAGES))
 

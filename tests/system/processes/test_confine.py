@@ -43,7 +43,7 @@ def test_without_nono_the_package_is_named(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     # Of an engine that does not start only the message is shown.
-    named = "nono-py is not installed: pip install 'harness-skill[sandbox]'"
+    named = f"nono-py is not installed: uv pip install --python {sys.executable} 'harness-skill[sandbox]'"
     assert done.stderr.splitlines()[-1].endswith(f"EnvSetupError: {named}")
 
 

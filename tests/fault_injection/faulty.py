@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import warnings
 
-from tests import forked
+from tests import another_user, forked
 from tests.conftest import CHECKOUT
 from tests.run_to_end import Said, run_to_end
 from tests.verbs.project import Agent
-
-NOBODY = 65534
 
 # Every opening for writing whose path matches fails, from the `after`-th on; keyed to the path, never to a
 # count of all calls. Children (git, checks) are real and not touched.
@@ -40,33 +36,14 @@ def with_fault(agent: Agent, number: str, pattern: str, *argv: str, after: int =
 
 
 def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
-    """Type `harness ARGV` as the user nobody, in a fork of ours; only root may.
+    """Type `harness ARGV` as the user nobody; the agent has typed that verb before, which imports it all."""
 
-    A fork, because this interpreter may lie where nobody else is allowed to look; so the agent must have
-    typed the same verb before, which imports what it needs.
-    """
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        # Python 3.12 warns where there are other threads (those of pytest-xdist): ours needs none of them.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.chdir("/")
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            said = agent(*argv, **env)
-            os.write(writing, json.dumps([said.code, said.out, said.err]).encode())
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as stream:
-        answer = stream.read()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    return Said(*json.loads(answer))
+    def ask() -> list[int | str]:
+        os.chdir("/")
+        said = agent(*argv, **env)
+        return [said.code, said.out, said.err]
+
+    return Said(*another_user.told(ask))
 
 
 def in_python(agent: Agent, code: str) -> Said:

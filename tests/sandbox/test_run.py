@@ -14,6 +14,7 @@ import pytest
 from harness_lib.agents.adapter import Launch
 from harness_lib.runs import confinement
 from harness_lib.system.processes import engines, sandbox
+from tests.another_user import needs_root, told
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
@@ -168,7 +169,7 @@ def test_an_agent_with_a_directory_of_its_own_needs_none_in_the_home(
     workshop.ends(0, "--sandbox", engine, agent=agent, CLAUDE_CONFIG_DIR=own)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@needs_root
 def test_an_agent_starts_although_a_directory_in_the_home_may_not_be_looked_at(
     workshop: Workshop, home: Path, tmp_path: Path
 ) -> None:
@@ -178,13 +179,12 @@ def test_an_agent_starts_although_a_directory_in_the_home_may_not_be_looked_at(
     ctx = workshop.context()
     ctx.env = {**ctx.env, **sandbox.noted(sandbox.Sandbox("nono", str(ctx.git.top)))}
     launch = Launch(("claude",), writable=(".local/share/claude",))
-    os.seteuid(65534)
-    try:
+
+    def writable() -> object:
         box = sandbox.of(confinement.of_agent(ctx, launch, []))
-    finally:
-        os.seteuid(0)
-    assert box is not None
-    assert box.writable == (f"{home}/.local/share/claude",)
+        return box and box.writable
+
+    assert told(writable) == [f"{home}/.local/share/claude"]
 
 
 COPILOT = """#!/bin/sh

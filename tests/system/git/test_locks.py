@@ -14,10 +14,10 @@ import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.system.git import calls, locks
+from tests.another_user import NOBODY, needs_root, told
 from tests.system.git.gitrepo import World, put
 from tests.waiting import until
 
-NOBODY = 65534
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
 
 HOLDER = """
@@ -199,7 +199,7 @@ def test_a_git_in_another_repository_and_a_harmless_one_do_not_count(world: Worl
 
 
 @LINUX
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@needs_root
 def test_a_git_of_another_user_keeps_only_a_lock_of_that_user(world: World) -> None:
     """Its directory cannot be seen, and on a machine with many users there is always one."""
     with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=world.top, stdin=subprocess.PIPE) as live:
@@ -209,7 +209,7 @@ def test_a_git_of_another_user_keeps_only_a_lock_of_that_user(world: World) -> N
 
 
 @LINUX
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@needs_root
 def test_a_git_without_arguments_keeps_no_lock(world: World, tmp_path: Path) -> None:
     """It begins or ends; the system may refuse to show its environment then, also to its user."""
     program = shutil.copy("/bin/cat", tmp_path / "git")
@@ -240,8 +240,4 @@ def test_a_git_that_ends_while_it_is_looked_at_keeps_no_lock(
 
 def _lives(pid: int, *, owner: int, seen_by: int) -> bool:
     """Return whether the git `pid` may have made a lock of `owner`, as the user `seen_by` finds out."""
-    child = os.fork()
-    if not child:
-        os.setuid(seen_by)
-        os._exit(any(each == pid for each, _ in locks.living(["/elsewhere"], {owner})))
-    return bool(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    return bool(told(lambda: any(each == pid for each, _ in locks.living(["/elsewhere"], {owner})), seen_by))

@@ -13,6 +13,7 @@ import pytest
 
 from harness_lib.system import fs
 from harness_lib.system.place import find_root, own_files, roots
+from tests import another_user
 from tests.conftest import MakeRepo
 from tests.system.git.gitrepo import sh
 
@@ -81,29 +82,18 @@ def test_a_list_in_a_database_is_found_by_its_link(tmp_path: Path, has_generatio
 
 def as_nobody(cwd: Path, find: Callable[[Path], Path | None] = root_of) -> Path | None:
     """Return what `find` returns for another user at `cwd`, by default the root."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.seteuid(65534)
-            os.write(writer, os.fsencode(find(cwd) or ""))
-        finally:
-            os._exit(0)
-    os.close(writer)
-    os.waitpid(pid, 0)
-    with os.fdopen(reader, "rb") as stream:
-        text = os.fsdecode(stream.read())
+    text = another_user.told(lambda: str(find(cwd) or ""))
     return Path(text) if text else None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away and become another user")
+@another_user.needs_root
 def test_another_users_root_is_passed_over() -> None:
     """A list in /tmp is nobody's order to us; but root may look after everybody's."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         theirs, nobodys = make_root(Path(name) / "theirs"), make_root(Path(name) / "nobodys")
         os.chown(theirs, 12345, 12345)
-        os.chown(nobodys, 65534, 65534)
+        os.chown(nobodys, another_user.NOBODY, -1)
 
         assert root_of(theirs) == theirs
         assert as_nobody(nobodys) == nobodys
@@ -112,7 +102,7 @@ def test_another_users_root_is_passed_over() -> None:
         assert as_nobody(nobodys, roots.of_another_user) is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become somebody who may not look")
+@another_user.needs_root
 def test_a_directory_that_we_may_not_look_into_is_not_ours(tmp_path: Path) -> None:
     root = make_root(tmp_path)
     root.chmod(0)

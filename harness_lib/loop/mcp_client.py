@@ -35,9 +35,6 @@ START_SECONDS = 10.0
 _END_SECONDS = 8.0
 _PAGES = 100
 
-# The errors of a server that has ended, and of one over HTTP that has lost our session.
-_GONE = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
-
 _PACKAGE = logging.getLogger("mcp")
 _PACKAGE.propagate = False
 # Without a handler, logging would write to standard error.
@@ -175,7 +172,8 @@ class Connections:
                 client.call_tool(tool, tool_input), builtin.usual_seconds(self._runtime.env)
             )
         except mcp.MCPError as error:
-            if error.code in _GONE:
+            # A server over HTTP that has forgotten the session refuses it, each with a code of its own.
+            if error.code == types.CONNECTION_CLOSED or self._refused.get(server.name):
                 await self._end(server.name)
             raise
         parts = [_text(block) for block in done.content]

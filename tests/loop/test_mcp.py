@@ -291,6 +291,19 @@ def test_a_status_from_before_a_call_is_no_part_of_its_failure(go: Go, home: Pat
     assert results[1] == "error: the MCP server far failed: There is no such page\n"
 
 
+def test_a_session_that_a_server_has_forgotten_is_begun_anew_for_the_next_call(
+    go: Go, home: Path, project: Path
+) -> None:
+    with listening("old_mcp_server.py", project) as address:
+        write_servers(home / ".harness", far={"url": address})
+        go(use("mcp__far__spoken", forget=True), *[use("mcp__far__spoken")] * 2, say("Done."))
+
+    assert results_in(home)[1:] == [
+        "error: the MCP server far failed: Session not found (HTTP 404)\n",
+        "2025-06-18 None\n",
+    ]
+
+
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path, project: Path) -> None:
     write_servers(
         home / ".harness",

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 PROTOCOL = "2025-06-18"
-SESSION = "the-session"
+SESSIONS = ["the-session"]
 TOOL = {
     "name": "spoken",
     "description": "Say what is spoken",
@@ -31,6 +31,9 @@ def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]
         result: Any = {"protocolVersion": PROTOCOL, "capabilities": capabilities, "serverInfo": about}
     elif method == "tools/list":
         result = {"tools": [TOOL]}
+    elif method == "tools/call" and message["params"].get("arguments", {}).get("forget"):
+        SESSIONS.append("another-session")
+        result = {"content": []}
     elif method == "tools/call" and message["params"].get("arguments", {}).get("fail"):
         return {**head, "error": {"code": -32602, "message": "There is no such page"}}
     elif method == "tools/call":
@@ -53,10 +56,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if message.get("method") != "initialize" and self.headers.get("mcp-session-id") != SESSION:
-            self.reply(
-                400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "No session"}}
-            )
+        named = self.headers.get("mcp-session-id")
+        if message.get("method") != "initialize" and named != SESSIONS[-1]:
+            # As the servers by the vendor's package in TypeScript say it.
+            error = {"code": -32001, "message": "Session not found"}
+            self.reply(404 if named else 400, {"jsonrpc": "2.0", "id": None, "error": error})
         elif "id" not in message:
             self.reply(202, None)
         else:
@@ -71,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
     def reply(self, status: int, value: dict[str, Any] | None) -> None:
         data = json.dumps(value).encode() if value is not None else b""
         self.send_response(status)
-        self.send_header("mcp-session-id", SESSION)
+        self.send_header("mcp-session-id", SESSIONS[-1])
         if data:
             self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))

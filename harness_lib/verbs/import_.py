@@ -152,7 +152,9 @@ def run(
             trust.know(ctx, tx, plan.tasks)
         then = "harness trust" if refused else ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.ask(), plan.tasks), *tx.warnings)
-    warnings = warnings if mine else (*warnings, refused or trust.not_yet(ctx))
+    if not mine:
+        project.hide(ctx)
+        warnings = (*warnings, refused or trust.not_yet(ctx))
     return _reply(plan, drafts, warnings, then=then, dry_run=False)
 
 

@@ -131,6 +131,7 @@ def test_an_agent_cannot_say_yes(clone: Project) -> None:
 
 def test_adding_to_a_list_that_came_with_a_clone_does_not_trust_it(visitor: Agent) -> None:
     said = visitor.ok("add", "Mine", "--validate", "true")
+    assert clone.git("status", "--short") == "M harness-tasks.json"
     assert "trust" in " ".join(said["warnings"])
     visitor.ok("edit", "task-002", "--title", "Still mine")
     visitor.fails(8, "validate", "task-002")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
@@ -23,11 +24,10 @@ NAMED = 4
 # Of so many branches a screen says what was merged there.
 BRANCHES = 3
 WRAPPED = 3
-LEAST_CUT = 12
+LEAST_ROOM = 12
 SHORT = 12
-# At most a part of a line, as reasons stand beside it.
-COMMAND_SHARE = 0.6
-LEAST_ROOM = 8
+# These have several commands, or one that is long.
+ASK = ("halted", "denied")
 ALL = typed.harness("report", "--all")
 STATUS = "harness status"
 HOW = {
@@ -45,31 +45,28 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
 
     No line is longer than `width`, or 80 characters if that is less; with `whole` none is cut.
     """
-    width = 10 * WIDTH if whole else max(width, LEAST_WIDTH)
-    time, *rest = header(facts, width, None if whole else BRANCHES)
+    width, most = (10 * WIDTH, sys.maxsize) if whole else (max(width, LEAST_WIDTH), MOST_LINES)
+    time, *rest = header(facts, None if whole else BRANCHES)
     if not whole:
         facts = facts._replace(decisions=tuple(_together(facts.decisions)))
+    line = f"{time}  {money(facts)}"
+    top = [line] if len(line) <= width else [*_wrapped(time, width), cut(money(facts), width)]
     head = [row for line in first for row in _wrapped(line, width)]
-    head += [*_apart(time, money(facts), width), *(row for line in rest for row in _wrapped(line, width))]
+    head += [*top, *(row for line in rest for row in _wrapped(line, width))]
     waiting = [cut(f"  waiting for these: {some(facts.waiting, NAMED)}", width)] if facts.waiting else []
     names = [*map(_label, facts.decisions), *map(_title, facts.done)]
     label = max(map(len, names), default=0)
     rows, done = list(_decisions(facts, width, label)), list(_done(facts.done, label))
-    room = sum(map(len, rows)) + len(done)
-    if not whole:
-        # Beside the head there are an empty line, two headings, what waits, and the last line.
-        beside = bool(rows or done) + bool(rows) + bool(done) + len(waiting) + 1
-        # Below each heading there is a line.
-        head = head[: MOST_LINES - beside - bool(rows) - bool(done)]
-        room = MOST_LINES - len(head) - beside
+    # Beside the head there are an empty line, two headings, what waits, and the last line.
+    beside = bool(rows or done) + bool(rows) + bool(done) + len(waiting) + 1
+    # Below each heading there is a line.
+    head = head[: most - beside - bool(rows) - bool(done)]
+    room = most - len(head) - beside
     shown = _fitting(rows, max(1, room - min(LEAST_DONE, len(done))))
     body = [*(["", "LOOK AT"] if rows else [""] if done else []), *shown, *waiting]
     if done:
-        kept = [
-            f"{'DONE':<{label + 2}}{_columns(COLUMNS)}",
-            *_dearest(facts.done, done, max(1, room - len(shown))),
-        ]
-        body += kept
+        body.append(f"{'DONE':<{label + 2}}{_columns(COLUMNS)}")
+        body += _dearest(facts.done, done, max(1, room - len(shown)))
     return [*head, *body, _again(facts, width)]
 
 
@@ -82,15 +79,10 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [cut(row, width) for row in wrapper.wrap(whole)]
 
 
-def _apart(left: str, right: str, width: int) -> list[str]:
-    room = min(width, WIDTH) - len(right) - 2
-    return [f"{left:<{room}}  {right}"] if len(left) <= room else [*_wrapped(left, width), cut(right, width)]
-
-
-def header(facts: Facts, width: int = WIDTH, branches: int | None = None) -> Iterator[str]:
+def header(facts: Facts, branches: int | None = None) -> Iterator[str]:
     """Yield when it was, how many tasks are done, where the work is, and how the checks stand.
 
-    Two of these that fit into `width` stand in one line. Of more than so many branches the others are named.
+    Of more than so many branches the others are named.
     """
     yield f"{when(facts)} ({_ran(facts.runs)})"
     lost = f"; dropped since: {some(list(facts.dropped), NAMED)}" if facts.dropped else ""
@@ -99,9 +91,7 @@ def header(facts: Facts, width: int = WIDTH, branches: int | None = None) -> Ite
     safe = (
         f"The commits of {counted(missing, 'task')} are not on the branch" if missing else "Nothing was lost"
     )
-    counted_tasks, kept = f"{counts(facts)}.", f"{safe}{rescued}."
-    fits = len(counted_tasks) + len(kept) < width
-    yield from [f"{counted_tasks} {kept}"] if fits else [counted_tasks, kept]
+    yield f"{counts(facts)}. {safe}{rescued}."
     merged = [each for each in (facts.merged, *facts.elsewhere) if each and each.after]
     yield from map(branch, merged[:branches])
     if others := [quoting.one_line(each.branch, 60) for each in merged[len(merged[:branches]) :]]:
@@ -230,27 +220,39 @@ def _is_retried(decision: Decision) -> bool:
 
 
 def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
-    """Yield the lines of each decision: what it is and a command, or the commands on a line of their own."""
+    """Yield the lines of each decision: what it is, and its command behind it or all of them below it."""
     spent = {each.task: each for each in facts.others}
-    most = int(COMMAND_SHARE * width)
-    commands = [each.commands[0] for each in facts.decisions if each.kind not in ("halted", "denied")]
-    column = max((len(each) for each in commands if len(each) <= most), default=0)
+    plain = [each.commands[0] for each in facts.decisions if each.kind not in ASK]
+    column = max((len(each) for each in plain if len(each) <= width // 2), default=0)
     for each in facts.decisions:
-        label = f"{_label(each):<{most_label}}"
-        what = each.what
-        if _asks(each, len(label) + 4, width):
-            yield _halted(label, each, width)
-            continue
-        if not each.task and len(what) + max(column, len(each.commands[0])) + 4 > width:
-            said = _wrapped(what, width - 2)
-            yield [*(f"  {line}" for line in said), f"      {_short_or(each, width - 6)}"]
-            continue
-        before = f"  {label}  " if each.task else "  "
-        command = _short_or(each, min(most, width - len(before) - 2 - LEAST_ROOM))
-        room = max(LEAST_ROOM, width - len(before) - 2 - max(column, len(command)))
-        is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
-        shown = _failure(what, spent.get(each.task), room) if is_failure else quoting.one_line(what, room)
-        yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]
+        before = f"  {_label(each):<{most_label}}  " if each.task else "  "
+        left, (first, *others), asks = width - len(before), each.commands, each.kind in ASK
+        fits = len(each.what) + 2 + max(0 if asks else column, len(first)) <= left
+        if asks and (others or not fits):
+            yield [cut(f"{before}{quoting.one_line(each.what, width)}", width), *_below(each, width)]
+        elif not each.task and not fits:
+            command = _command(first, each, width - 6)
+            yield [*(f"  {line}" for line in _wrapped(each.what, left)), f"      {command}"]
+        else:
+            command = _command(first, each, left - 2 - LEAST_ROOM)
+            room = max(LEAST_ROOM, left - 2 - max(column, len(command)))
+            is_failure = each.kind in ("failed", "again")
+            what = _failure(each.what, spent.get(each.task), room) if is_failure else each.what
+            yield [f"{before}{quoting.one_line(what, room):<{min(room, WIDTH)}}  {command}"]
+
+
+def _below(decision: Decision, width: int) -> list[str]:
+    """Return the command that shows the work of a decision, and those that answer it, below it."""
+    (first, *others), see = decision.commands[:2], decision.commands[2:]
+    one = "   or: ".join(decision.commands[:2])
+    rows = [*see, *([one] if len(one) + 6 <= width else [first, *(f"or: {each}" for each in others)])]
+    return list(dict.fromkeys(f"      {_command(row, decision, width - 6)}" for row in rows))
+
+
+def _command(command: str, decision: Decision, most: int) -> str:
+    """Return `command` where it has at most `most` characters, else one that shows more of the decision."""
+    show = typed.harness("show", decision.task) if decision.task else STATUS
+    return next((each for each in (command, show) if len(each) <= most), STATUS)
 
 
 def _failure(what: str, work: Work | None, room: int) -> str:
@@ -261,51 +263,7 @@ def _failure(what: str, work: Work | None, room: int) -> str:
     timed = f"{short} in {span(work.seconds)}{cost}{comma}{again}" if work and work.seconds else tries
     said = next((each for each in (timed, tries) if len(f"{each}: {reason}") <= room), short)
     left = room - len(f"{said}: ")
-    shown = f"{said}: {attempts.line(reason, left)}" if left >= LEAST_CUT else what
-    return quoting.one_line(shown, room)
-
-
-def _asks(decision: Decision, before: int, width: int) -> bool:
-    """Return whether the commands of `decision` stand on a line of their own."""
-    if decision.kind not in ("halted", "denied"):
-        return False
-    first, *others = decision.commands
-    retries_several = first.startswith("harness retry ") and first.count(" ") > len(("retry", "ID"))
-    if not others and (first.startswith("harness run ") or retries_several):
-        # Another command would not help without the path in its sentence, nor without the missing program.
-        return before + len(decision.what) + 2 + len(first) > width
-    return bool(others)
-
-
-def _halted(label: str, decision: Decision, width: int) -> list[str]:
-    """Return what waits for an answer, the command that shows its work, and those that answer."""
-    first = f"  {label}  {quoting.one_line(decision.what, width)}"
-    see = "".join(decision.commands[2:])
-    if see and len(first) + 2 + len(see) <= width:
-        return [f"{first}  {see}", *_answers(decision, width)]
-    more = [f"      {see}"] if see and len(see) + 6 <= width else []
-    return [cut(first, width), *more, *_answers(decision, width)]
-
-
-def _answers(decision: Decision, width: int) -> list[str]:
-    """Return the commands that answer a question, on one line if they fit there."""
-    one = "   or: ".join(decision.commands[:2])
-    first, *others = decision.commands[:2]
-    rows = [one] if len(one) + 6 <= width else [first, *(f"or: {each}" for each in others)]
-    if max(map(len, rows)) + 6 > width:
-        rows = [f"see: {_short(decision, width - 12)}"]
-    return [f"      {row}" for row in rows]
-
-
-def _short_or(decision: Decision, most: int) -> str:
-    first = decision.commands[0]
-    return first if len(first) <= most else _short(decision, most)
-
-
-def _short(decision: Decision, most: int) -> str:
-    """Return a command that shows more of a decision in at most `most` characters."""
-    show = typed.harness("show", decision.task) if decision.task else STATUS
-    return show if len(show) <= most else STATUS
+    return f"{said}: {attempts.line(reason, left)}" if left >= LEAST_ROOM else what
 
 
 def _label(decision: Decision) -> str:

@@ -114,8 +114,8 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
 
     lines = agent("report").out.splitlines()
 
-    (halted,) = [line for line in lines if line.startswith("  task-001 Large")]
-    assert halted.endswith("  harness retry task-001"), halted
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("  task-001 Large")]
+    assert lines[at + 1] == "      harness retry task-001"
     assert "      git merge harness/main" in lines
 
 

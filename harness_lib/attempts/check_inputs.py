@@ -21,6 +21,7 @@ from harness_lib.system.git import calls, checkout, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import environment
 from harness_lib.task import Task
+from harness_lib.text import Strings
 
 # How deep scripts that call scripts are followed.
 DEEPEST = 3
@@ -81,7 +82,7 @@ def _called(found: input_files.InputFiles) -> list[str]:
     return [*found.named, *(name for name in found.config if "*" not in name)]
 
 
-def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
+def programs(ctx: Context, task: Task, base: str) -> Strings:
     """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each.
 
     Behind them, the files it depends on that git ignores, as `./PATH=MODE#CONTENT`: no tree has them.
@@ -187,8 +188,8 @@ def _of_task(git: Git, questions: Questions, base: str, commit: str) -> str:
 class ChangedInputs(NamedTuple):
     """The check inputs that an attempt has changed: `forbidden` ones that the task protects, and `others`."""
 
-    forbidden: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    forbidden: Strings = ()
+    others: Strings = ()
 
 
 def depends_on_files(task: Task) -> bool:

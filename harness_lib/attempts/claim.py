@@ -20,7 +20,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import clones
 from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
-from harness_lib.text import safe_name, some
+from harness_lib.text import Strings, safe_name, some
 
 NAMED = 5
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
@@ -35,7 +35,7 @@ class Here(NamedTuple):
 
     task: Task | None
     elsewhere: tuple[Task, ...] = ()
-    untrusted: tuple[str, ...] = ()
+    untrusted: Strings = ()
 
     @property
     def leaves_some(self) -> bool:
@@ -64,7 +64,7 @@ class Taken(NamedTuple):
     stop: StopReason | None = None
     resumed: bool = False
     told: str = ""
-    untrusted: tuple[str, ...] = ()
+    untrusted: Strings = ()
     must_check: bool = False
 
 

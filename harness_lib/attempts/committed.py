@@ -29,7 +29,7 @@ from harness_lib.system import flock, fs
 from harness_lib.system.git import history, worktrees
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, StopReason, Task
-from harness_lib.text import safe_name
+from harness_lib.text import Strings, safe_name
 
 SLICE_SECONDS = 90.0
 AGAIN_SECONDS = 2.0
@@ -265,7 +265,7 @@ def new_holder(ctx: Context) -> str:
 LOCK = "proving.lock"
 
 
-def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, ...]:
+def prove(ctx: Context, session: Session, *, waits: bool = False) -> Strings:
     """Run the check of every unverified task in the work tree of `ctx`; return the results in words.
 
     One worker at a time does this for all of them: the others go on, or wait their turn with `waits`. What is

@@ -29,7 +29,7 @@ from harness_lib.rules import attempts, input_files, recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import repository
 from harness_lib.task import HaltKind, SentBack, Session, Task
-from harness_lib.text import some_quoted
+from harness_lib.text import Strings, some_quoted
 
 
 def complete(
@@ -180,7 +180,7 @@ def return_command(task: Task) -> str:
 _EDITS = ("--cwd DIRECTORY", "--validate 'COMMAND'", "--hidden …")
 
 
-def answers(task: Task) -> tuple[str, ...]:
+def answers(task: Task) -> Strings:
     """Return the commands with which the user answers the halt of `task`, the usual one first."""
     if attempts.takes_an_answer(task.halt_kind):
         return asked_command(task), return_command(task)
@@ -281,7 +281,7 @@ def is_kept(ctx: Context, task: Task) -> bool:
     return ref is not None and ctx.git.ref(ref) is not None
 
 
-def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
+def unaccepted(ctx: Context, task: Task) -> Strings:
     """Return the files in the work of `task` that the user still has to accept.
 
     `ctx` is as seen from its work tree, if it is in progress.
@@ -296,7 +296,7 @@ def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
     return _waiting(ctx, task, kept, kept) if kept else ()
 
 
-def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
+def _waiting(ctx: Context, task: Task, head: str, made: str) -> Strings:
     tree = ctx.git.tree_of(made)
     secrets = inspection.contents(ctx, task, head, tree).secrets
     if task.halt_kind == "REVIEW":

@@ -34,7 +34,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, history, snapshot, worktrees
 from harness_lib.system.processes import runner
 from harness_lib.task import Category, DoneAs, Task, Validation
-from harness_lib.text import counted, some, some_quoted
+from harness_lib.text import Strings, counted, some, some_quoted
 
 # These parts of the gate are in the list, which no rollback restores.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
@@ -68,7 +68,7 @@ class Evaluation(NamedTuple):
     head: str = ""
     halt: Halt | None = None
     against: pending_merges.Blockers | None = None
-    said: tuple[str, ...] = ()
+    said: Strings = ()
     done_as: DoneAs | None = None
 
     def verdict(self) -> outcome.Verdict:
@@ -235,7 +235,7 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
     )
 
 
-def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
+def _note(ctx: Context, task: Task, files: Strings) -> None:
     """Record which check inputs the attempt has changed: whoever trusts its check should know.
 
     What an earlier, interrupted check of this attempt recorded is replaced.
@@ -274,7 +274,7 @@ def _converted(ctx: Context, task: Task, converted: baseline.Converted) -> Evalu
     return Evaluation(checked, task.validation, halt=Halt("CHECK_CHANGED", words))
 
 
-def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Evaluation:
+def _cheated(ctx: Context, task: Task, touched: Strings) -> Evaluation:
     names = ", ".join(touched)
     checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.store.log_file)
     if not IN_THE_LIST.intersection(touched):

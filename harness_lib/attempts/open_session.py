@@ -24,6 +24,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import owner, process
 from harness_lib.task import Session, StopReason, Task
+from harness_lib.text import Strings
 
 LOG_LINES = 200
 COMMITS = 20
@@ -37,8 +38,8 @@ class Opened(NamedTuple):
 
     session: Session | None
     stop: StopReason | None = None
-    recovered: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    recovered: Strings = ()
+    warnings: Strings = ()
 
 
 class GitFacts(NamedTuple):
@@ -213,7 +214,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     return stop
 
 
-def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
+def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason | None, Strings]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.transaction("tasks") as tx:
         halted = sessions.mine(tx, ctx)

@@ -29,7 +29,7 @@ from harness_lib.system.git import advance, history, locks, merge, status, submo
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
-from harness_lib.text import counted, safe_name, some_quoted
+from harness_lib.text import Strings, counted, safe_name, some_quoted
 
 SHORT = 12
 # A check that is edited while it runs decides nothing, and the new one runs: so often.
@@ -57,12 +57,12 @@ class Ended(NamedTuple):
     task: Task
     stop: StopReason | None
     rescue: str | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: Strings = ()
     rolled_back: bool = True
     files: int | None = None
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> Strings:
         """All warnings and sentences to review, in the order in which they are shown."""
         return (*self.task.look_at, *self.warnings)
 

@@ -37,13 +37,14 @@ from harness_lib.system.git import locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
 from harness_lib.task import Checkpoint, Gate, Session, StopReason, Task
+from harness_lib.text import Strings
 
 
 class Report(NamedTuple):
     """What recovery did, one line per task, and why the session is over if it is."""
 
-    recovered: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    recovered: Strings = ()
+    warnings: Strings = ()
     stop: StopReason | None = None
 
 
@@ -85,7 +86,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_other
 
 def _recover_next(
     ctx: Context, session: Session, task: Task, *, has_files: bool
-) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
+) -> tuple[str, outcome.Ended | None, Strings]:
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
     worktree = interrupted.work_tree(ctx, task) if has_files else None
     if worktree is None:

@@ -25,7 +25,7 @@ from harness_lib.system.git import submodules as nested
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, own_files
 from harness_lib.task import Task
-from harness_lib.text import counted, escape, safe_name, some_quoted
+from harness_lib.text import Strings, counted, escape, safe_name, some_quoted
 
 RESCUE_REFS = recovery.RESCUES
 BEFORE_REFS = "refs/harness/before/"
@@ -253,7 +253,7 @@ DAYS = 30.0
 MEGABYTES = 500
 
 
-def sweep(ctx: Context) -> tuple[str, ...]:
+def sweep(ctx: Context) -> Strings:
     """Remove what is older than an hour (notes: a week) and belongs to no living command; return warnings."""
     try:
         ctx.store.sweep()

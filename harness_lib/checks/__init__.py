@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from harness_lib import sha256
+from harness_lib.text import Strings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ class Worktree(NamedTuple):
     log: Path
     clock: Clock
     watch: Watch = UNWATCHED
-    first: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    first: Mapping[str, Strings] = MappingProxyType({})
 
 
 class Check(Protocol):
@@ -85,7 +86,7 @@ class Checked(NamedTuple):
     tail: str
     log: Path
     gist: str = ""
-    without: tuple[str, ...] = ()
+    without: Strings = ()
     seconds: float = 0.0
     held_out: bool = False
 

@@ -20,7 +20,7 @@ from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import fs
 from harness_lib.task import Task
-from harness_lib.text import some
+from harness_lib.text import Strings, some
 
 MOST_PROPOSALS = 50
 SHOWN = 5
@@ -55,7 +55,7 @@ def no_check(task_id: str) -> str:
     return f"It has no check, so it cannot be completed. Give it one: {typed.give_check(task_id)}"
 
 
-def spent_ids(ctx: Context) -> tuple[str, ...]:
+def spent_ids(ctx: Context) -> Strings:
     """Return the ids of rescued work and of logs: a new task must not get those of a removed one."""
     logs = [path.name for path in fs.matching(ctx.root.logs, "task-*")]
     return (*(name.split("/")[3] for name, _oid in ctx.git.refs(recovery.RESCUES)), *logs)

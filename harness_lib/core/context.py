@@ -24,6 +24,7 @@ from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import environment, owner
 from harness_lib.task import NO_EXTRA, Merge, RunStop, StopReason, Task
+from harness_lib.text import Strings
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -259,7 +260,7 @@ class Context:
         return view
 
     @property
-    def excluded_paths(self) -> tuple[str, ...]:
+    def excluded_paths(self) -> Strings:
         """What is never committed and never rolled back, relative to the top of a work tree.
 
         That is harness's own files and, in a chat, other work trees of the repository, as Claude Code makes
@@ -333,7 +334,7 @@ class Reply(NamedTuple):
     task: Task | None = None
     stop: StopReason | RunStop | None = None
     next: str | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: Strings = ()
     extra: Mapping[str, object] = NO_EXTRA
     verb: str = ""
 

@@ -23,6 +23,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import locks, worktrees
 from harness_lib.system.processes import environment, owner, sandbox
 from harness_lib.task import Session, Task
+from harness_lib.text import Strings
 
 # In the environment of an agent that `harness run` has started: the task it works on.
 SUPERVISED = "HARNESS_SUPERVISED"
@@ -235,7 +236,7 @@ def called(questions: Questions, task_id: str) -> Task | None:
     return questions.task(task_id) or questions.task(typed.full_id(task_id))
 
 
-def ids_of(questions: Questions, names: tuple[str, ...]) -> tuple[str, ...]:
+def ids_of(questions: Questions, names: Strings) -> Strings:
     """Return the ids of the tasks that `names` call, as `called` finds them; a name of no task as it is."""
     return tuple(task.id if (task := called(questions, name)) else name for name in names)
 

@@ -29,7 +29,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root, own_files, roots
 from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox, sandbox_places
 from harness_lib.task import Status, Task
-from harness_lib.text import some
+from harness_lib.text import Strings, some
 
 CURE_IGNORED = "Add them to .gitignore, or type: harness init --gitignore"
 
@@ -120,7 +120,7 @@ SOURCES = "HARNESS_SOURCES"
 AT_START = Path(checks.__file__).with_name("python")
 
 
-def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
+def search_paths(ctx: Context) -> dict[str, Strings]:
     """Return what comes first in search paths and options, by variable, for a command in our work trees.
 
     PYTHONPATH and editable installs name directories of the user's checkout, whose files Python would import;
@@ -139,7 +139,7 @@ def search_paths(ctx: Context) -> dict[str, tuple[str, ...]]:
         for place in places
         if Path(place).is_relative_to(checkout)
     ]
-    first: dict[str, tuple[str, ...]] = {
+    first: dict[str, Strings] = {
         "MISE_TRUSTED_CONFIG_PATHS": (str(top),),
         "GRADLE_OPTS": ("-Dorg.gradle.daemon=false",),
     }

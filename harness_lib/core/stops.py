@@ -12,7 +12,7 @@ from harness_lib.errors import Exit
 from harness_lib.rules import rechecks, stats
 from harness_lib.state.api import Questions
 from harness_lib.task import Session, StopReason
-from harness_lib.text import first
+from harness_lib.text import Strings, first
 
 SHOWN = 5
 PERSON = "No task can be claimed until the user fixes the halted ones; waiting will not help."
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
     words: str
     next: str | None
-    tasks: tuple[str, ...] = ()
+    tasks: Strings = ()
 
 
 def answer(reason: StopReason) -> Answer:
@@ -85,7 +85,7 @@ def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
 def reply(
     questions: Questions,
     stop: StopReason | None,
-    preface: tuple[str, ...] = (),
+    preface: Strings = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
     """Return the reply of a verb for the reason `stop`, after the lines of `preface`."""

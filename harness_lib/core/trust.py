@@ -30,7 +30,7 @@ from harness_lib.state.api import Questions, TaskCommands, Tx
 from harness_lib.system import fs, state_lock
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
-from harness_lib.text import escape, first, harmless, some
+from harness_lib.text import Strings, escape, first, harmless, some
 
 _PRIVATE = 0o600
 _FILE = "harness/trust.json"
@@ -184,7 +184,7 @@ def _each(entry: Note | None) -> frozenset[str] | None:
     return frozenset(map(str, known)) if isinstance(known, list) else None
 
 
-def unknown(ctx: Context, questions: Questions) -> tuple[str, ...]:
+def unknown(ctx: Context, questions: Questions) -> Strings:
     """Return the ids of all tasks whose commands are not known here, if machines share the list.
 
     The whole list is read for that, but only once after its commands have changed.
@@ -207,7 +207,7 @@ def unknown(ctx: Context, questions: Questions) -> tuple[str, ...]:
     return found
 
 
-def waiting(ctx: Context, questions: Questions) -> tuple[str, ...]:
+def waiting(ctx: Context, questions: Questions) -> Strings:
     """Return the ids of the tasks that are to be done, and whose commands are not known here."""
     ids = unknown(ctx, questions)
     return tuple(task.id for task in questions.tasks(ids) if not task.is_done) if ids else ()
@@ -373,7 +373,7 @@ class Command(NamedTuple):
 
     purpose: str
     text: str
-    tasks: tuple[str, ...] = ()
+    tasks: Strings = ()
 
     def line(self, more: str | None) -> str:
         """Return the command as one line; control characters are escaped, as the user trusts what it shows.

@@ -18,7 +18,7 @@ from harness_lib.loop.hosted import Model
 from harness_lib.loop.piped import HookError, Json, as_object, dumps
 from harness_lib.loop.runtime import Plugin, Runtime
 from harness_lib.loop.tools import asking, skills
-from harness_lib.text import closest
+from harness_lib.text import Strings, closest
 
 _OTHERS = 0o077
 _HOLDERS = ("commands", "tools", "hooks.d/*")
@@ -213,7 +213,7 @@ def _rules(runtime: Runtime) -> Iterator[Finding]:
         yield from _misspelt(path, named, _PERMISSIONS)
 
 
-def _misspelt(path: Path, named: Iterable[str], known: tuple[str, ...]) -> Iterator[Finding]:
+def _misspelt(path: Path, named: Iterable[str], known: Strings) -> Iterator[Finding]:
     for key in dict.fromkeys(named):
         if key not in known:
             yield Finding("settings", f"{path}: there is no setting {key}", _instead(key, known, "settings"))

@@ -24,6 +24,7 @@ from harness_lib.loop import (
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.session import Session
 from harness_lib.system.processes import sandbox
+from harness_lib.text import Strings
 
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
 # Each may be given more than once; their values are joined by commas.
@@ -54,7 +55,7 @@ class Options(NamedTuple):
 
     flags: frozenset[str] = frozenset()
     values: Mapping[str, str] = MappingProxyType({})
-    words: tuple[str, ...] = ()
+    words: Strings = ()
 
 
 def parse_options(args: list[str]) -> Options:
@@ -85,7 +86,7 @@ def parse_options(args: list[str]) -> Options:
     return Options(frozenset(flags), values, tuple(words))
 
 
-def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
+def session(runtime: Runtime, asked: Options) -> tuple[Session | None, Strings]:
     """Return the session that was asked for, None for a new one, and the words that are left."""
     named = asked.values.get("resume")
     if named is not None:

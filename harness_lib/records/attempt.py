@@ -22,6 +22,7 @@ from harness_lib.records.fields import (
     integer,
     listed,
 )
+from harness_lib.text import Strings
 
 Outcome = Literal["completed", "failed", "pending"]
 RolledBack = Literal["failed", "pending"]
@@ -59,7 +60,7 @@ class Gate(NamedTuple):
     command: Annotated[str | None, About(STRING, "Fingerprint of the check.")] = None
     cwd: Annotated[str | None, About(PATH, "Where the check runs.")] = None
     protected: Annotated[str | None, About(REVISION, "Git tree of the protected files.")] = None
-    protect: Annotated[tuple[str, ...], About(listed(STRING), "Globs of files that the run protects.")] = ()
+    protect: Annotated[Strings, About(listed(STRING), "Globs of files that the run protects.")] = ()
     kept: Annotated[str | None, About(REVISION, "Git tree of the files that the run protects.")] = None
     judges: Annotated[
         str | None, About(REVISION, "Written by earlier versions: a tree of what the check depends on.")
@@ -69,7 +70,7 @@ class Gate(NamedTuple):
         str | None, About(STRING, "Git's settings that convert files on their way into a commit, as JSON.")
     ] = None
     programs: Annotated[
-        tuple[str, ...],
+        Strings,
         About(listed(STRING), "What the check runs and git does not have: NAME=FILE#CONTENT."),
     ] = ()
     branch: Annotated[str | None, About(REVISION, "The ref that HEAD stood for; absent when detached.")] = (
@@ -192,7 +193,7 @@ class Recheck(NamedTuple):
         ),
     ] = None
     missing: Annotated[
-        tuple[str, ...],
+        Strings,
         About(
             listed(SHORT_PATH),
             "Not reproducible: files that git does not keep, and that were not in the clean checkout or "

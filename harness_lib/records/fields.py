@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
+from harness_lib.text import Strings
+
 LARGEST = 2**53 - 1
 LONGEST_TIMEOUT = 366 * 24 * 3600
 # `$` also matches before a last line break in Python, but not in other JSON Schema validators.
@@ -44,7 +46,7 @@ class Kind(NamedTuple):
     most: int | None = None
     pattern: str = ""
     expected: str = ""
-    words: tuple[str, ...] = ()
+    words: Strings = ()
     of: "Kind | None" = None
     record: Record | None = None
     definition: str = ""
@@ -65,7 +67,7 @@ class Typed(NamedTuple):
     edit_help: str | None = None
     splits: bool = False
     repeats: bool = False
-    words: tuple[str, ...] = ()
+    words: Strings = ()
 
 
 class About(NamedTuple):

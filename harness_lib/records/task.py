@@ -40,6 +40,7 @@ from harness_lib.records.fields import (
     listed,
     record,
 )
+from harness_lib.text import Strings
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
 Priority = Literal["P0", "P1", "P2"]
@@ -111,7 +112,7 @@ class Validation(NamedTuple):
         ),
     ] = None
     protect: Annotated[
-        tuple[str, ...],
+        Strings,
         About(
             listed(GLOB),
             "Globs of files that an attempt may not change.",
@@ -229,7 +230,7 @@ class Task(NamedTuple):
         ),
     ] = "P1"
     depends_on: Annotated[
-        tuple[str, ...],
+        Strings,
         About(
             listed(STRING),
             "Ids of tasks of this list that must be completed first.",
@@ -265,7 +266,7 @@ class Task(NamedTuple):
         OnFailure, About(record(OnFailure, "on_failure"), "What follows a failed attempt.", always=True)
     ] = OnFailure()
     error_log: Annotated[
-        tuple[str, ...],
+        Strings,
         About(
             listed(STRING), "Why attempts failed, oldest first; each begins with its [CATEGORY].", always=True
         ),
@@ -320,7 +321,7 @@ class Task(NamedTuple):
         About(choice(HaltKind), "What a human must do before it continues; absent: what the halt says."),
     ] = None
     halt_about: Annotated[
-        tuple[str, ...],
+        Strings,
         About(listed(STRING), "The files to accept, the pull request to merge, or the command that ends it."),
     ] = ()
     proof: Annotated[
@@ -341,13 +342,13 @@ class Task(NamedTuple):
         int, About(integer(), "How often the attempt under way was cut off; that costs it nothing.")
     ] = 0
     unproven: Annotated[bool, About(FLAG, "Marked completed by an external edit; not yet verified.")] = False
-    notes: Annotated[tuple[str, ...], About(listed(NOTE), "What its worker wants later ones to know.")] = ()
+    notes: Annotated[Strings, About(listed(NOTE), "What its worker wants later ones to know.")] = ()
     touched: Annotated[
-        tuple[str, ...],
+        Strings,
         About(listed(SHORT_PATH), "The files that its check depends on and its last attempt has changed."),
     ] = ()
     look_at: Annotated[
-        tuple[str, ...],
+        Strings,
         About(listed(STRING), "What a user should look at in the work that completed it, a sentence each."),
     ] = ()
     outcome: Annotated[
@@ -359,7 +360,7 @@ class Task(NamedTuple):
         ),
     ] = None
     accepted: Annotated[
-        tuple[str, ...],
+        Strings,
         About(
             listed(SHORT_PATH), "Files whose changes a user has accepted; else they would stop its commit."
         ),
@@ -368,9 +369,7 @@ class Task(NamedTuple):
         tuple[SentBack, ...],
         About(listed(choice(SentBack)), "Why its work went back to an agent at no cost, each reason once."),
     ] = ()
-    attempted_by: Annotated[
-        tuple[str, ...], About(listed(STRING), "The last workers that have claimed it.")
-    ] = ()
+    attempted_by: Annotated[Strings, About(listed(STRING), "The last workers that have claimed it.")] = ()
     gate: Annotated[Gate | None, About(record(Gate, "gate"), "What the attempt may not weaken.")] = None
     intent: Annotated[
         Intent | None,

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, cast
 from harness_lib import timestamps
 from harness_lib.errors import ConfigError, HarnessError
 from harness_lib.task import CATEGORIES, Attempt, Category, Gate, HaltKind, Outcome, Task
-from harness_lib.text import in_one_line
+from harness_lib.text import Strings, in_one_line
 
 KEPT = 10
 
@@ -149,7 +149,7 @@ def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:
     return sorted(noted, key=lambda t: (t.id == task_id, t.id in needs, t.completed_at or ""), reverse=True)
 
 
-def changed(gate: Gate, fingerprint: str, cwd: str | None) -> tuple[str, ...]:
+def changed(gate: Gate, fingerprint: str, cwd: str | None) -> Strings:
     """Return the names of the task's fields that differ from the gate.
 
     `fingerprint` is the one of the present check in the working directory of the claim: a change of that
@@ -164,7 +164,7 @@ class Halt(NamedTuple):
 
     kind: HaltKind
     words: str
-    about: tuple[str, ...] = ()
+    about: Strings = ()
 
 
 def of_error(error: HarnessError) -> HaltKind:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from harness_lib.task import Status
+from harness_lib.text import Strings
 
 # The number of the worker that merges what the others have finished.
 MERGER = 0
@@ -97,9 +98,9 @@ class Ended:
     message: str = ""
     commit: str | None = None
     rescue: str | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: Strings = ()
     files: int | None = None
-    touched: tuple[str, ...] = ()
+    touched: Strings = ()
     logs: str = ""
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 from harness_lib.task import Task
+from harness_lib.text import Strings
 
 Edges = Mapping[str, list[str]]
 
@@ -37,7 +38,7 @@ def id_key(task_id: str) -> IdKey:
     return tuple((text, len(digits), digits) for text, digits in chunks), task_id
 
 
-def cycles(tasks: Iterable[Task]) -> tuple[tuple[str, ...], ...]:
+def cycles(tasks: Iterable[Task]) -> tuple[Strings, ...]:
     """Return each cycle of dependencies once: `("a", "b", "a")`, or `("a", "a")` for a self-dependency.
 
     Cycles that share a task are one component; it is named by the shortest cycle through its lowest id.
@@ -75,7 +76,7 @@ def depths(tasks: Iterable[Task]) -> dict[str, int]:
     return depth
 
 
-def describe(cycle: tuple[str, ...]) -> str:
+def describe(cycle: Strings) -> str:
     """Return `a -> b -> a`; of a long cycle the beginning, the end and how many are left out."""
     hidden = len(cycle) - _SHOWN_AT_START - _SHOWN_AT_END
     if hidden <= 1:
@@ -109,7 +110,7 @@ class _Cycles:
         self._from_lead = _tree(self._lead, inside)
         self._to_lead = _tree(self._lead, _reversed(inside))
 
-    def __call__(self, member: str) -> tuple[str, ...]:
+    def __call__(self, member: str) -> Strings:
         """Return a cycle through `member` that meets no task twice, beginning at its lowest id.
 
         The way out leads from `member` towards the lead; where it first meets the way from the lead to

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness_lib.rules import events
-from harness_lib.text import cut
+from harness_lib.text import Strings, cut
 
 # Bounds of what one event may write and one attempt may keep.
 LONGEST_TEXT = 1000
@@ -61,9 +61,9 @@ class Tried(NamedTuple):
     message: str = ""
     commit: str | None = None
     rescue: str | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: Strings = ()
     files: int | None = None
-    touched: tuple[str, ...] = ()
+    touched: Strings = ()
     logs: str = ""
     cost: float = 0.0
     tokens: int = 0

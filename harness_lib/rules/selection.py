@@ -17,6 +17,7 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import arrows, graph, recovery, transitions
 from harness_lib.rules.attempts import Ending, category_of
 from harness_lib.task import Category, State, Task
+from harness_lib.text import Strings
 
 
 class Strategy(NamedTuple):
@@ -81,7 +82,7 @@ def hopeless(state: State) -> set[str]:
     return lost.union(cycles, _blocked(state, cycles))
 
 
-def blocked_through(state: State, task_id: str) -> tuple[str, ...]:
+def blocked_through(state: State, task_id: str) -> Strings:
     """Return the failed tasks that a [DEPENDENCY] blocks and that depend, directly or not, on `task_id`.
 
     The user who retries `task_id` will want these back as well; in the order of the chain.
@@ -151,7 +152,7 @@ class Why(NamedTuple):
     """Whether a task may be claimed, and the reasons, one sentence each."""
 
     eligible: bool
-    reasons: tuple[str, ...]
+    reasons: Strings
 
 
 def eligible(state: State) -> Iterator[Task]:

@@ -26,6 +26,7 @@ from harness_lib.task import (
     SentBack,
     Task,
 )
+from harness_lib.text import Strings
 
 # How many workers with claims of a task are remembered.
 REMEMBERED = 8
@@ -86,7 +87,7 @@ def resume(
     )
 
 
-def _attempted_by(task: Task, worker: str) -> tuple[str, ...]:
+def _attempted_by(task: Task, worker: str) -> Strings:
     return (*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:]
 
 
@@ -128,7 +129,7 @@ def begin_commit(
 
 
 # F
-def complete(task: Task, *, now: datetime, look_at: tuple[str, ...] = ()) -> Task:
+def complete(task: Task, *, now: datetime, look_at: Strings = ()) -> Task:
     """Return the task completed by the commit that its intent names; base, checkpoints and errors stay.
 
     `look_at` are the sentences about this work that the user should read.

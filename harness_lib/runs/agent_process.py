@@ -32,7 +32,7 @@ from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, own_files
 from harness_lib.system.processes import child, denied, environment, runner, sandbox
 from harness_lib.task import Task
-from harness_lib.text import sentence
+from harness_lib.text import Strings, sentence
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "long"]
 
@@ -232,7 +232,7 @@ def run(
     number: int,
     before: run_state.Spent,
     model: str | None = None,
-    extra: tuple[str, ...] = (),
+    extra: Strings = (),
 ) -> AgentExit:
     """Let the agent work on `task` until it ends or has to.
 

@@ -20,7 +20,7 @@ from harness_lib.system.git import status
 from harness_lib.system.place import data_home, own_files
 from harness_lib.system.processes import denied, engines, environment, sandbox, sandbox_places
 from harness_lib.task import Task
-from harness_lib.text import some
+from harness_lib.text import Strings, some
 
 NAMED = 3
 # What `shell_run` says of a program that is missing.
@@ -43,8 +43,8 @@ class Asked(NamedTuple):
     """
 
     mode: sandbox.Mode = "off"
-    write: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
+    write: Strings = ()
+    env: Strings = ()
     network: sandbox.Network = "open"
 
 

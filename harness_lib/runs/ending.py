@@ -25,7 +25,7 @@ from harness_lib.runs import next_step, report_facts, report_text
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import environment
 from harness_lib.task import Attempt, RunStop, StopReason, Task
-from harness_lib.text import some
+from harness_lib.text import Strings, some
 
 Why = StopReason | RunStop
 Work = list[tuple[Task, tuple[Attempt, ...]]]
@@ -158,7 +158,7 @@ def closed(ctx: Context, why: Why) -> Closed:
     return Closed(ctx.clock.time(), outcome, complete, ctx.git.ref(target_of(ctx)))
 
 
-def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
+def without_work(ctx: Context, why: StopReason | None, recovered: Strings) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
     answer = stops.reply(ctx.ask(), why)
     facts = report_facts.gather(ctx)

@@ -15,14 +15,14 @@ from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state import journal
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.text import counted
+from harness_lib.text import Strings, counted
 
 RUN = "harness run"
 # What a run does where every task is completed.
 TAKES_OVER = "takes over what waits, once nothing is in its way"
 PUSHES = "--merge push pushes the finished work"
 # What a run does, as the end of a sentence, and what to type for more than that.
-Run = tuple[str, tuple[str, ...]]
+Run = tuple[str, Strings]
 LOG_READ = 50
 NAMED = 5
 # How the log says why a run has ended.
@@ -125,7 +125,7 @@ def _begins(ctx: Context, questions: Questions, red: Sequence[Task], beside: str
     return does, then
 
 
-def _takes(ctx: Context, questions: Questions, retry: tuple[str, ...]) -> Run:
+def _takes(ctx: Context, questions: Questions, retry: Strings) -> Run:
     if questions.sessions_spent():
         return "starts nothing (no session is left)", (typed.harness("edit", rest="--max-sessions N"),)
     found = claim.next_task(ctx, questions)
@@ -137,7 +137,7 @@ def _takes(ctx: Context, questions: Questions, retry: tuple[str, ...]) -> Run:
     return f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
 
 
-def _retry(questions: Questions, red: Sequence[Task]) -> tuple[str, ...]:
+def _retry(questions: Questions, red: Sequence[Task]) -> Strings:
     """Return the command that gives the tasks which failed for good, or are red now, another start."""
     lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
     again = [task.id for task in (*red, *lost)][:NAMED]

@@ -12,6 +12,7 @@ from harness_lib.core.context import Context, MergeMode, Merging
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import confinement
+from harness_lib.text import Strings
 
 FIRST_PORT = 20000
 PORTS = 100
@@ -39,13 +40,13 @@ class AgentOptions:
     agent: str | None = None
     agent_command: str | None = None
     model: str | None = None
-    extra: tuple[str, ...] = ()
+    extra: Strings = ()
     silence: float = Rules.silence
     longest: float = Rules.longest
     max_file: float = 100.0
     precheck: bool = True
     skip_green: bool = False
-    protect: tuple[str, ...] = ()
+    protect: Strings = ()
 
 
 @dataclass(frozen=True, kw_only=True)

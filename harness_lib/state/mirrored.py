@@ -15,6 +15,7 @@ from harness_lib.system import fs
 from harness_lib.system.clock import Clock
 from harness_lib.system.place import own_files, roots
 from harness_lib.task import SessionConfig, State
+from harness_lib.text import Strings
 
 _JOIN = "To work on a list in a database: harness store join URL --list NAME"
 
@@ -145,10 +146,10 @@ class Mirrored(upkeep.Upkeep):
 
     ask_to_change = ask_now = transaction = take_turn = leave_turn = _refuse
 
-    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+    def begin(self, settings: SessionConfig, message: str) -> Strings:
         raise RefusedError("This list exists already.", "Look at it with: harness status")
 
-    def restore(self) -> tuple[str, ...]:
+    def restore(self) -> Strings:
         raise RefusedError(
             "This list is kept in a database, which has backups of its own.",
             "Restore one there, then: harness store check",

@@ -23,7 +23,7 @@ from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
-from harness_lib.text import escape
+from harness_lib.text import Strings, escape
 
 TIMEOUT_SECONDS = 30.0
 # A file with this key follows a list in a database, and is not the list.
@@ -99,14 +99,14 @@ class Store(upkeep.Upkeep):
             self._publish(tx, loaded)
             outer.state = tx.state
 
-    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+    def begin(self, settings: SessionConfig, message: str) -> Strings:
         now = self._clock.now()
         self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
         journal.append(self.root.log, journal.line("INIT", message, now=now, session=0))
         self.enable_hooks()
         return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 
-    def create(self, state: State) -> tuple[str, ...]:
+    def create(self, state: State) -> Strings:
         """Write the first list, and return warnings.
 
         Raises RefusedError if there is one already; else as `transaction`.
@@ -121,7 +121,7 @@ class Store(upkeep.Upkeep):
             warnings += publishing.publish(self.root, sealed, self._clock.now(), old=None)
         return tuple(warnings)
 
-    def restore(self) -> tuple[str, ...]:
+    def restore(self) -> Strings:
         """Replace the list by its newest good copy, and keep the old one beside it; return warnings."""
         with ExitStack() as stack:
             deadline = self._enter(stack)

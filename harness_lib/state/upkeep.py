@@ -15,7 +15,7 @@ from harness_lib.state.reading import Problem
 from harness_lib.system import clock, fs, mkdir_lock, state_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
-from harness_lib.text import counted
+from harness_lib.text import Strings, counted
 
 LARGE_LOG_BYTES = 100 * 1024 * 1024
 
@@ -31,7 +31,7 @@ class Upkeep(api.Store):
     _warnings: list[list[str]]
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Strings:
         return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     @property

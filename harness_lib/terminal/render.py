@@ -17,7 +17,7 @@ from harness_lib import typed
 from harness_lib.core.context import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.system.place import data_home
-from harness_lib.text import harmless
+from harness_lib.text import Strings, harmless
 
 # What stands for the bytes of a name that is no text; the streams write them as escapes.
 _UNDECODED = "".join(map(chr, range(0xD800, 0xE000)))
@@ -104,7 +104,7 @@ def reply(outcome: Reply, screen: Screen) -> int:
     return int(outcome.exit)
 
 
-def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str, ...] = ()) -> int:
+def error(problem: HarnessError, verb: str, screen: Screen, warnings: Strings = ()) -> int:
     """Show why `verb` failed, what it had to warn about before, and what to do; return the exit code."""
     if screen.json:
         said = {"kind": problem.kind, "message": problem.message, "hint": problem.hint}

@@ -21,7 +21,7 @@ from harness_lib.state.api import Tx
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Merge, Task
-from harness_lib.text import some
+from harness_lib.text import Strings, some
 
 SUMMARY = "accept work that waits for you, or say that you have looked; it completes the task"
 EXAMPLE = "harness accept task-001 --path .env"
@@ -155,7 +155,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
     return Reply(f"{done.id} completed: you have looked.", task=done, next="harness status")
 
 
-def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:
+def _require_right(place: Context, task: Task, paths: Sequence[str]) -> Strings:
     """Return the files beside `paths` that still wait. Raises UsageError if a path does not wait."""
     waiting = complete.unaccepted(place, task)
     wrong = [path for path in paths if not any(covers({path}, each) for each in waiting)]

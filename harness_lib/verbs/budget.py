@@ -14,6 +14,7 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import run_state
 from harness_lib.runs import run_files
 from harness_lib.terminal import options
+from harness_lib.text import Strings
 
 SUMMARY = "show the limits of a run that is going on, or change them"
 EXAMPLE = "harness budget --max-cost 20"
@@ -42,7 +43,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
             "No run is active on this list.",
             "Give the next one its limits: harness run --max-cost 10 --max-hours 8",
         )
-    warnings: tuple[str, ...] = ()
+    warnings: Strings = ()
     if changes:
         ownership.refuse_supervised(ctx, "another limit")
         run_state.read_budget(changes)
@@ -72,9 +73,7 @@ def _lines(seen: run_files.Seen, now: float) -> list[str]:
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
 
-def _wait_until_taken(
-    ctx: Context, changes: Mapping[str, float]
-) -> tuple[list[run_files.Seen], tuple[str, ...]]:
+def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[run_files.Seen], Strings]:
     """Wait until the runs have taken the change; return them, and a message about those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:

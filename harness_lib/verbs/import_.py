@@ -32,7 +32,7 @@ from harness_lib.rules.plans.plan import Read
 from harness_lib.state.api import Questions
 from harness_lib.system.place import roots
 from harness_lib.task import Task
-from harness_lib.text import counted, first, some
+from harness_lib.text import Strings, counted, first, some
 
 SUMMARY = "append many tasks: a plan of another tool, a Markdown check list, or JSON"
 EXAMPLE = "harness import docs/superpowers/plans/2026-11-20-greeting.md --dry-run"
@@ -111,7 +111,7 @@ class Choices(NamedTuple):
     dry_run: bool = False
     yes: bool = False
 
-    def words(self) -> tuple[str, ...]:
+    def words(self) -> Strings:
         """Return what to type for the same import."""
         form = ("--format", self.form) if self.form else ()
         check = ("--check", self.check) if self.check else ()
@@ -172,7 +172,7 @@ def _not_for_caller(ctx: Context, choices: Choices, count: int) -> str | None:
     )
 
 
-def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:
+def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> Strings:
     """Return the first warnings about checks that cannot fail or that tasks share."""
     ids = {task.id for task in added}
     before = [task for task in questions.search(*project.OPEN) if task.id not in ids]
@@ -263,7 +263,7 @@ def _with_files_beside(ctx: Context, drafts: Drafts, plans: list[Read]) -> Draft
 
 
 def _reply(
-    plan: import_plan.Plan, drafts: Drafts, warnings: tuple[str, ...], *, then: str | None, dry_run: bool
+    plan: import_plan.Plan, drafts: Drafts, warnings: Strings, *, then: str | None, dry_run: bool
 ) -> Reply:
     tasks = plan.tasks
     bare = [task for task in tasks if not check_of(task).is_given and not attempts.asks_a_person(task)]

@@ -15,7 +15,7 @@ from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
-from harness_lib.text import first, harmless, safe_name
+from harness_lib.text import Strings, first, harmless, safe_name
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
@@ -303,7 +303,7 @@ def _refuse_foreign_attempt(ctx: Context) -> None:
             )
 
 
-def _listed(paths: tuple[str, ...]) -> str:
+def _listed(paths: Strings) -> str:
     return quoting.named(paths, NAMED, DIFF_WIDTH)
 
 

@@ -21,7 +21,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
-from harness_lib.text import first, safe_name, span
+from harness_lib.text import Strings, first, safe_name, span
 
 SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
 EXAMPLE = "harness show task-001"
@@ -231,8 +231,8 @@ def _last_log(ctx: Context, task: Task) -> Path | None:
 class Delivered(NamedTuple):
     """`commits` are the task's own, newest first, made on `since`; `files` what they changed."""
 
-    commits: tuple[str, ...]
-    files: tuple[str, ...]
+    commits: Strings
+    files: Strings
     since: str
 
     @property

@@ -17,7 +17,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.session import Message, Session, Text
 from harness_lib.loop.tools import asking, skills
 from harness_lib.loop.wires import http
-from harness_lib.text import counted, in_one_line
+from harness_lib.text import Strings, counted, in_one_line
 
 _LEAVE = frozenset({editor.LEAVE, "/exit"})
 _HELP = """\
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 class Ahead(NamedTuple):
     """What was typed ahead for the next conversation: messages, and the unfinished line."""
 
-    sent: tuple[str, ...] = ()
+    sent: Strings = ()
     line: str = ""
 
 

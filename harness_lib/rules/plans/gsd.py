@@ -21,6 +21,7 @@ from harness_lib.rules.plans.plan import (
     with_comments,
     without_comments,
 )
+from harness_lib.text import Strings
 
 _FENCE = re.compile(r"[ \t]*(```+|~~~+)(.*)")
 _VISIBLE = re.compile(r"[^\n]")
@@ -140,7 +141,7 @@ def _value(fields: str, name: str) -> str:
     return re.sub(r"\s#[^\n]*", "", match["value"]) if match else ""
 
 
-def _names(value: str) -> tuple[str, ...]:
+def _names(value: str) -> Strings:
     return tuple(re.findall(r"[\w.-]*\w", re.sub(r"^\s*-\s", " ", value, flags=re.MULTILINE)))
 
 
@@ -151,7 +152,7 @@ def _name(fields: str) -> str:
     return f"{phase[1]}-{plan}" if phase and plan and "-" not in plan else plan
 
 
-def _depends_on(fields: str) -> tuple[str, ...] | None:
+def _depends_on(fields: str) -> Strings | None:
     return _names(_value(fields, "depends_on")) or (
         () if re.search(r"^depends_on:", fields, re.MULTILINE) else None
     )

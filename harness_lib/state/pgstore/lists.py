@@ -21,7 +21,7 @@ from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor, Format
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
-from harness_lib.text import escape
+from harness_lib.text import Strings, escape
 
 # A forgotten transaction must not hold up the others; in milliseconds.
 STATEMENT_MS = 10_000
@@ -104,7 +104,7 @@ class Version(NamedTuple):
     xmin: int
     cyclic: bool
     total: int
-    sessions: tuple[str, ...]
+    sessions: Strings
     op: str
     goes_on: bool
 

@@ -37,6 +37,7 @@ from harness_lib.system import fs, state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
+from harness_lib.text import Strings
 
 Read = TypeVar("Read")
 
@@ -315,7 +316,7 @@ class PgStore(Mirrored):
 
     # -- the list as a whole --------------------------------------------------------------------------
 
-    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+    def begin(self, settings: SessionConfig, message: str) -> Strings:
         state = State(
             created=timestamps.render(self._clock.now()),
             session_config=settings._replace(concurrency_mode="concurrent"),
@@ -329,7 +330,7 @@ class PgStore(Mirrored):
         self.enable_hooks()
         return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 
-    def create(self, state: State, lines: tuple[str, ...] = ()) -> Link:
+    def create(self, state: State, lines: Strings = ()) -> Link:
         """Insert the list, with the `lines` of its log so far. Raises RefusedError if there is one."""
         publishing.check(state, State())
         with connecting.explained(self.link.url), connecting.connect(self.link.url) as conn:

@@ -22,7 +22,7 @@ from pathlib import Path
 from harness_lib import sha256
 from harness_lib.errors import AwayError, EnvSetupError, HeldError
 from harness_lib.system import fs
-from harness_lib.text import cut
+from harness_lib.text import Strings, cut
 
 SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -237,7 +237,7 @@ _MAY_NAME = rb"(?i)exclude|include|worktreeconfig"
 _SPECIAL, _ESCAPED = r"([\\*?\[ ])", r"\\\1"
 
 
-def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Path) -> tuple[str, ...]:
+def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Path) -> Strings:
     """Return the options that let git ignore caches in the work tree `top`; none if `args` do not ask."""
     if _ASKING.isdisjoint(args):
         return ()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from harness_lib.system.git import calls, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import own_files
-from harness_lib.text import cut
+from harness_lib.text import Strings, cut
 
 NULL = "0"
 # The message of earlier versions when they moved HEAD back without the files.
@@ -89,7 +89,7 @@ def commits(git: Git, *revisions: str) -> tuple[Commit, ...]:
     return tuple(Commit(oid, body.strip()) for oid, body in zip(parts[::2], parts[1::2], strict=False))
 
 
-def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, tuple[str, ...]]]:
+def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, Strings]]:
     """Return the last `most` commits of a branch, newest first, each with the files that it changed."""
     args = ("log", "--first-parent", "-m", f"--max-count={most}", "--no-renames", "--name-only", "-z")
     found: list[tuple[str, list[str]]] = []

@@ -16,6 +16,7 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.install import private_env
 from harness_lib.system.place import data_home
+from harness_lib.text import Strings
 
 _HOME = Path(data_home.HOME)
 _OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
@@ -26,7 +27,7 @@ DEPENDENCIES = ("filelock", "jinja2", "jsonschema", "markdown_it", "rich", "toml
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "rich", "yaml")
 
 
-def python(code: str, dependencies: tuple[str, ...] = DEPENDENCIES) -> list[str]:
+def python(code: str, dependencies: Strings = DEPENDENCIES) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
     packages = list(dict.fromkeys((str(_HOME), *_homes(dependencies))))
@@ -34,7 +35,7 @@ def python(code: str, dependencies: tuple[str, ...] = DEPENDENCIES) -> list[str]
     return [sys.executable, *setting, "-I", "-S", "-c", f"import sys; sys.path += {packages!r}; {code}"]
 
 
-def _homes(packages: tuple[str, ...]) -> Iterator[str]:
+def _homes(packages: Strings) -> Iterator[str]:
     """Yield the directories in which those of `packages` are that can be imported."""
     # Directories of PYTHONPATH are the user's, and skipped.
     foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from harness_lib.agents import registry
 from harness_lib.system.processes import engines, environment
+from harness_lib.text import Strings
 
 # Below the home directory, each with the program that makes it; ccache goes by whether its own is there.
 CACHES = {
@@ -72,8 +73,8 @@ CREDENTIALS = frozenset(_VARIABLES.split())
 class Cloud(NamedTuple):
     """The credentials of one provider: variables, and paths below the home directory."""
 
-    variables: tuple[str, ...]
-    paths: tuple[str, ...]
+    variables: Strings
+    paths: Strings
 
 
 CLOUDS = {
@@ -106,7 +107,7 @@ class Project(NamedTuple):
 
     top: Path
     git: Path
-    ignored: tuple[str, ...]
+    ignored: Strings
 
 
 def run_by_git(git: Path) -> list[str]:

@@ -38,15 +38,15 @@ def folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def some(texts: Sequence[str], most: int) -> str:
+def some(texts: Sequence[str], most: int = 5) -> str:
     """Return the first `most` of `texts` in one line, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
 
 
-def some_quoted(names: Iterable[str], most: int) -> str:
+def some_quoted(names: Iterable[str]) -> str:
     """Return what `some` does, with each of `names` in quotation marks."""
-    return some([repr(name) for name in names], most)
+    return some([repr(name) for name in names])
 
 
 def first(rows: Sequence[str], most: int, rest: str = "") -> list[str]:

@@ -203,7 +203,7 @@ def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None
 
 def _are(paths: Strings) -> str:
     """Return `paths` as the subject of a sentence, with its verb."""
-    shown = some_quoted(paths, NAMED)
+    shown = some_quoted(paths)
     if len(paths) == 1:
         return f"{shown} is"
     return f"{shown} are" if len(paths) <= NAMED else f"{shown} files are"

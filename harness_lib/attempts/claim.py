@@ -22,7 +22,6 @@ from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
 from harness_lib.text import Strings, safe_name, some
 
-NAMED = 5
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
 
 
@@ -47,7 +46,7 @@ class Here(NamedTuple):
         told = trust.told(ctx, self.untrusted)
         if not self.elsewhere:
             return told
-        which = some([task.id for task in self.elsewhere], NAMED)
+        which = some([task.id for task in self.elsewhere])
         words = f"{which}: {held_out.ELSEWHERE}. {held_out.cure(self.elsewhere[0])}"
         return f"{words}. {told}" if told else words
 
@@ -162,7 +161,7 @@ def _record(
     words = f"{task.title} (base={surveyed.base[:12]}{where})"
     tx.log("Starting", words, session.number, task.id)
     if surveyed.unprotected:
-        names = quoting.named(surveyed.unprotected, NAMED, quoting.TITLE_LENGTH)
+        names = quoting.named(surveyed.unprotected)
         tx.log("WARN", f"no copy is kept of {names}", session.number, task.id)
     tx.on_commit(ctx.store.enable_hooks)
 

@@ -124,10 +124,10 @@ def look_at(
     """
     sentences = [*verdict.look_at, *evaluation.said]
     if verdict.objections:
-        names = quoting.named(verdict.files, quoting.TOUCHED, quoting.PATH_LENGTH)
+        names = quoting.named(verdict.files, quoting.TOUCHED)
         sentences.append(f"passes only with its own changes to files that its check depends on: {names}")
     if verdict.vacuous:
-        names = quoting.named(verdict.vacuous, quoting.TOUCHED, quoting.PATH_LENGTH)
+        names = quoting.named(verdict.vacuous, quoting.TOUCHED)
         sentences.append(f"adds tests that pass without its work: {names}")
     return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.look_at]
 
@@ -147,7 +147,6 @@ def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     return complete(ctx, session, task, evaluation)
 
 
-NAMED = 10
 # Why work whose check has passed waits for the user, and when they are to accept it.
 _WAITS: dict[HaltKind, tuple[str, str]] = {
     "SECRET": ("but the work adds what is named like a secret", "If it may be committed"),
@@ -196,7 +195,7 @@ def answers(task: Task) -> Strings:
 def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> attempts.Halt:
     """Return the halt of `task`, whose work passed its check, until the user has answered for `files`."""
     why, right = _WAITS[kind]
-    named = some_quoted(files, NAMED) or typed.harness("rescue", "show", task.id)
+    named = some_quoted(files) or typed.harness("rescue", "show", task.id)
     return attempts.Halt(
         kind,
         f"{kind}: the check passed, {why}: {named}. Nothing was committed. {right}, the user types: "
@@ -219,7 +218,7 @@ def _hold(
             lifecycle.halt(tx, current, why, task.id)
     if task.target is None:
         return outcome.Ended(halted, None)
-    asked = f"The user was asked about {some_quoted(files, NAMED) or 'all of it'}."
+    asked = f"The user was asked about {some_quoted(files) or 'all of it'}."
     return requeue.for_user(ctx, session, halted, oid, why, asked)
 
 

@@ -41,11 +41,9 @@ IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 
 # How many changed check inputs are remembered of an attempt.
 REMEMBERED = 50
-NAMED = 10
 PASSED_BEFORE = "had passed its check before any work"
 ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
 SAID_TO_BE_DONE = "was done already, as its agent says: its check passes, and nothing was changed"
-RED_NAMED = 3
 # An agent's shell ends a command after two minutes, so a longer check does not run again at its finish.
 RED_SECONDS = 30
 CANNOT_RUN = "The check of {} cannot run here. "
@@ -153,7 +151,7 @@ def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]
         path for path in left_out if not (calls.covers(known, path) or _is_older(ctx.git.top / path, task))
     ]
     if new:
-        yield f"was committed without what git cannot read: {some_quoted(new, NAMED)}"
+        yield f"was committed without what git cannot read: {some_quoted(new)}"
 
 
 def _is_older(path: Path, task: Task) -> bool:
@@ -208,7 +206,7 @@ def _red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) -
     red = [name for name in names if name in failed_before]
     if not red:
         return ""
-    which = some([quoting.one_line(name, quoting.PATH_LENGTH) for name in red], RED_NAMED)
+    which = some([quoting.one_line(name, quoting.PATH_LENGTH) for name in red])
     if len(red) == len(names):
         return f"Every test that fails was red before this attempt: {which}."
     return f"Of {counted(len(names), 'failing test')}, {len(red)} had been red before this attempt: {which}."
@@ -257,7 +255,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
 
 
 def _converted(ctx: Context, task: Task, converted: baseline.Converted) -> Evaluation:
-    settings, files = (some_quoted(names, NAMED) for names in converted[:2])
+    settings, files = (some_quoted(names) for names in converted[:2])
     message = (
         f"The commit would not hold what the check sees: {files}. "
         f"The attempt changed git's settings, which convert these files: {settings}."

@@ -32,7 +32,6 @@ from harness_lib.system.place import own_files
 from harness_lib.task import Task
 from harness_lib.text import Strings, counted, sentence, some, some_quoted
 
-NAMED = 5
 # Only the beginning of a file is searched for keys: later content is data.
 MOST_BYTES = 1_000_000
 TARGET_LENGTH = 200
@@ -135,7 +134,7 @@ def _trusted(ctx: Context, changes: _Changes) -> tuple[_Changes, list[str]]:
     if not left:
         return changes, []
     kept = tuple(each for each in changes.completed if each[0].id in here)
-    said = f"changed what the checks of {some(left, NAMED)} go by, which are not trusted on this machine"
+    said = f"changed what the checks of {some(left)} go by, which are not trusted on this machine"
     return changes._replace(completed=kept), [f"{said} and were not repeated"]
 
 
@@ -151,7 +150,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
     """Return why the work is not completed yet, for the agent that goes on with it."""
     sentences = []
     for each in verdict.objections:
-        names = some_quoted(each.files, NAMED)
+        names = some_quoted(each.files)
         if not each.checked:
             sentences.append(
                 f"It changes or removes lines of {names}, by which the check of {each.task.id} goes, "
@@ -176,7 +175,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
 
 def vacuous_explanation(verdict: Verdict) -> str:
     """Return why work whose new tests pass without it is not completed yet, for the agent that goes on."""
-    names = some_quoted(verdict.vacuous, NAMED)
+    names = some_quoted(verdict.vacuous)
     return (
         f"The work passed its check, but your tests pass without your change: with {names} alone, on what "
         "the attempt began with, the check passes, too. Let them fail without the change, or say in a note "
@@ -286,7 +285,7 @@ def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[s
             name = quoting.one_line(path, quoting.PATH_LENGTH)
             yield f"changed a file that its check depends on: {name} ({counted(lost, 'line')})"
     if changes.fresh.alone:
-        names = quoting.named(changes.fresh.alone, quoting.TOUCHED, quoting.PATH_LENGTH)
+        names = quoting.named(changes.fresh.alone, quoting.TOUCHED)
         yield f"added only files that its check depends on: {names}"
 
 
@@ -345,7 +344,7 @@ def contents(ctx: Context, task: Task, head: str, tree: str) -> Contents:
         secrets |= {input_changes.secret(path) for path in committed}
         if caches := status.caches_above(git, committed):
             look_at.append(
-                f"{some(caches, NAMED)} was left out of its commits; a `!` rule in .gitignore takes it in"
+                f"{some(caches)} was left out of its commits; a `!` rule in .gitignore takes it in"
             )
     found = sorted(path for path in secrets if path and not covers(task.accepted, path))
     return Contents(len(changed), tuple(found), tuple(look_at))
@@ -404,7 +403,7 @@ def refuse_large(ctx: Context, task: Task, tree: str, most: float) -> None:
     large = [(path, sizes[oid] / MEGABYTE) for path, oid in new.items() if sizes[oid] > most * MEGABYTE]
     if not large:
         return
-    shown = some([f"{path} ({size:.1f} MB)" for path, size in large], NAMED)
+    shown = some([f"{path} ({size:.1f} MB)" for path, size in large])
     raise RefusedError(
         f"The check passed, but the work has files of more than {most:g} MB: {shown}. Should they be "
         f"committed? Then type: {typed.harness('retry', task.id)}, and harness run with a larger --max-file; "

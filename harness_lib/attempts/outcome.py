@@ -34,7 +34,6 @@ from harness_lib.text import Strings, counted, safe_name, some_quoted
 SHORT = 12
 # A check that is edited while it runs decides nothing, and the new one runs: so often.
 EDITS = 3
-NAMED = 5
 SUBJECT_LENGTH = 200
 # It tells in a commit of which claim of which task it is the work, if machines share the list.
 TRAILER = "Harness-Task"
@@ -142,7 +141,7 @@ def require_no_operation(git: Git, task: Task | None = None, then: str = "") -> 
     operation, unmerged = status.under_way(git), status.unmerged(git)
     if operation is None and not unmerged:
         return
-    names = some_quoted(unmerged, NAMED)
+    names = some_quoted(unmerged)
     what = f"Conflicts in {git.top} are not resolved: {names}."
     way = "resolve them and mark each file with git add"
     if operation is not None:
@@ -279,7 +278,7 @@ def _inside_submodules(ctx: Context, task: Task) -> list[str]:
     changed = [path for path in ctx.changes().tracked if path in links] if links else []
     if not changed:
         return []
-    left = f"{task.id} left changes inside of {some_quoted(changed, NAMED)}, which its commit does not have"
+    left = f"{task.id} left changes inside of {some_quoted(changed)}, which its commit does not have"
     return [f"{left}: commit or undo them there ({typed.git('-C', changed[0], 'status')})"]
 
 

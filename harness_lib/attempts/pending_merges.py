@@ -21,8 +21,6 @@ from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 from harness_lib.text import Strings
 
-# How many obstacles are named.
-NAMED = 3
 PATH_LENGTH = 200
 
 
@@ -95,16 +93,16 @@ def _obstacles(checkout: Context, target_tip: str, waiting_tip: str) -> Iterator
     if kept := [path for path in paths if path in refused]:
         pronoun = "that" if len(kept) == 1 else "them"
         yield (
-            f"you have changes in {_listed(kept)}, for which git would not merge: "
+            f"you have changes in {quoting.named(kept, 3)}, for which git would not merge: "
             f"commit {pronoun} first, or put {pronoun} away"
         )
     if carried := [path for path in paths if path in changed and path not in refused]:
-        yield f"you have changes in {_listed(carried)}"
+        yield f"you have changes in {quoting.named(carried, 3)}"
     if standing := [path for path in paths if path not in changed]:
         # A plain `git merge` would overwrite it if git ignores it.
         stands = "stands where it has a file" if len(standing) == 1 else "stand where it has files"
         pronoun = "that" if len(standing) == 1 else "them"
-        yield f"your own {_listed(standing)} {stands}: move {pronoun} away first"
+        yield f"your own {quoting.named(standing, 3)} {stands}: move {pronoun} away first"
 
 
 def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:
@@ -115,11 +113,6 @@ def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:
         return theirs
     # A merge commit is made from the index, so nothing may be staged.
     return theirs.union(trees.staged(git))
-
-
-def _listed(paths: Sequence[str]) -> str:
-    """Return the first of `paths` and how many more there are."""
-    return quoting.named(paths, NAMED, PATH_LENGTH)
 
 
 class Blockers(NamedTuple):

@@ -38,10 +38,8 @@ from harness_lib.text import safe_name
 TAIL_LENGTH = 1500
 TICK = 1.0
 SHOWN = 400
-NAMED = 3
 HELD_OUT_FAILED = "A held-out check failed"
 HELD_OUT_NOT_RUN = "A held-out check did not"
-HELD_OUT_NAMED = 10
 # A check that takes longer, in seconds, is not repeated to find out whether it is flaky.
 SHORT_SECONDS = 120.0
 FLAKY = "is flaky: its check failed and passed on the same content"
@@ -207,7 +205,7 @@ def _explained(
     for git in in_place:
         if _stands_at(clean, git, failed.commit) and _checked(clean.at(git), task, during).passed:
             if converted := status.kept_otherwise(git, clean.git):
-                names = quoting.named(converted, NAMED, SHOWN)
+                names = quoting.named(converted)
                 words = f"Git has committed other content than the check passes on in place: {names}."
                 return failed._replace(tail=f"{words} {failed.tail}")
             files = status.differing(git, clean.git, clean.excluded_paths)
@@ -380,6 +378,6 @@ def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
         message = f"{HELD_OUT_NOT_RUN} end within {task.validation.timeout_seconds} s."
         return Checked("TIMEOUT", message, "", nowhere, held_out=True)
     failed = runners.failures(runner.ends_of(checked.log)) if task.validation.hidden_names else []
-    names = quoting.named([each.name for each in failed], HELD_OUT_NAMED, quoting.PATH_LENGTH)
+    names = quoting.named([each.name for each in failed])
     message = f"{HELD_OUT_FAILED}: {names}." if names else f"{HELD_OUT_FAILED}."
     return Checked("TEST_FAIL", message, "", nowhere, held_out=True)

@@ -15,10 +15,9 @@ from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.system.git import checkout, locks, merge, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
-from harness_lib.text import sentence, some_quoted
+from harness_lib.text import sentence, some, some_quoted
 
 FREE_ROUNDS = 2
-NAMED = 10
 COMMITS = 5
 
 
@@ -30,7 +29,7 @@ def because_of_conflict(
     base = merge.begun(git, oid, tip, task.started_at_commit or tip)
     reason = (
         "The work passed its check, but conflicts with what was merged meanwhile, in "
-        f"{some_quoted(files, NAMED)}. {_merged_since(git, base, tip, files)}"
+        f"{some_quoted(files)}. {_merged_since(git, base, tip, files)}"
     )
     return _hand_back(ctx, session, task, reason, base, "TASK_EXEC")
 
@@ -54,7 +53,7 @@ def because_of_content(
     sentences = ["The work passed its check, but cannot be merged."]
     if blockers.repositories:
         sentences.append(
-            f"A repository of its own: {some_quoted(blockers.repositories, NAMED)}. "
+            f"A repository of its own: {some_quoted(blockers.repositories)}. "
             "No commit of the project can hold its files. "
             + (f"It was moved to {kept}. " if kept else "")
             + "If its files belong to the work, put them into the work tree without its .git (that stays "
@@ -63,14 +62,14 @@ def because_of_content(
     if blockers.submodules:
         sentences.append(
             "A submodule at a commit that only this work tree had: "
-            f"{some_quoted(blockers.submodules, NAMED)}. "
+            f"{some_quoted(blockers.submodules)}. "
             + (f"It was moved to {kept}, with its commits. " if kept else "")
             + "Push the commit to the submodule's remote, so that one of its remote-tracking branches has "
             "it, or leave the submodule as it was."
         )
     if blockers.marked:
         sentences.append(
-            f"Conflict marks still stand in {some_quoted(blockers.marked, NAMED)}. Resolve them: what "
+            f"Conflict marks still stand in {some_quoted(blockers.marked)}. Resolve them: what "
             "belongs to both sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
         )
     base = task.started_at_commit or ctx.git.head() or ""
@@ -221,10 +220,11 @@ def apply(ctx: Context, task: Task) -> str:
     with locks.hold(git):
         blocked = checkout.apply(git, moves)
     if blocked:
-        lines.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
+        lines.append(f"but for what something stands in the way of: {some(blocked)}")
     marked = list(dict.fromkeys((*picked.conflicts, *merge.left(git, git.tree_of(head), picked.tree))))
     if marked:
-        shown = ", ".join(marked[:NAMED])
-        lines.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")
+        lines.append(
+            f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {some(marked)}"
+        )
         lines.append("it is merged only when they are gone: resolve each, and leave no line of them")
     return "\n".join(lines)

@@ -29,7 +29,6 @@ from harness_lib.text import Strings, counted, escape, safe_name, some_quoted
 
 RESCUE_REFS = recovery.RESCUES
 BEFORE_REFS = "refs/harness/before/"
-NAMED = 5
 # In git's directory of a work tree from which files were moved: it is made again before its next use.
 INCOMPLETE = "harness-incomplete"
 
@@ -77,7 +76,7 @@ def keep_own_files(ctx: Context, task: Task, oid: str) -> list[str]:
         if not own:
             return []
         ref = keep(git, attempt_ref(task, "-own"), tree, git.head(), f"files of harness that {task.id} wrote")
-    return [f"wrote {some_quoted(own, NAMED)}, which no attempt commits ({show_command(ref)})"]
+    return [f"wrote {some_quoted(own)}, which no attempt commits ({show_command(ref)})"]
 
 
 def before_subject(root: Path) -> str:
@@ -176,7 +175,7 @@ def changed_before(git: Git, task: Task, rescue: str | None = None) -> list[str]
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, git.commit(tree, [base] if base else [], message))
     names = f"{counted(len(changed), 'untracked file')} that {task.id} did not make"
-    paths = some_quoted(sorted(changed), NAMED)
+    paths = some_quoted(sorted(changed))
     return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]
 
 

@@ -16,8 +16,6 @@ from harness_lib.task import Handback, Intent, Interruption, Session, Task
 from harness_lib.text import counted, safe_name
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
-NAMED = 5
-SUBJECT_LENGTH = 100
 
 
 def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
@@ -131,7 +129,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
     if gone:
         branch = target_branch.short(rescue_refs.branch(git, task) or "HEAD")
         count = f"{counted(len(gone), 'commit')} left {branch}"
-        shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
+        shown = quoting.named(gone)
         kept = rescue_refs.show_command(intent.rescue or task.id)
         warnings.append(
             f"{count}: {shown}. Kept: {kept}. Those that are the user's "

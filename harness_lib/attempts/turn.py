@@ -47,7 +47,6 @@ SECONDS = check.KEPT_SECONDS
 POLL_SECONDS = 0.3
 # How often a holder that was replaced meanwhile, or whose branch has moved, tries again.
 TRIES = 50
-NAMED = 5
 
 
 class Turn:
@@ -369,7 +368,7 @@ def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.E
 
 
 def _conflict(there: There, files: Sequence[str]) -> str:
-    names = quoting.named(files, NAMED, quoting.PATH_LENGTH)
+    names = quoting.named(files)
     pull = typed.git("pull", "--no-rebase", there.remote, target_branch.short(there.branch))
     return (
         f"The work passed its check, but conflicts with what was merged meanwhile, in {names}. "
@@ -386,5 +385,5 @@ def _fails_there(there: There, checked: Checked) -> str:
 
 
 def _is_in_the_way(there: There, paths: Sequence[str]) -> str:
-    names = quoting.named(paths, NAMED, quoting.PATH_LENGTH)
+    names = quoting.named(paths)
     return f"{names}: {there.shown} has a file there now, and yours is not git's. Move it away."

@@ -43,7 +43,6 @@ BROUGHT = (
 CMAKE = "CMakeCache.txt"
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
-NAMED = 3
 DYING_SECONDS = 20.0
 # The distance from a worker's number to that of its replacement work tree; there are never so many workers.
 BESIDE = 1000
@@ -343,7 +342,7 @@ def not_brought(ctx: Context, text: str) -> str:
     found = [path for path in ignored if any(_is_lacked(ctx, path, word) for word in words)]
     if not found:
         return ""
-    which = f"Git ignores {some_quoted(found, NAMED)}, and only the user's checkout has it"
+    which = f"Git ignores {some_quoted(found)}, and only the user's checkout has it"
     way = f"make it in {find_root.INIT_SCRIPT}"
     is_cmakes = any((ctx.main.top / path / CMAKE).exists() for path in found)
     return f"{which}: {way}." if is_cmakes else f"{which}: {way}, or name it in {LIST}."

@@ -23,7 +23,6 @@ from harness_lib.task import Task
 from harness_lib.text import Strings, some
 
 MOST_PROPOSALS = 50
-SHOWN = 5
 PREFIX = "proposed-"
 
 
@@ -158,5 +157,5 @@ def proposal_lines(questions: Questions) -> list[str]:
     waiting = questions.proposals()
     if not waiting:
         return []
-    titles = some([f"{number_of(task)}. {quoting.title(task)}" for task in waiting], SHOWN)
+    titles = some([f"{number_of(task)}. {quoting.title(task)}" for task in waiting])
     return [f"{len(waiting)} proposed by agents, not added yet: {titles} (harness add --proposed)"]

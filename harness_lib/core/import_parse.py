@@ -18,7 +18,6 @@ from harness_lib.text import some
 PAST = {column.name for column in fields.columns(Task)} - given.NAMES - {"status"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
 
-NAMED = 5
 
 EXAMPLE = "A check list has lines such as: - [ ] Add rate limiting"
 
@@ -95,7 +94,7 @@ def json_tasks(data: bytes) -> Drafts:
         left_out = sorted(document.keys() - SHELL)
         if left_out:
             drafts.notes.append(
-                f"Only the tasks were taken, not {some([reading.show(name) for name in left_out], NAMED)}."
+                f"Only the tasks were taken, not {some([reading.show(name) for name in left_out])}."
             )
     if not isinstance(tasks, list):
         raise UsageError(
@@ -113,7 +112,7 @@ def json_tasks(data: bytes) -> Drafts:
         drafts.notes.append(f"{past} of the tasks had attempts elsewhere; here they start with none.")
     if unread:
         short = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        warning = f"Kept as unknown fields: {some(unread, NAMED)}."
+        warning = f"Kept as unknown fields: {some(unread)}."
         drafts.notes.append(
             f"{warning} A task has {', '.join(sorted(given.NAMES))}; short for those are {short}."
         )
@@ -226,7 +225,7 @@ def _unknown(items: list[Item]) -> Iterator[str]:
     words = [f"{word!r} (line {line})" for item in items if not item.done for line, word in item.unknown]
     if words:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        warning = f"Taken as description, not as a field: {some(words, NAMED)}."
+        warning = f"Taken as description, not as a field: {some(words)}."
         yield f"{warning} A field is a line such as `- check: …`; there are {known}."
 
 

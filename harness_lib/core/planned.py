@@ -24,7 +24,6 @@ WORDS_LENGTH = 1000
 # What is said behind a cut description has room there.
 _DIGEST = 8
 _CUT = (LONG.most or 0) - 500
-_NAMED = 5
 _ELSEWHERE = re.compile(
     r"cd [\"']?(?:[A-Za-z]:|~)?/(?:[^\"'\n;&|]*/)?(?P<name>[^/\"'\n;&|]+?)/?[\"']? *&& *(?=\S)"
 )
@@ -132,7 +131,7 @@ def drafts(found: Sequence[Read], top: Path, order: Order | None = None) -> Draf
     found = [read._replace(plan=_at_home(read.plan, top)) for read in found]
     items = [(read, task) for read in found for task in read.plan.tasks]
     titles = list(dict.fromkeys(read.form.title for read in found))
-    kind = titles[0] if len(found) == 1 else f"{len(found)} plans ({some(titles, _NAMED)})"
+    kind = titles[0] if len(found) == 1 else f"{len(found)} plans ({some(titles)})"
     made = Drafts(kind=kind, plans={read.name: _header(read) for read in found})
     if order is None:
         after, unknown = in_order(found)
@@ -198,25 +197,25 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
     away = [place for place, task in placed if not task.done and _ELSEWHERE.match(task.check or "")]
     if away:
         yield (
-            f"Checks that leave the work tree: {some(away, _NAMED)}. "
+            f"Checks that leave the work tree: {some(away)}. "
             "Agents work in a tree of their own, so give these tasks a check without that directory."
         )
     again = ((re.fullmatch(r"(.*)\(\d+\)", task.key), place) for place, task in placed)
     twice = [f"{key[1]} ({place})" for key, place in again if key]
     if twice:
-        yield f"Several tasks of a plan have the same number; each was imported: {some(twice, _NAMED)}."
+        yield f"Several tasks of a plan have the same number; each was imported: {some(twice)}."
     strays = [
         f"{'' if len(found) == 1 else f'{read.name}, '}line {line}"
         for read in found
         for line in read.plan.strays
     ]
     if strays:
-        yield f"Open boxes outside of the tasks of a plan are not tasks: {some(strays, _NAMED)}."
+        yield f"Open boxes outside of the tasks of a plan are not tasks: {some(strays)}."
     for read in found:
         names = read.plan.after or ()
         missing = [name for name in names if not any(is_called(other, read.plan, name) for other in found)]
         if missing:
             yield (
-                f"{read.name} comes after {some(missing, _NAMED)}, which is not imported with it: "
+                f"{read.name} comes after {some(missing)}, which is not imported with it: "
                 "import their directory, or finish that first."
             )

@@ -238,7 +238,6 @@ def call(ctx: Context, command: str, variables: Mapping[str, str] = NOTHING) -> 
 
 
 SHORT = 80
-NAMED = 3
 OPEN: tuple[Status, ...] = ("pending", "in_progress")
 MOST_BYTES = 1_000_000
 
@@ -313,7 +312,7 @@ def without_check(tasks: Iterable[Task]) -> Iterator[str]:
     """Yield a sentence about those of `tasks` that need a check and have none."""
     bare = [task.id for task in tasks if not (check_of(task).is_given or attempts.asks_a_person(task))]
     if bare:
-        names = some(bare, NAMED)
+        names = some(bare)
         give = typed.give_check(bare[0])
         yield f"Without a check, so they cannot be completed: {names}. Give each one: {give}"
 
@@ -334,7 +333,7 @@ def in_common(ctx: Context, tasks: Iterable[Task], added: Collection[str] | None
             continue
         last = max(group, key=lambda task: task.id)
         yield (
-            f"{len(ids)} open tasks have the same check ({some(ids, NAMED)}): each fails while the tests of "
+            f"{len(ids)} open tasks have the same check ({some(ids)}): each fails while the tests of "
             f"another are red. Give each its own: {ownership.give_check(ctx, last)} "
             f"(now: {quoting.one_line(text or '', SHORT)})"
         )

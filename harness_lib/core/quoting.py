@@ -34,7 +34,7 @@ def printable(row: str) -> str:
     return harmless(row.expandtabs(4))
 
 
-def named(names: Sequence[str], most: int, limit: int) -> str:
+def named(names: Sequence[str], most: int = 5, limit: int = PATH_LENGTH) -> str:
     """Return the first `most` names in one line, each cut to `limit` characters, and how many more."""
     return some([one_line(name, limit) for name in names], most)
 
@@ -53,7 +53,7 @@ def quoted(text: str, rest: str) -> list[str]:
 
 def touched(files: Sequence[str]) -> str:
     """Return what is said of an attempt, or of its task, that has changed check inputs."""
-    return f"changed a file that its check depends on: {named(files, TOUCHED, PATH_LENGTH)}"
+    return f"changed a file that its check depends on: {named(files, TOUCHED)}"
 
 
 def look_at(task: Task, limit: int = LOOK_LENGTH) -> list[str]:

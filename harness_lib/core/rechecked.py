@@ -16,7 +16,6 @@ from harness_lib.task import Task
 from harness_lib.text import counted, first, some
 
 SHOWN = 5
-NAMED = 10
 TITLE_LENGTH = 60
 GIST_LENGTH = 200
 COMMAND = "harness validate --all --committed"
@@ -114,10 +113,10 @@ def _not_reproducible(done: Iterable[Task]) -> list[str]:
     found = [task for task in done if task.recheck and task.recheck.excuse == "not_reproducible"]
     if not found:
         return []
-    needs = quoting.named(rechecks.needed(found), NAMED, TITLE_LENGTH)
+    needs = quoting.named(rechecks.needed(found))
     differ = f"only there are: {needs}" if needs else "no file that git ignores differs"
     line = (
-        f"not reproducible: {some([task.id for task in found], SHOWN)}: the check passes where the work was "
+        f"not reproducible: {some([task.id for task in found])}: the check passes where the work was "
         f"done and fails on a clean checkout of the same commit; {differ}. "
         "Let harness-init.sh make what is missing, or name it in .worktreeinclude"
     )
@@ -134,7 +133,7 @@ def elsewhere(git: Git, done: Iterable[Task], commit: str = "HEAD") -> list[str]
     if not found:
         return []
     checked = found[0].recheck.commit[: rechecks.SHORT] if found[0].recheck else ""
-    names = some([task.id for task in found], SHOWN)
+    names = some([task.id for task in found])
     return [f"finished elsewhere: {names}: the check fails at {checked}, which does not have the work"]
 
 
@@ -169,7 +168,7 @@ def _not_run(done: Iterable[Task]) -> list[str]:
     found = [task.id for task in done if task.recheck and task.recheck.excuse == "held_out"]
     if not found:
         return []
-    return [f"held-out check not run: {some(found, SHOWN)}: it is not on this machine, or cannot run"]
+    return [f"held-out check not run: {some(found)}: it is not on this machine, or cannot run"]
 
 
 def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:

@@ -34,7 +34,6 @@ from harness_lib.text import Strings, escape, first, harmless, some
 
 _PRIVATE = 0o600
 _FILE = "harness/trust.json"
-NAMED = 5
 UNTRUSTED = "commands that are not trusted here"
 
 Note = Mapping[str, object]
@@ -218,7 +217,7 @@ def told(ctx: Context, task_ids: Sequence[str]) -> str:
     if not task_ids:
         return ""
     has = "has" if len(task_ids) == 1 else "have"
-    return f"{some(task_ids, NAMED)} {has} {UNTRUSTED}. {_hint(ctx)}"
+    return f"{some(task_ids)} {has} {UNTRUSTED}. {_hint(ctx)}"
 
 
 def _known(ctx: Context) -> frozenset[str]:

@@ -39,7 +39,6 @@ _OF_PACKAGES = (".npmrc", ".composer/auth.json", ".config/composer/auth.json", "
 _OF_OTHERS = (*_OF_PACKAGES, *sandbox_places.SECRETS, *sandbox_places.LOGINS, *sandbox_places.CLOUD_PATHS)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # Sources that are named in one line.
-_SHOWN = 3
 # More links than any system follows.
 _MOST_LINKS = 40
 
@@ -62,7 +61,7 @@ def usable(runtime: Runtime, *sources: str) -> list[str]:
             new.append(source)
     if new:
         runtime.notice(
-            f"the plugins and settings in {some(new, _SHOWN)} are not used; look at them, then run: hs trust"
+            f"the plugins and settings in {some(new)} are not used; look at them, then run: hs trust"
         )
     return found
 

@@ -228,7 +228,7 @@ def _read(document: object) -> Opened | Closed | events.Event | None:
 
 
 # What the annotation of a field says of its value in JSON; all others are text.
-_KINDS: dict[str, Any] = {"tuple": tuple, "float": (int, float), "int": int, "bool": bool}
+_KINDS: dict[str, Any] = {"Strings": tuple, "float": (int, float), "int": int, "bool": bool}
 
 
 def _fits(record: object) -> bool:

@@ -22,7 +22,6 @@ from harness_lib.system.processes import denied, engines, environment, sandbox, 
 from harness_lib.task import Task
 from harness_lib.text import Strings, some
 
-NAMED = 3
 # What `shell_run` says of a program that is missing.
 _NOT_FOUND = re.compile(r"ommand (?:was )?not found: (\S+?)(?: \(|\.(?:\s|$))")
 # A script names its interpreter in its first line.
@@ -91,7 +90,7 @@ def said(env: environment.Env) -> Iterator[str]:
         yield f"agents and checks cannot reach Docker, and tests may be skipped for it; to allow it: {allow}"
     if removed := box.removed(env):
         keep = typed.harness("run", *(word for name in removed for word in ("--allow-env", name)))
-        yield f"agents and checks do not get {some(removed, NAMED)}; to give them: {keep}"
+        yield f"agents and checks do not get {some(removed)}; to give them: {keep}"
 
 
 def lift_halts(ctx: Context) -> list[str]:

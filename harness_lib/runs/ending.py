@@ -29,7 +29,6 @@ from harness_lib.text import Strings, some
 
 Why = StopReason | RunStop
 Work = list[tuple[Task, tuple[Attempt, ...]]]
-NAMED = 5
 # Notes about branches that runs of 0.1.0 have made.
 SEEN = "refs/harness/seen/"
 
@@ -248,7 +247,7 @@ def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:
 
 def _gone(facts: report_facts.Facts) -> list[str]:
     """Return the line about finished work that was taken off its branch behind the run."""
-    return [f"The work of {some(facts.gone, NAMED)} is on no branch any more."] if facts.gone else []
+    return [f"The work of {some(facts.gone)} is on no branch any more."] if facts.gone else []
 
 
 def _lines(facts: report_facts.Facts, first: list[str]) -> list[str]:

@@ -31,7 +31,6 @@ from harness_lib.text import counted, some
 
 # Workers count from 1.
 NUMBER = 0
-NAMED = 5
 TITLE = "Repair what a later task broke: "
 
 
@@ -152,7 +151,7 @@ def _untrusted(ctx: Context, tip: str) -> str:
     names = [task.id for task in recheck.untrusted(ctx, tip)]
     if not names:
         return ""
-    return f"the checks of {some(names, NAMED)} are not trusted on this machine (harness trust)"
+    return f"the checks of {some(names)} are not trusted on this machine (harness trust)"
 
 
 def _said(ctx: Context, found: recheck.Found) -> str:

@@ -25,7 +25,6 @@ LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 LOOK_AT = 3
-HALTED = 3
 NEXT = 3
 # Bytes of a run's record; its first line is shorter.
 BEGINNING = 4096
@@ -367,7 +366,7 @@ def _halts(questions: Questions) -> list[str]:
         cause = (task.halt or "").replace(task.id, "") if task.halt_kind == "ENV_SETUP" else task.id
         alike.setdefault(cause, []).append(task)
     lines = [
-        f"{some([task.id for task in same], HALTED)}: {quoting.one_line(same[0].halt or '', LINE_LENGTH)} "
+        f"{some([task.id for task in same], 3)}: {quoting.one_line(same[0].halt or '', LINE_LENGTH)} "
         f"({typed.harness('show', same[0].id)})"
         for same in alike.values()
     ]

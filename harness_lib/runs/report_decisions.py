@@ -36,7 +36,6 @@ Kind = Literal[
 ]
 _HOLD_UP = ("halted", "untrusted", "failed")
 SHORT = 12
-NAMED = 5
 _PLAIN_FAILURE = re.compile(r"^(?:\[[A-Z_]+\] )?(?:The check failed with exit code \d+\. )?")
 
 
@@ -98,7 +97,7 @@ def decisions(known: Known) -> Iterator[Decision]:
     yield from _doubts(known)
     yield from (_look_at(task) for task in known.done if task.look_at and task not in known.red)
     if proposed := questions.proposals():
-        titles = some([quoting.title(task) for task in proposed], NAMED)
+        titles = some([quoting.title(task) for task in proposed])
         what = f"{len(proposed)} proposed by agents: {titles}"
         yield Decision("proposals", "", "", what, (typed.harness("add", "--proposed"),))
     yield from (_failed(known, task) for task in failed if not selection.is_permanent(task))
@@ -155,7 +154,7 @@ def _doubts(known: Known) -> Iterator[Decision]:
         if rechecks.is_red(task):
             what, command = "its check failed before the last commits", rechecked.COMMAND
         elif found and found.excuse == "not_reproducible":
-            needs = quoting.named(rechecks.needed([task]), NAMED, 80)
+            needs = quoting.named(rechecks.needed([task]))
             what = f"not reproducible: it needs {needs or 'what only its work tree had'}"
         elif found and found.excuse == "held_out":
             what = "held-out check not run: it is not on this machine, or cannot run"

@@ -20,7 +20,6 @@ WIDTH = 100
 LEAST_WIDTH = 80
 LEAST_DONE = 3
 LABEL = 28
-NAMED = 4
 # Of so many branches a screen says what was merged there.
 BRANCHES = 3
 WRAPPED = 3
@@ -53,7 +52,7 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     top = [line] if len(line) <= width else [*_wrapped(time, width), cut(money(facts), width)]
     head = [row for line in first for row in _wrapped(line, width)]
     head += [*top, *(row for line in rest for row in _wrapped(line, width))]
-    waiting = [cut(f"  waiting for these: {some(facts.waiting, NAMED)}", width)] if facts.waiting else []
+    waiting = [cut(f"  waiting for these: {some(facts.waiting)}", width)] if facts.waiting else []
     names = [*map(_label, facts.decisions), *map(_title, facts.done)]
     label = max(map(len, names), default=0)
     rows, done = list(_decisions(facts, width, label)), list(_done(facts.done, label))
@@ -85,7 +84,7 @@ def header(facts: Facts, branches: int | None = None) -> Iterator[str]:
     Of more than so many branches the others are named.
     """
     yield f"{when(facts)} ({_ran(facts.runs)})"
-    lost = f"; dropped since: {some(list(facts.dropped), NAMED)}" if facts.dropped else ""
+    lost = f"; dropped since: {some(list(facts.dropped))}" if facts.dropped else ""
     rescued = f" ({facts.rescued} rescued: harness rescue list{lost})" if facts.rescued or lost else ""
     missing = sum(each.kind == "missing" for each in facts.decisions)
     safe = (
@@ -95,11 +94,11 @@ def header(facts: Facts, branches: int | None = None) -> Iterator[str]:
     merged = [each for each in (facts.merged, *facts.elsewhere) if each and each.after]
     yield from map(branch, merged[:branches])
     if others := [quoting.one_line(each.branch, 60) for each in merged[len(merged[:branches]) :]]:
-        yield f"Merged into other branches, too: {some(others, NAMED)}: {ALL}"
+        yield f"Merged into other branches, too: {some(others)}: {ALL}"
     yield checks(facts)
     if facts.machines:
         named = [f"{quoting.one_line(name, 60)} {count}" for name, count in facts.machines]
-        yield f"Finished on: {some(named, NAMED)}"
+        yield f"Finished on: {some(named)}"
     told = (each for ran in facts.runs[-1:] for each in ran.told if each.kind == "sandbox")
     yield from (each.message for each in told if each.message.startswith("sandbox: "))
 
@@ -128,7 +127,7 @@ def _ran(runs: Sequence[run_records.Ran]) -> str:
     if killed:
         who = "it" if len(runs) == 1 else "one" if len(killed) == 1 else str(len(killed))
         were = "were" if len(killed) > 1 else "was"
-        at = some([f"{local(ran.last):%H:%M}" for ran in killed], NAMED)
+        at = some([f"{local(ran.last):%H:%M}" for ran in killed])
         resumed = " and resumed" if runs[-1] is not killed[-1] else ""
         said.append(f"{who} {were} killed at {at}{resumed}")
     if runs[-1].alive:
@@ -191,7 +190,7 @@ def checks(facts: Facts) -> str:
     )
     names = [f"{task} {quoting.one_line(file, 60)}" for task, file in facts.touched]
     changed = (
-        f"attempts changed what checks them: {some(names, NAMED)}"
+        f"attempts changed what checks them: {some(names)}"
         if names
         else "no attempt changed a file of its check"
     )

@@ -22,7 +22,6 @@ from harness_lib.task import State
 from harness_lib.text import some
 
 KEPT = 20
-SHOWN = 5
 KEPT_BYTES = 64 * 1024 * 1024
 _DIGITS = 10
 # The git directory is closed by a sandbox, or something else is in its place.
@@ -149,7 +148,7 @@ def changed(root: Root, was: State, now: State) -> str:
             f"session {each.number}" for each in was.sessions or () if each.number not in numbers
         ],
     }
-    words = "; ".join(f"{what}: {some(names, SHOWN)}" for what, names in lacking.items() if names)
+    words = "; ".join(f"{what}: {some(names)}" for what, names in lacking.items() if names)
     return words and f"{root.state.name} was changed outside of harness, perhaps by git ({words})"
 
 

@@ -26,7 +26,6 @@ from harness_lib.text import Strings, some
 SUMMARY = "accept work that waits for you, or say that you have looked; it completes the task"
 EXAMPLE = "harness accept task-001 --path .env"
 HELP_ORDER = 340
-NAMED = 10
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -63,7 +62,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     with rights.change(ctx) as tx:
         waiting = complete.require_waiting(ownership.require_task(tx, task.id))
         current = _accept(tx, waiting, paths, left)
-        rights.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
+        rights.log(tx, ctx, f"accepted {some(paths)}".strip(), task.id)
     if left:
         rest = complete.accept_command(current, left)
         words = f"{current.id} still waits. To accept the rest: {rest}"
@@ -145,7 +144,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
         left = [other.id for other in tx.tasks(task.depends_on) if not other.is_done]
         if left or not (attempts.asks_a_person(task) and arrows.may("attest", task)):
             raise UsageError(
-                f"{task.id} is not to be looked at yet: it comes after {some(left, NAMED) or 'its claim'}.",
+                f"{task.id} is not to be looked at yet: it comes after {some(left) or 'its claim'}.",
                 "See what is left: harness status",
             )
         kept = task.handback.rescue if task.handback else None
@@ -160,9 +159,7 @@ def _require_right(place: Context, task: Task, paths: Sequence[str]) -> Strings:
     waiting = complete.unaccepted(place, task)
     wrong = [path for path in paths if not any(covers({path}, each) for each in waiting)]
     if wrong or (waiting and not paths):
-        names = (
-            f"{some(wrong, NAMED)}: nothing of that name waits." if wrong else "Nothing was named to accept."
-        )
+        names = f"{some(wrong)}: nothing of that name waits." if wrong else "Nothing was named to accept."
         raise UsageError(names, f"For all that waits: {complete.accept_command(task, waiting)}")
     return tuple(each for each in waiting if not covers(set(paths), each))
 

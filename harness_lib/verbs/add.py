@@ -135,7 +135,7 @@ def _lines_of(task: Task) -> Iterator[str]:
     if task.description:
         yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"
     if task.depends_on:
-        yield f"   depends on: {some(task.depends_on, add_tasks.SHOWN)}"
+        yield f"   depends on: {some(task.depends_on)}"
     yield f"   check: {quoting.one_line(check_of(task).text or 'none', quoting.REASON_LENGTH)}"
     if task.on_failure.cleanup:
         yield f"   cleanup: {quoting.one_line(task.on_failure.cleanup, quoting.REASON_LENGTH)}"

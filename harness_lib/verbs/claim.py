@@ -20,7 +20,6 @@ EXAMPLE = "harness claim"
 HELP_ORDER = 120
 
 POLL_SECONDS = 1.0
-SHOWN = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -164,7 +163,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     held = questions.held_by(ctx.owner.worker)
     unproven = [] if held else trust.known(ctx, questions.provable())
     if unproven:
-        names = some([task.id for task in unproven], SHOWN)
+        names = some([task.id for task in unproven])
         return Reply(f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
     found = claim.Here(held) if held else claim.choose(ctx, questions, task_id)
     task = found.task

@@ -33,8 +33,6 @@ SUMMARY = "run the check: commit and complete, or roll back"
 EXAMPLE = "harness finish task-001"
 HELP_ORDER = 130
 
-NAMED = 5
-
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
@@ -143,7 +141,7 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
     changed = trees.changed(ctx.git, base, outcome.commit_object(ctx, head, task, tree))
     if changed:
         raise UsageError(
-            f"{task.id} was not done already: {some_quoted(changed, NAMED)} changed.",
+            f"{task.id} was not done already: {some_quoted(changed)} changed.",
             f"If that is its work, type: {typed.harness('finish', task.id)}; if not, take it back first.",
         )
 

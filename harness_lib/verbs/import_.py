@@ -50,7 +50,6 @@ MARKDOWN = """a Markdown check list:
 SHOWN = 20
 # So many tasks of a plan are shown with their commands.
 ROWS = 200
-NAMED = 5
 TITLE_WIDTH = 50
 KEY_WIDTH = 12
 COMMAND_LENGTH = 500
@@ -207,7 +206,7 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
         drafts = planned.drafts(plans, top, choices.order)
         left_out = [source.name for source, _ in own]
         if left_out:
-            drafts.notes.append(f"Passed over, because they are not plans: {some(left_out, NAMED)}.")
+            drafts.notes.append(f"Passed over, because they are not plans: {some(left_out)}.")
         return drafts, plans
     if choices.order:
         instead = "A check list has lines such as `- after: …`, JSON has depends_on."
@@ -302,7 +301,7 @@ def _reply(
 def _without(bare: list[Task], *, dry_run: bool) -> list[str]:
     """Return what to type for the tasks without a check."""
     if dry_run and bare:
-        ids = some([task.id for task in bare], NAMED)
+        ids = some([task.id for task in bare])
         return [f"{counted(len(bare), 'task')} without a check ({ids}): --check 'COMMAND' gives them one"]
     rows = [f"{task.id} has no check: {typed.give_check(task.id)}" for task in bare]
     return first(rows, SHOWN, ": harness check")

@@ -51,7 +51,7 @@ def _require_unneeded(questions: Questions, task: Task) -> None:
     if needing:
         let_go = " && ".join(_let_go(each, task.id) for each in questions.tasks(needing[:NAMED]))
         raise RefusedError(
-            f"{some(needing, NAMED)} {'depends' if len(needing) == 1 else 'depend'} on {task.id}.",
+            f"{some(needing)} {'depends' if len(needing) == 1 else 'depend'} on {task.id}.",
             f"First let nothing depend on it: {let_go}",
         )
 

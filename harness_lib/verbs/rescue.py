@@ -15,7 +15,7 @@ from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
-from harness_lib.text import Strings, first, harmless, safe_name
+from harness_lib.text import first, harmless, safe_name
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
@@ -125,12 +125,13 @@ def apply(ctx: Context, name: str) -> Reply:
     brought = restore.apply(ctx.git, rescue.oid, ctx.excluded_paths)
     if brought.in_the_way:
         raise RefusedError(
-            f"{_listed(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
+            f"{quoting.named(brought.in_the_way)}: changed here, or there with other content. "
+            "Nothing was written.",
             "Commit or move that first.",
         )
     if brought.unfit:
         raise RefusedError(
-            f"{_listed(brought.unfit)}: too much has changed there since. Nothing was written.",
+            f"{quoting.named(brought.unfit)}: too much has changed there since. Nothing was written.",
             f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', rescue.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
@@ -210,7 +211,7 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
     advance.undo(git, advance.to_undo(git, tree, head))
     advance.reset_index(git, head)
     untracked = ctx.changes().untracked
-    return [f"{_listed(untracked)}: not known to git, so saved and left here, too"] if untracked else []
+    return [f"{quoting.named(untracked)}: not known to git, so saved and left here, too"] if untracked else []
 
 
 def _refuse_own_attempt(ctx: Context) -> None:
@@ -301,10 +302,6 @@ def _refuse_foreign_attempt(ctx: Context) -> None:
                 "become part of that attempt.",
                 "Wait until it has ended, or do it in a work tree of your own: git worktree add ../mine",
             )
-
-
-def _listed(paths: Strings) -> str:
-    return quoting.named(paths, NAMED, DIFF_WIDTH)
 
 
 def _when(rescue: Rescue) -> str:

@@ -115,5 +115,5 @@ def _said(reset: Reset) -> Iterator[str]:
     if reset.old.status == "completed":
         yield "Its commit stays in the history: the next attempt builds on it."
     if reset.revived:
-        names = some([task.id for task in reset.revived], NAMED)
+        names = some([task.id for task in reset.revived])
         yield f"pending again with it, because only it had blocked them: {names}"

@@ -136,7 +136,7 @@ def _lost(store: PgStore, seen: State, kept: str) -> str:
     """Return a sentence about the list that was `seen` before it was set back, and what only that one has."""
     present = {task.id for task in store.ask_to_change().search()}
     names = [task.id for task in seen.tasks if task.id not in present]
-    which = f"; the database lacks {some(names, 5)} of it" if names else ""
+    which = f"; the database lacks {some(names)} of it" if names else ""
     return f"The list as this machine had seen it is kept in {kept}{which}."
 
 

@@ -34,7 +34,7 @@ def messages(history: list[Entry]) -> list[Json]:
         if isinstance(entry, User):
             items.append(_message("user", "input_text", entry.text))
         elif isinstance(entry, Assistant):
-            items += entry.native or _items(entry.blocks)
+            items += map(_taken_back, entry.native or _items(entry.blocks))
         else:
             items.append({"type": "function_call_output", "call_id": entry.call.id, "output": entry.text})
     return items
@@ -144,16 +144,21 @@ def _call(item: Json) -> Call:
     return Call(str(item.get("call_id") or ""), str(item.get("name") or ""), as_string(item.get("arguments")))
 
 
+def _taken_back(item: Json) -> Json:
+    """Return an item as hosts take it back: not with empty arguments."""
+    return (
+        {**item, "arguments": _call(item).arguments or "{}"} if item.get("type") == "function_call" else item
+    )
+
+
 def _items(blocks: list[Block]) -> list[Json]:
     items: list[Json] = []
     for block in blocks:
         if isinstance(block, Text):
             items.append(_message("assistant", "output_text", block.text))
         elif isinstance(block, Call):
-            arguments = block.compact
-            items.append(
-                {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
-            )
+            call = {"type": "function_call", "call_id": block.id, "name": block.name}
+            items.append({**call, "arguments": block.compact})
     return items or [_message("assistant", "output_text", "(no answer)")]
 
 

@@ -11,20 +11,23 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import engines
+from harness_lib.system.processes import engines, sandbox_places
+from tests.another_user import needs_root, told
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 
-PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from harness_lib.system.processes import confine; "
-    "print(confine.load(sys.argv[2]).CapabilitySet.__name__, *sys.modules)"
-)
+
+def isolated(code: str, *words: str, top: Path = CHECKOUT) -> subprocess.CompletedProcess[str]:
+    """Run `code` where only the standard library and the `harness_lib` of `top` are found."""
+    found = f"import os, sys; sys.path.append({str(top)!r}); "
+    return run_to_end([sys.executable, "-I", "-S", "-c", found + code, *words])
 
 
-def test_confining_loads_nono_alone(tmp_path: Path) -> None:
-    words = (PROGRAM, str(CHECKOUT), launcher.nono(os.environ))
-    done = run_to_end([sys.executable, "-I", "-S", "-c", *words], cwd=tmp_path)
+def test_confining_loads_nono_alone() -> None:
+    code = "from harness_lib.system.processes import confine; "
+    code += "print(confine.load(sys.argv[1]).CapabilitySet.__name__, *sys.modules)"
+    done = isolated(code, launcher.nono(os.environ))
 
     assert done.returncode == 0, done.stderr
     found, *modules = done.stdout.split()
@@ -37,9 +40,7 @@ def test_without_nono_the_package_is_named(tmp_path: Path) -> None:
     shutil.copytree(
         CHECKOUT / "harness_lib", tmp_path / "harness_lib", ignore=shutil.ignore_patterns("__pycache__")
     )
-    code = "from harness_lib.system.install import launcher; launcher.nono({})"
-    code = f"import sys; sys.path.append(sys.argv[1]); {code}"
-    done = run_to_end([sys.executable, "-I", "-S", "-c", code, str(tmp_path)], cwd=tmp_path)
+    done = isolated("from harness_lib.system.install import launcher; launcher.nono({})", top=tmp_path)
 
     assert done.returncode == 1
     # Of an engine that does not start only the message is shown.
@@ -61,18 +62,12 @@ def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_com
     assert not (on_disk / "outside").exists()
 
 
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="only root can become somebody else")
+@needs_root
 def test_a_cache_in_a_home_that_may_not_be_looked_at_is_left_out(tmp_path: Path) -> None:
     """As of a user whose home is that of root, or `/`."""
     closed = tmp_path / ".local/share"
     closed.mkdir(parents=True)
     closed.chmod(0o700)
     put(tmp_path / "bin/pnpm", "", executable=True)
-    code = (
-        "import os, sys; sys.path.append(sys.argv[1]); "
-        "from harness_lib.system.processes.sandbox_places import caches_of; "
-        "os.seteuid(65534); print(caches_of({'HOME': sys.argv[2], 'PATH': sys.argv[2] + '/bin'}))"
-    )
-    words = (code, str(CHECKOUT), str(tmp_path))
-    done = run_to_end([sys.executable, "-I", "-S", "-c", *words], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    env = {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin"}
+    assert told(lambda: sandbox_places.caches_of(env))

@@ -78,12 +78,14 @@ def test_a_folder_that_is_gone_is_named(log: Path, tmp_path: Path) -> None:
         runner.run("true", cwd=tmp_path / "file", log=log, timeout=LONG, env=os.environ)
 
 
+@pytest.fixture
+def up(log: Path) -> Path:
+    """Return the file into which a command writes that it runs, or its number."""
+    return log.parents[2] / "up"
+
+
 class TestDeadline:
     """TERM to the group, some grace, KILL."""
-
-    @pytest.fixture
-    def up(self, log: Path) -> Path:
-        return log.parents[2] / "up"
 
     def test_it_ends_the_command_and_keeps_its_output(self, log: Path, up: Path) -> None:
         finished = run("echo begun; echo x > up; sleep 600", log, clock=LateOnceUp(up))
@@ -129,20 +131,19 @@ class TestDeadline:
 class TestNothingIsLeft:
     """Also when the command passed."""
 
-    def test_a_background_child(self, log: Path) -> None:
+    def test_a_background_child(self, log: Path, up: Path) -> None:
         """One that holds the output open does not make us wait for it."""
-        finished = run("(trap '' TERM HUP; sleep 600; echo late) & echo $! > pid; echo done", log)
+        finished = run("(trap '' TERM HUP; sleep 600; echo late) & echo $! > up; echo done", log)
 
         assert (finished.ok, finished.tail) == (True, "done")
-        assert not process.alive(pid_in(log.parents[2] / "pid"))
+        assert not process.alive(pid_in(up))
 
     @linux_only
-    def test_a_daemon_with_children_of_its_own(self, log: Path) -> None:
-        family = "setsid sh -c 'setsid sleep 600 & echo $! > pid; sleep 600' &"
+    def test_a_daemon_with_children_of_its_own(self, log: Path, up: Path) -> None:
+        family = "setsid sh -c 'setsid sleep 600 & echo $! > up; sleep 600' &"
 
-        assert run(f"{family} until [ -s pid ]; do sleep 0.02; done", log).ok
-
-        assert not process.alive(pid_in(log.parents[2] / "pid"))
+        assert run(f"{family} until [ -s up ]; do sleep 0.02; done", log).ok
+        assert not process.alive(pid_in(up))
 
     @linux_only
     def test_children_that_are_not_its_own_live_on(self, log: Path) -> None:
@@ -178,18 +179,14 @@ class TestTick:
         assert run("until [ -f go ]; do sleep 0.02; done", log, on_tick=tick, tick=0.02).ok
         assert len(calls) >= 3
 
-    def test_false_ends_the_command(self, log: Path) -> None:
-        up = log.parents[2] / "up"
-
+    def test_false_ends_the_command(self, log: Path, up: Path) -> None:
         finished = run("echo $$ > up; sleep 600", log, on_tick=lambda: not is_written(up), tick=0.02)
 
         assert (finished.returncode, finished.timed_out, finished.too_loud) == (None, False, False)
         assert not process.alive(pid_in(up))
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-    def test_an_error_ends_the_command_first(self, log: Path, error: type[BaseException]) -> None:
-        up = log.parents[2] / "up"
-
+    def test_an_error_ends_the_command_first(self, log: Path, up: Path, error: type[BaseException]) -> None:
         def tick() -> bool:
             if is_written(up):
                 raise error
@@ -331,8 +328,8 @@ def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: P
 
 def test_a_log_that_its_command_made_a_link_is_not_followed(log: Path) -> None:
     other = log.parents[2] / "other"
-    with other.open("wb") as file:
-        file.truncate(3 * runner.KEPT_BYTES)
+    other.touch()
+    os.truncate(other, 3 * runner.KEPT_BYTES)
 
     ended = run(f"ln -sf {other} {log}; echo printed", log)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+from tests.conftest import CHECKOUT
+
 README = (CHECKOUT / "README.md").read_text()
 
 

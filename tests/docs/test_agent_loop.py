@@ -13,19 +13,17 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import disk, hosted, keys
+from tests.docs.pages import CHECKOUT, block, page
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 
-PAGE = (Path(__file__).parents[2] / "docs/agent-loop.md").read_text()
+PAGE = page("agent-loop.md")
 
 
 def example(heading: str, language: str) -> str:
-    part = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    block = re.search(rf"```{language}\n(.*?)```", part, re.DOTALL)
-    assert block
-    return block[1]
+    return block("docs/agent-loop.md", heading, language)
 
 
 def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> None:
@@ -37,9 +35,8 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
         "providers/ours.conf": example("A provider", "conf").replace("http://127.0.0.1:8080", server.address),
     }
     for name, text in files.items():
-        path = source / name
-        put(path, text, executable=True)
-    (tmp_path / "poem").write_text("a\nb\nc\n")
+        put(source / name, text, executable=True)
+    put(tmp_path / "poem", "a\nb\nc\n")
 
     done = run_to_end(
         [sys.executable, "-m", "harness_lib.hs", "count"],
@@ -64,10 +61,9 @@ def test_skill_and_command_work_as_written(home: Path, tmp_path: Path) -> None:
 
 
 def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text()
-    block = text.split("\n## `hs`: an agent of its own\n")[1].split("```sh\n")[1].split("```")[0]
+    lines = block("README.md", "`hs`: an agent of its own").replace("bin/hs", "hs").splitlines()
 
-    requests = typed(tmp_path, block.replace("bin/hs", "hs").splitlines()[1:])
+    requests = typed(tmp_path, lines[1:])
 
     assert "it broke" in str(requests[1])
 
@@ -77,18 +73,10 @@ def test_the_commands_of_the_page_work_word_for_word(home: Path, tmp_path: Path)
     lines = example("Use", "sh").splitlines()[1:]
     session = home / ".harness/sessions/20260324-143022-12345"
     (session / "messages").mkdir(parents=True)
-    (session / "session.conf").write_text(f"id={session.name}\n")
+    put(session / "session.conf", f"id={session.name}\n")
     more = re.findall(r"^\| `(--[a-z-]+ ?[A-Za-z,]*)`", example_of_options(), re.MULTILINE)
-    known = {
-        "M": "m",
-        "N": "3",
-        "USD": "1",
-        "auto": "auto",
-        "a,b": "bash",
-        "NAME": "MY_KEY",
-        "TEXT": "'Be brief.'",
-        "ID": session.name,
-    }
+    known = {"M": "m", "N": "3", "USD": "1", "auto": "auto", "a,b": "bash", "NAME": "MY_KEY"}
+    known |= {"TEXT": "'Be brief.'", "ID": session.name}
 
     options = [
         f"hs {name} {known[value]} words" for name, value in (each.split() for each in more if " " in each)
@@ -111,8 +99,8 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
     """Type each of the commands; return what the model's server was asked."""
     server = ModelServer(OpenAI, [say("An answer.")])
     (place / "log").write_text("it broke\n")
-    (place / "hs").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib.hs "$@"\n')
-    (place / "hs").chmod(0o755)
+    program = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib.hs "$@"\n'
+    put(place / "hs", program, executable=True)
     env = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions", "PATH": f"{place}:{os.environ['PATH']}"}
     for line in lines:
         if line.partition("#")[0].strip() == "hs":
@@ -136,7 +124,7 @@ def test_the_login_of_the_page_is_one() -> None:
 
 
 def test_every_file_of_the_picture_is_there() -> None:
-    library = Path(__file__).parents[2] / "harness_lib"
+    library = CHECKOUT / "harness_lib"
     picture = example("How it is built", "text")
 
     assert [name for name in re.findall(r"[\w/]+(?:\.py|/)", picture) if not (library / name).exists()] == []
@@ -151,7 +139,7 @@ def test_every_file_of_the_picture_is_there() -> None:
 )
 def test_the_pictures_show_what_the_page_says(name: str, seen: list[str]) -> None:
     """They load no font and no picture of another host."""
-    picture = (Path(__file__).parents[2] / "docs" / name).read_text()
+    picture = page(name)
     shown = " ".join(html.unescape(re.sub(r"<[^>]+>", "", picture)).replace("\u00a0", " ").split())
 
     assert f"({name})" in PAGE

@@ -71,12 +71,8 @@ def imported(name: str) -> set[str]:
 
 def walked(cwd: Path, *words: str, payload: str = "") -> tuple[str, list[str]]:
     """Run a program of ours; return what it answered, and the files that worked, in order."""
-    done = run_to_end(
-        [sys.executable, called.__file__, *words],
-        cwd=cwd,
-        env={**os.environ, **WORKER, "PYTHONPATH": str(CHECKOUT)},
-        stdin=payload,
-    )
+    command = [sys.executable, called.__file__, *words]
+    done = run_to_end(command, cwd=cwd, env={**os.environ, **WORKER}, stdin=payload)
     lines = done.stderr.splitlines()
     assert called.MARK in done.stderr, done.stderr
     return done.stdout, [line.removeprefix(called.MARK) for line in lines if line.startswith(called.MARK)]

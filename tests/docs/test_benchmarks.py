@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +18,7 @@ MOST_SECONDS = 18 * 60
 
 
 def benchmark(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(CHECKOUT / "benchmarks/run.py"), *words]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    return run_to_end([sys.executable, CHECKOUT / "benchmarks/run.py", *words])
 
 
 def test_all_measurements_are_listed_and_meant_to_take_about_a_quarter_of_an_hour() -> None:
@@ -51,11 +49,7 @@ assert [path for path in sorted((home / "data").iterdir()) if path.name.startswi
 
 @pytest.mark.release
 def test_the_launchers_find_the_packages_of_a_benchmark_and_make_none(tmp_path: Path) -> None:
-    done = run_to_end(
-        [sys.executable, "-c", SETTLED, str(tmp_path / "home")],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-    )
+    done = run_to_end([sys.executable, "-c", SETTLED, str(tmp_path / "home")], cwd=CHECKOUT)
     assert done.returncode == 0, done.stderr
 
 

@@ -32,15 +32,9 @@ JOBS = {
 def run(script: str, env: dict[str, str], cwd: Path, place: Path) -> subprocess.CompletedProcess[str]:
     """Run the lines of a step as a CI machine does, with `harness` of this checkout on the PATH."""
     program = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib "$@"\n'
-    put(place / "bin/harness", program).chmod(0o755)
-    env = {
-        **os.environ,
-        **env,
-        "PATH": f"{place}/bin:{os.environ['PATH']}",
-        "PYTHONPATH": str(CHECKOUT),
-        "HARNESS_HOME": str(place / "home"),
-    }
-    return run_to_end(["bash", "-e", "-c", script], cwd=cwd, env=env)
+    put(place / "bin/harness", program, executable=True)
+    own = {"PATH": f"{place}/bin:{os.environ['PATH']}", "HARNESS_HOME": str(place / "home")}
+    return run_to_end(["bash", "-e", "-c", script], cwd=cwd, env={**os.environ, **env, **own})
 
 
 @pytest.mark.parametrize("job", ["github", *for_release("gitlab")])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-SOURCES = sorted(path for room in ("harness_lib", "hooks", "tests") for path in (ROOT / room).rglob("*.py"))
+from tests.conftest import CHECKOUT
+
+SOURCES = sorted(
+    path for room in ("harness_lib", "hooks", "tests") for path in (CHECKOUT / room).rglob("*.py")
+)
 CITED = re.compile(r'(docs/[a-z-]+\.md), ("[^"\n]+"(?:,? and "[^"\n]+")?)')
 ELSEWHERE = re.compile(r"\bdesign,? sections? \d|\bsource: seed\b", re.IGNORECASE)
 
@@ -20,7 +23,7 @@ def test_a_cited_heading_stands_in_its_page() -> None:
     }
     assert cited
     for page, heading in sorted(cited):
-        text = (ROOT / page).read_text()
+        text = (CHECKOUT / page).read_text()
         found = re.search(rf"^#+ {re.escape(heading)}$", text, re.MULTILINE)
         assert found, f"{page} has no heading {heading!r}"
 
@@ -28,7 +31,7 @@ def test_a_cited_heading_stands_in_its_page() -> None:
 def test_nothing_cites_a_text_that_is_not_here() -> None:
     own = Path(__file__)
     strays = [
-        f"{path.relative_to(ROOT)}: {citation.group()}"
+        f"{path.relative_to(CHECKOUT)}: {citation.group()}"
         for path in SOURCES
         if path != own
         for citation in ELSEWHERE.finditer(path.read_text())
@@ -37,6 +40,6 @@ def test_nothing_cites_a_text_that_is_not_here() -> None:
 
 
 def test_the_glossary_is_in_order() -> None:
-    words = re.findall(r"^\| \*\*([a-z ]+)\*\* \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    words = re.findall(r"^\| \*\*([a-z ]+)\*\* \|", (CHECKOUT / "docs/glossary.md").read_text(), re.MULTILINE)
     assert words == sorted(words)
     assert len(words) > 20

@@ -18,6 +18,7 @@ import pytest
 from harness_lib import typed
 from harness_lib.cli import parser
 from harness_lib.cli.parser import known
+from tests.conftest import CHECKOUT
 from tests.hookio.conftest import EVENTS, ME, Ring
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
@@ -107,8 +108,6 @@ def spoken(out: str) -> list[str]:
     except ValueError:
         return [out]
 
-
-CHECKOUT = Path(__file__).parents[2]
 
 OF_A_TASK: tuple[tuple[str, ...], ...] = (
     ("show",),

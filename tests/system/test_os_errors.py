@@ -12,6 +12,7 @@ import pytest
 
 from harness_lib import errors
 from harness_lib.system import mkdir_lock
+from tests.conftest import CHECKOUT
 
 EVERY = sorted(errno.errorcode)
 
@@ -47,7 +48,7 @@ def test_what_is_gone_is_not_called_full() -> None:
 # -- only `system` and hs start, end and replace processes, by `os` too, where import-linter cannot see it
 
 
-LIBRARY = Path(__file__).parents[2] / "harness_lib"
+LIBRARY = CHECKOUT / "harness_lib"
 # hs ends with its tools, which are its own.
 ROOMS = {"hs", "loop", "system"}
 EFFECTS = {"abort", "fork", "forkpty", "kill", "killpg", "popen", "posix_spawn", "posix_spawnp", "system"}

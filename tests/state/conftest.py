@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
+from tests.state.clock import made_at_noon
 
 EXAMPLES = Path(__file__).parents[1] / "schemas"
 
@@ -45,12 +45,5 @@ def root(tmp_path: Path) -> Root:
 
 @pytest.fixture
 def store(root: Root) -> Store:
-    """Return the store of a list with three tasks that we wrote ourselves."""
-    store = Store(root, timeout=10)
-    tasks = (
-        Task("task-001", "First"),
-        Task("task-002", "Second", depends_on=("task-001",)),
-        Task("task-003"),
-    )
-    assert store.create(State(created="2025-07-01T10:00:00Z", tasks=tasks, sessions=())) == ()
-    return store
+    """Return the store of a list with three tasks, made at noon."""
+    return made_at_noon(root)

@@ -19,24 +19,15 @@ from harness_lib.state.store import Store
 from harness_lib.system import fs
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
-from tests.state.clock import NOON, Noon
+from tests.state.clock import NOON
 from tests.state.documents import error
+from tests.state.filestore.changes import rename
 
 NAME = "harness-tasks.json"
 
 
-@pytest.fixture
-def store(root: Root) -> Store:
-    """Return the store of a list with two tasks, made at noon."""
-    made = Store(root, timeout=10, clock=Noon())
-    assert made.create(State(tasks=(Task("a"), Task("b")), sessions=(), session_count=4)) == ()
-    return made
-
-
 def change(store: Store) -> list[str]:
-    with store.transaction() as tx:
-        tx.replace(tx.state.tasks[0]._replace(title="New"))
-    return tx.warnings
+    return rename(store, "New")
 
 
 def test_what_is_made_keeps_the_contract(root: Root) -> None:
@@ -204,8 +195,8 @@ def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Sto
     document["tasks"][1]["status"] = "completed"
     root.state.write_text(json.dumps(document))
 
-    assert change(store) == [f"b: {UNPROVEN}; only its check can prove it."]
-    assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
+    assert change(store) == [f"task-002: {UNPROVEN}; only its check can prove it."]
+    assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [task-002] {UNPROVEN}"]
     with store.transaction() as tx:
         tx.state = tx.state._replace(session_count=5)
     assert tx.warnings == []

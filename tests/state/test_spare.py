@@ -13,8 +13,7 @@ from harness_lib.errors import StateUnreadableError
 from harness_lib.state import journal
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
-from tests.state.clock import NOON, Noon
+from tests.state.clock import NOON, made_at_noon
 
 
 @pytest.fixture
@@ -22,12 +21,6 @@ def lists(root: Root) -> Path:
     """Make a git directory; return where it keeps lists."""
     (root.path / ".git/objects").mkdir(parents=True)
     return root.path / ".git/harness/lists"
-
-
-def make(root: Root) -> Store:
-    store = Store(root, timeout=10, clock=Noon())
-    assert store.create(State(tasks=(Task("a", "First"),), sessions=(), session_count=4)) == ()
-    return store
 
 
 def change(store: Store, title: str = "New") -> list[str]:
@@ -47,8 +40,8 @@ def clean(root: Root) -> None:
 def test_each_change_is_copied_for_us_alone(root: Root, lists: Path) -> None:
     below = Root(root.path / "a/b")
     below.path.mkdir(parents=True)
-    make(below)
-    store = make(root)
+    made_at_noon(below)
+    store = made_at_noon(root)
 
     for title in ("New", "Again"):
         assert change(store, title) == []
@@ -61,7 +54,7 @@ def test_each_change_is_copied_for_us_alone(root: Root, lists: Path) -> None:
 
 
 def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) -> None:
-    store = make(root)
+    store = made_at_noon(root)
     change(store, "One")
     change(store, "Two")
     before = store.whole()
@@ -75,7 +68,7 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
 
     assert warnings == [
         (
-            f"harness-tasks.json is missing: restored from {copy} (1 task); "
+            f"harness-tasks.json is missing: restored from {copy} (3 tasks); "
             "if anything was written after that, it is lost; harness-progress.txt was put back, too"
         )
     ]
@@ -90,7 +83,7 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
 
 
 def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> None:
-    store = make(root)
+    store = made_at_noon(root)
     change(store)
     # A copy of the same list that is made an instant later is no newer list.
     later = root.state.stat().st_mtime_ns + 10**9
@@ -100,7 +93,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
     (warning,) = change(store, "Newer")
 
     assert warning == (
-        "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (1 task); "
+        "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (3 tasks); "
         "if anything was written after that, it is lost"
     )
     assert len(journal.tail(root.log)) == 3
@@ -110,7 +103,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
 def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: bool) -> None:
     if in_a_repository:
         (root.path / ".git/objects").mkdir(parents=True)
-    store = make(root)
+    store = made_at_noon(root)
     change(store)
     change(store)
     for path in (root.state, root.log, root.path / ".git/harness/lists/%.log"):
@@ -123,7 +116,7 @@ def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: boo
 
 
 def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
-    store = make(root)
+    store = made_at_noon(root)
     change(store)
     copy, generation = lists / "%.json", max(root.generations.iterdir())
     for seconds, path in enumerate((copy, root.backup, generation)):
@@ -153,11 +146,11 @@ def test_where_the_git_directory_is_closed_there_is_no_copy_and_no_word_about_it
     (root.path / ".git/objects").mkdir(parents=True)
     (root.path / ".git/harness").write_text("not ours", encoding="ascii")
 
-    assert change(make(root)) == []
+    assert change(made_at_noon(root)) == []
 
 
 def test_a_copy_that_cannot_be_written_for_another_reason_is_a_warning(root: Root, lists: Path) -> None:
-    store = make(root)
+    store = made_at_noon(root)
     (lists / "%.json").unlink()
     (lists / "%.json").mkdir()
 
@@ -172,6 +165,6 @@ def test_a_git_directory_without_a_repository_gets_no_copy(root: Root) -> None:
     """Git passes it over; a copy there would be found from every directory below it."""
     (root.path / ".git").mkdir()
 
-    assert change(make(root)) == []
+    assert change(made_at_noon(root)) == []
 
     assert list((root.path / ".git").iterdir()) == []

@@ -9,9 +9,11 @@ from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 
 
-def rename(store: Store, title: str) -> None:
+def rename(store: Store, title: str) -> list[str]:
+    """Give the first task another title, and return what is said of that."""
     with store.transaction() as tx:
         tx.replace(tx.state.tasks[0]._replace(title=title))
+    return tx.warnings
 
 
 def document(root: Root) -> Any:

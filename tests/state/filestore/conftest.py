@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +21,10 @@ def owner() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def lock_directory_removed(root: Root) -> Iterator[None]:
-    """Remove the lock directory, which lies outside the test's own directory."""
-    yield
+def directory(root: Root) -> Iterator[Path]:
+    """Return where the lock directory is, which lies outside the test's own one, and remove it afterwards."""
     path = mkdir_lock.path_for(root.path)
+    yield path
+    if path.is_symlink():
+        path.unlink()
     shutil.rmtree(path, ignore_errors=True)

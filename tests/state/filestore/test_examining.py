@@ -13,8 +13,8 @@ from harness_lib.state.api import Examined
 from harness_lib.state.reading import Problem
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
-from tests.state.clock import Noon
+from harness_lib.task import Task
+from tests.state.clock import Noon, made_at_noon
 
 NAME = "harness-tasks.json"
 NEWEST = "the newest good state is .harness/generations/0000000001.json with 3 tasks"
@@ -23,10 +23,7 @@ TORN = "is not JSON (Expecting property name enclosed in double quotes: line 1 c
 
 @pytest.fixture
 def store(root: Root) -> Store:
-    made = Store(root, timeout=10, clock=Noon())
-    tasks = (Task("a", depends_on=("b",)), Task("b", depends_on=("a",)), Task("c"))
-    assert made.create(State(tasks=tasks, sessions=())) == ()
-    return made
+    return made_at_noon(root, (Task("a", depends_on=("b",)), Task("b", depends_on=("a",)), Task("c")))
 
 
 def problems_in(examined: Examined) -> list[str]:

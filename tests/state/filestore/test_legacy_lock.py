@@ -42,13 +42,8 @@ def touch(store: Store) -> None:
         tx.state = tx.state._replace(session_count=tx.state.session_count + 1)
 
 
-pytestmark = pytest.mark.usefixtures("lock_directory_removed")
+pytestmark = pytest.mark.usefixtures("directory")
 Owner = subprocess.Popen[bytes]
-
-
-@pytest.fixture
-def directory(root: Root) -> Path:
-    return mkdir_lock.path_for(root.path)
 
 
 def left(directory: Path, owner: Owner, *names: str) -> None:
@@ -58,17 +53,20 @@ def left(directory: Path, owner: Owner, *names: str) -> None:
         (directory / name).write_text(f"{owner.pid}\n", encoding="ascii")
 
 
-def test_inside_a_change_the_directory_carries_our_pid_alone(store: Store, root: Root) -> None:
+def test_inside_a_change_the_directory_carries_our_pid_alone(
+    store: Store, root: Root, directory: Path
+) -> None:
     with store.transaction():
         assert carried_pid(root) == os.getpid()
 
-    assert not mkdir_lock.path_for(root.path).exists()
+    assert not directory.exists()
 
 
-def test_a_directory_that_vanished_is_made_by_the_next_change(store: Store, root: Root, owner: Owner) -> None:
+def test_a_directory_that_vanished_is_made_by_the_next_change(
+    store: Store, root: Root, owner: Owner, directory: Path
+) -> None:
     begin(store, owner.pid)
-    path = mkdir_lock.path_for(root.path)
-    shutil.rmtree(path)
+    shutil.rmtree(directory)
 
     touch(store)
 
@@ -101,17 +99,13 @@ def test_who_follows_the_legacy_protocol_is_waited_for(
     assert carried_pid(root) == owner.pid
 
 
-def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
-    path = mkdir_lock.path_for(root.path)
-    path.symlink_to(root.path)
-    try:
-        warning = f"{path} cannot be used: legacy agents are not locked out"
-        with store.transaction() as tx:
-            assert tx.warnings == [warning]
-        assert store.restore()[0] == warning
-        assert path.is_symlink()
-    finally:
-        path.unlink()
+def test_what_is_not_ours_is_named(store: Store, root: Root, directory: Path) -> None:
+    directory.symlink_to(root.path)
+    warning = f"{directory} cannot be used: legacy agents are not locked out"
+    with store.transaction() as tx:
+        assert tx.warnings == [warning]
+    assert store.restore()[0] == warning
+    assert directory.is_symlink()
 
 
 def test_a_directory_that_cannot_be_handed_over_is_a_warning(store: Store, root: Root, owner: Owner) -> None:

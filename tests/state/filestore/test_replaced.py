@@ -9,19 +9,11 @@ import pytest
 
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
-from harness_lib.task import Session, State, Task
-from tests.state.clock import Noon
+from harness_lib.task import Session, Task
+from tests.state.clock import NOON
 
 NAME = "harness-tasks.json"
 STAMP = "2025-07-01T10:00:00Z"
-TASKS = (Task("task-001", "First"), Task("task-002", "Second"), Task("task-003"))
-
-
-@pytest.fixture
-def store(root: Root) -> Store:
-    made = Store(root, timeout=10, clock=Noon())
-    assert made.create(State(tasks=TASKS, sessions=(), session_count=4)) == ()
-    return made
 
 
 @pytest.fixture
@@ -62,7 +54,7 @@ def test_one_who_looks_is_told_what_it_lacks_and_how_it_comes_back(
 
 def test_another_list_with_the_same_ids_is_another_list(store: Store, root: Root) -> None:
     """A merge may bring one."""
-    text = root.state.read_text().replace('"created": null', f'"created": "{STAMP}"')
+    text = root.state.read_text().replace(f'"created": "{NOON}"', f'"created": "{STAMP}"')
     root.state.write_text(text)
 
     (warning,) = store.ask().warnings

@@ -23,24 +23,13 @@ from harness_lib.state.store import Store
 from harness_lib.system import fs
 from harness_lib.system.place import roots
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
-from tests.state.clock import NOON, NOON_IN_NAMES, Noon
+from harness_lib.task import State
+from tests.state.clock import NOON, NOON_IN_NAMES, TASKS
 from tests.state.documents import error
 
 NAME = "harness-tasks.json"
 NEWEST = ".harness/generations/0000000001.json"
 TORN = "is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"
-
-
-TASKS = (Task("task-001", "First"), Task("task-002", depends_on=("task-001",)), Task("task-003"))
-
-
-@pytest.fixture
-def store(root: Root) -> Store:
-    """Return the store of a list with three tasks, made at noon."""
-    made = Store(root, timeout=10, clock=Noon())
-    assert made.create(State(tasks=TASKS, sessions=(), session_count=4)) == ()
-    return made
 
 
 def broken_files(root: Root) -> list[Path]:

@@ -5,34 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness_lib.state import journal
 from harness_lib.state.store import Store
-from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
-from tests.state.clock import NOON, Noon
-
-
-@pytest.fixture
-def store(root: Root) -> Store:
-    made = Store(root, timeout=10, clock=Noon())
-    assert made.create(State(tasks=(Task("a"),), sessions=(), session_count=4)) == ()
-    return made
-
-
-@pytest.fixture
-def directory(root: Root) -> Iterator[Path]:
-    """Return where the lock directory of the legacy protocol is, and take it away afterwards."""
-    path = mkdir_lock.path_for(root.path)
-    yield path
-    if path.is_symlink():
-        path.unlink()
-    shutil.rmtree(path, ignore_errors=True)
+from tests.state.clock import NOON
 
 
 def oddities(store: Store) -> list[tuple[str, ...]]:

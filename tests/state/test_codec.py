@@ -28,6 +28,7 @@ def test_what_is_written_reads_back_as_the_same(state: State) -> None:
 
 def test_a_valid_example_is_read_and_survives_writing(valid: Any) -> None:
     """We read what we wrote alike whether it is trusted or not, and whatever is known of its tasks."""
+    assert schema.problems(valid) == []
     state = codec.decode(valid)
     text = reading.render(state)
 

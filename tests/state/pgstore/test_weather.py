@@ -414,22 +414,6 @@ def test_a_title_of_a_megabyte_is_refused_by_name_with_all_else_that_is_wrong(sh
     assert ids(store) == ["task-001", "task-002"]
 
 
-def test_a_role_that_may_not_is_told_so(shared: Shared) -> None:
-    store = shared.with_tasks()
-    looker = f"looker_{os.urandom(4).hex()}"
-    shared.sql(f"create role {looker} login")
-    url = psycopg.conninfo.make_conninfo(shared.server, user=looker)
-    reader = PgStore(store.root, store.link._replace(url=url))
-    with pytest.raises(EnvSetupError, match="does not let this user"):
-        reader.ask()
-    shared.sql(f"grant usage on schema harness to {looker}")
-    shared.sql(f"grant select on all tables in schema harness to {looker}")
-    assert len(ids(reader)) == 2
-    with pytest.raises(EnvSetupError, match="does not let this user do that, so nothing was changed"):
-        add(reader, "task-003")
-    shared.sql(f"drop owned by {looker}; drop role {looker}")
-
-
 def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:
     with shared.apart():
         store = shared.with_tasks(timeout=0.2)

@@ -51,6 +51,13 @@ def ran(documents: list[Any]) -> Ran:
     return found
 
 
+def told(*events: tuple[int | None, News]) -> Ran:
+    """Return a run with these events, a second after each other, that has been closed."""
+    records: list[Opened | Closed | Event] = [OPENED, Closed(120.0, "stuck", False)]
+    records += [Event(who, 101.0 + n, news) for n, (who, news) in enumerate(events)]
+    return ran([run_records.write(each) for each in records])
+
+
 def test_the_events_of_a_run_become_its_attempts() -> None:
     found = ran(DOCUMENTS)
 
@@ -66,7 +73,7 @@ def test_the_events_of_a_run_become_its_attempts() -> None:
 
 
 def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
-    told: list[tuple[int, News]] = [
+    found = told(
         (1, Claimed("task-001", "One", 1)),
         (1, Queued("task-001")),
         (1, Claimed("task-002", "Two", 1)),
@@ -74,11 +81,7 @@ def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
         # It is no longer its worker's.
         (1, Said("later", 70, 0.5)),
         (0, Ended("task-001", "completed", commit="c1")),
-    ]
-    records: list[Opened | Closed | Event] = [OPENED, Closed(120.0, "stuck", False)]
-    records += [Event(who, 101.0 + n, news) for n, (who, news) in enumerate(told)]
-
-    found = ran([run_records.write(each) for each in records])
+    )
 
     assert [(each.task, each.worker, each.status, each.ended, each.cost) for each in found.tried] == [
         ("task-001", 1, "completed", 106.0, 0.0),
@@ -88,7 +91,7 @@ def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
 
 def test_work_of_a_dead_worker_that_is_handed_over_is_one_attempt() -> None:
     """The run tells it, or the next worker of that number, which has begun nothing."""
-    told: list[tuple[int | None, News]] = [
+    found = told(
         (1, Claimed("task-001", "One", 1)),
         (2, Claimed("task-002", "Two", 1)),
         (1, Gone(-9, "killed")),
@@ -97,11 +100,7 @@ def test_work_of_a_dead_worker_that_is_handed_over_is_one_attempt() -> None:
         (2, Queued("task-002")),
         (0, Ended("task-001", "completed", commit="c1")),
         (0, Ended("task-002", "completed", commit="c2")),
-    ]
-    records: list[Opened | Closed | Event] = [OPENED, Closed(120.0, "stuck", False)]
-    records += [Event(who, 101.0 + n, news) for n, (who, news) in enumerate(told)]
-
-    found = ran([run_records.write(each) for each in records])
+    )
 
     assert [(each.task, each.worker, each.status, each.ended) for each in found.tried] == [
         ("task-001", 1, "completed", 107.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -139,16 +140,13 @@ def test_work_that_waits_for_its_merge_is_paid_and_leaves_its_worker_free(
 ) -> None:
     queued = event("queued", 1, 40.0, task="t")
     merged = event("ended", MERGER, 50.0, task="t", status=status)
-    board = RunState()
-    for each in (
+    began = (
         event("claimed", 1, 10.0, task="t", title="T", attempt=1),
         event("said", 1, 20.0, last="x", tokens=7, cost=0.5),
-        *((merged, queued) if merged_first else (queued, merged)),
-    ):
-        board = run_state.fold(board, each)
-        if each is queued and not merged_first:
-            assert board.queued == ("t",)
+    )
+    board = folded(*began, *((merged, queued) if merged_first else (queued, merged)))
 
+    assert folded(*began, queued).queued == ("t",)
     assert (board.queued, board.early) == ((), ())
     assert [row.task for row in board.rows.values()] == [None]
     assert board.before == Spent(0.5, 7, 0, int(status == "completed"))
@@ -344,25 +342,22 @@ def test_with_workers_enough_it_takes_as_many_rounds_as_the_chain_is_long(before
 # -- a worker that is killed is replaced, all night long; only where none would live is it pointless
 
 
-def after(*times: float) -> Deaths:
+@pytest.mark.parametrize(
+    ("times", "too_many"),
+    [
+        pytest.param((0, 1, 2), False, id="three in a row"),
+        pytest.param((0, 1, 2, 3), True, id="four in a row"),
+        pytest.param((90_000, 90_001, 90_002, 90_003), True, id="four late in a night"),
+        pytest.param(range(0, 36_000, 300), False, id="deaths of a whole night"),
+        pytest.param((50_000, 50_001, 50_002, 10), False, id="a clock that was set back"),
+    ],
+)
+def test_only_deaths_shortly_after_each_other_are_too_many(times: Iterable[float], *, too_many: bool) -> None:
     counted = Deaths()
     for time in times:
         counted = counted.another(time)
-    return counted
 
-
-def test_four_deaths_in_a_row_are_too_many_and_three_are_not() -> None:
-    assert not after(0, 1, 2).too_many
-    assert after(0, 1, 2, 3).too_many
-    assert after(90_000, 90_001, 90_002, 90_003).too_many
-
-
-def test_deaths_of_a_whole_night_are_not_counted_together() -> None:
-    assert not after(*range(0, 36_000, 300)).too_many
-
-
-def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
-    assert not after(50_000, 50_001, 50_002, 10).too_many
+    assert counted.too_many is too_many
 
 
 @pytest.mark.parametrize(

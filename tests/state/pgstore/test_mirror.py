@@ -30,6 +30,12 @@ def texts(store: PgStore) -> list[str]:
     ]
 
 
+def cache(store: PgStore) -> summary.Summary:
+    found = summary.read(store.root)
+    assert found is not None
+    return found
+
+
 def listed(store: PgStore) -> list[str]:
     return [task["id"] for task in json.loads(store.root.state.read_text())["tasks"]]
 
@@ -46,9 +52,7 @@ def test_they_follow_at_each_look_and_each_change(shared: Shared) -> None:
     log(two, "by the second")
     assert listed(two) == ["task-001", "task-002", "task-003"]
     assert texts(two) == ["by the first", "by the first again", "by the second"]
-    cache = summary.read(two.root)
-    assert cache is not None
-    assert cache["counts"]["pending"] == 3
+    assert cache(two)["counts"]["pending"] == 3
     assert one.log_tail() == two.log_tail()
 
 
@@ -56,10 +60,7 @@ def test_hooks_find_by_how_much_the_clock_of_the_database_is_ahead(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "time", lambda real=time.time: real() - 3600)
-    one = shared.with_tasks()
-    cache = summary.read(one.root)
-    assert cache is not None
-    assert 3500 < cache["ahead"] < 3700
+    assert 3500 < cache(shared.with_tasks())["ahead"] < 3700
 
 
 def test_processes_of_one_machine_write_each_line_once_and_never_go_back(shared: Shared) -> None:
@@ -81,12 +82,34 @@ def test_processes_of_one_machine_write_each_line_once_and_never_go_back(shared:
     assert listed(one) == ["task-001", "task-002", "task-003"]
 
 
+def write_summary_of_another_harness(store: PgStore) -> None:
+    """Harness 0.1.0, which knows no databases, takes the file for the list."""
+    store.root.summary.write_text(json.dumps({"format": 6}))
+
+
+def in_place(store: PgStore, text: str) -> None:
+    store.root.state.write_text(text)
+
+
+def by_an_older_harness(store: PgStore, text: str) -> None:
+    fs.write(store.root.state, text.encode())
+    write_summary_of_another_harness(store)
+
+
+def without_a_summary(store: PgStore, text: str) -> None:
+    fs.write(store.root.state, text.encode())
+    store.root.summary.unlink()
+
+
+@pytest.mark.parametrize("edit", [in_place, by_an_older_harness, without_a_summary])
 @pytest.mark.parametrize("moves_back", [False, True])
-def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared, moves_back: bool) -> None:
+def test_an_edit_is_kept_beside_them_and_not_applied(
+    shared: Shared, edit: Callable[[PgStore, str], None], moves_back: bool
+) -> None:
     """Also when the list moves back to the file."""
     store = shared.with_tasks()
     edited = store.root.state.read_text().replace("Task 1", "Edited")
-    store.root.state.write_text(edited)
+    edit(store, edited)
     if moves_back:
         setup.to_file(store, SYSTEM.now())
     else:
@@ -95,30 +118,6 @@ def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared, moves_back:
         (warning,) = answers.warnings
         assert "the edit was not applied" in warning
         assert store.ask().warnings == ()
-    (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
-    assert kept.read_text() == edited
-    assert "Edited" not in store.root.state.read_text()
-
-
-def write_summary_of_another_harness(store: PgStore) -> None:
-    """Harness 0.1.0, which knows no databases, takes the file for the list."""
-    store.root.summary.write_text(json.dumps({"format": 6}))
-
-
-def remove_summary(store: PgStore) -> None:
-    store.root.summary.unlink()
-
-
-@pytest.mark.parametrize("leave_summary", [write_summary_of_another_harness, remove_summary])
-def test_what_an_older_harness_has_changed_is_kept(
-    shared: Shared, leave_summary: Callable[[PgStore], None]
-) -> None:
-    store = shared.with_tasks()
-    edited = store.root.state.read_text().replace("Task 1", "Edited")
-    fs.write(store.root.state, edited.encode())
-    leave_summary(store)
-    (warning,) = store.ask().warnings
-    assert "the edit was not applied" in warning
     (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
     assert kept.read_text() == edited
     assert "Edited" not in store.root.state.read_text()
@@ -137,28 +136,22 @@ def test_the_file_of_a_long_list_says_where_the_list_is(
 ) -> None:
     """It would make each change slow; hooks decide as if all of it were there."""
     store = shared.with_tasks()
-    whole = summary.read(store.root)
+    whole = cache(store)
     monkeypatch.setattr(mirror, "MOST_TASKS", 1)
     log(store, "one more line")
-    short = summary.read(store.root)
+    short = cache(store)
     document = json.loads(store.root.state.read_text())
     assert document["tasks"] == []
     assert shared.name in document["mirror_of"]
-    assert whole is not None
-    assert short is not None
     for name in ("counts", "work_remains", "stop", "unreachable"):
         assert short[name] == whole[name]
     assert [task.id for task in store.ask().search()] == ["task-001", "task-002"]
     log(store, "and another")
-    later = summary.read(store.root)
-    assert later is not None
-    assert later["rechecks"] != short["rechecks"]
+    assert cache(store)["rechecks"] != short["rechecks"]
     with store.transaction() as tx:
         for task in tx.search():
             tx.replace(task._replace(halt="ENV_SETUP: no make"))
-    none_ready = summary.read(store.root)
-    assert none_ready is not None
-    assert none_ready["next"] is None
+    assert cache(store)["next"] is None
 
 
 def test_files_that_are_gone_are_made_again(shared: Shared) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.hs.acp.client import pytest_pyfunc_call
-from tests.loop.conftest import conversation, done, go, hs, project, serve, served, wire
+from tests.hs.acp.client import editor, pytest_pyfunc_call
+from tests.loop.conftest import conversation, done, go, hs, project, serve, served, started, wire
 
-__all__ = ["conversation", "done", "go", "hs", "project", "pytest_pyfunc_call", "serve", "served", "wire"]
+__all__ = ["conversation", "done", "editor", "go", "hs", "project", "serve", "served", "started"]
+__all__ += ["pytest_pyfunc_call", "wire"]

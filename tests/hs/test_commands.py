@@ -18,27 +18,25 @@ from tests.conftest import CHECKOUT
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write, write_program
+from tests.loop.source_files import at_home, write, write_program, write_provider, write_script
 
 KEY = "sk-0123456789"
 
 
-def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, project: Path) -> None:
     with person("auth", "set", "groq", cwd=project, env={}) as someone:
         someone.sees("Key for")
         someone.types(f"{KEY}\n")
         assert someone.leaves() == 0
 
-    path = home / ".harness/.auth.json"
+    path = at_home(".auth.json")
     assert KEY not in someone.raw
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text()) == {"groq": [{"type": "api_key", "key": KEY}]}
     assert hs("auth", "list").out == "groq [0] type=api_key key=sk-0...6789\n"
 
     server = serve(CHAT, say("Hello."))
-    (home / ".harness/providers").mkdir()
-    conf = f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\nauth_env=GROQ_API_KEY\n"
-    (home / ".harness/providers/groq.conf").write_text(conf)
+    write_provider("groq", f"{server.address}{CHAT.path}", "auth_env=GROQ_API_KEY")
     assert hs("hello").out == "Hello.\n"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -46,16 +44,14 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
     assert hs("auth", "list").out == ""
 
 
-def test_who_ends_the_input_in_the_place_of_a_key_is_told_that_none_was_typed(
-    home: Path, project: Path
-) -> None:
+def test_who_ends_the_input_in_the_place_of_a_key_is_told_that_none_was_typed(project: Path) -> None:
     with person("auth", "set", "groq", cwd=project, env={}) as someone:
         someone.sees("Key for")
         someone.types("\x04")
         someone.sees("No credential for groq: no key was typed.")
         assert someone.leaves() == 7
 
-    assert not (home / ".harness/.auth.json").exists()
+    assert not at_home(".auth.json").exists()
 
 
 def test_a_package_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -92,32 +88,32 @@ def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("verb", "used"), [("set", ""), ("set", "anthropic"), ("login", "anthropic")])
-def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path, verb: str, used: str) -> None:
+def test_without_a_terminal_no_key_is_asked_for(hs: Hs, verb: str, used: str) -> None:
     """Also of a provider that is not in use; the packs of the others are left out of a run."""
     done = hs("auth", verb, "groq", env={"HARNESS_PROVIDER": used}, session=True)
 
     assert done.code == 7
     assert "There is no provider" not in done.err
     assert "no terminal" in done.err
-    assert not (home / ".harness/.auth.json").exists()
+    assert not at_home(".auth.json").exists()
 
 
-def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
-    write_program(
-        home / ".harness/hooks.d/auth-set/10-vault",
-        '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"\n',
+def test_a_hook_of_home_gives_the_credential(hs: Hs) -> None:
+    write_script(
+        "hooks.d/auth-set/10-vault",
+        'echo "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"',
     )
 
     for _ in range(2):
         assert hs("auth", "set", "groq").code == 0
         assert hs("auth", "list", "groq").out == "groq [0] type=api_key key=****\n"
-    write_program(home / ".harness/hooks.d/auth-set/50-default", "#!/bin/sh\necho '{}'\n")
+    write_script("hooks.d/auth-set/50-default", "echo '{}'")
     assert "the stage auth-set gave none with a type" in hs("auth", "set", "openai").err
 
 
 def test_one_of_several_credentials_goes_by_its_number(hs: Hs, home: Path) -> None:
     keys = [{"type": "api_key", "key": key} for key in ("one", "two", "three")]
-    path = write(home / ".harness/.auth.json", json.dumps({"groq": keys}))
+    path = write(".auth.json", json.dumps({"groq": keys}))
 
     assert hs("auth", "rm", "groq", "1", "--local", cwd=home).code == 2, "there the file is that of home"
     assert hs("auth", "rm", "groq", "1").code == 0
@@ -125,7 +121,7 @@ def test_one_of_several_credentials_goes_by_its_number(hs: Hs, home: Path) -> No
     assert json.loads(path.read_text()) == {"groq": [keys[0], keys[2]]}
 
 
-def test_whose_key_no_provider_looks_for_is_told_before_it_is_typed(home: Path, project: Path) -> None:
+def test_whose_key_no_provider_looks_for_is_told_before_it_is_typed(project: Path) -> None:
     """Plugins may look for a key of their own."""
     with person("auth", "set", "antropic", cwd=project, env={}) as someone:
         someone.sees("There is no provider antropic (hs help); the key is kept for plugins of that name.")
@@ -133,11 +129,11 @@ def test_whose_key_no_provider_looks_for_is_told_before_it_is_typed(home: Path, 
         someone.types(f"{KEY}\n")
         assert someone.leaves() == 0
 
-    assert list(json.loads((home / ".harness/.auth.json").read_text())) == ["antropic"]
+    assert list(json.loads(at_home(".auth.json").read_text())) == ["antropic"]
 
 
-def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> None:
-    path = write(home / ".harness/.auth.json", "{half")
+def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs) -> None:
+    path = write(".auth.json", "{half")
     assert hs("auth", "rm", "groq", "0").code == 3
     assert path.read_text() == "{half"
 
@@ -146,12 +142,10 @@ def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> 
     assert path.read_text() == '{"groq": "no list"}'
 
 
-def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
+def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(hs: Hs, serve: Serve) -> None:
     server = serve(CHAT, say("Blue."), say("Green."), say("Red."))
     hs("a colour")
-    first = session_of(home)
+    first = session_of()
     hs(first.name, "another")
     write(first / "native/0002.json", "{}")
 
@@ -213,9 +207,9 @@ def test_a_session_whose_directory_is_gone_goes_on_in_a_copy_only(
     assert f"cwd={project}\n" in hs("session", "show", copy).out
 
 
-def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs, home: Path) -> None:
+def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs) -> None:
     go(use("bash", command="echo hello"), say("Done."), words=("RUN it", "--model", "nobody-knows-its-price"))
-    name = session_of(home).name
+    name = session_of().name
 
     shown = hs("session", "show", name).out
     text = hs("session", "export", name).out
@@ -229,10 +223,10 @@ def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs, home: Pat
     ]  # fmt: skip
 
 
-def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs, home: Path) -> None:
+def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs) -> None:
     deeper = (use("agent", prompt="deeper"), say("Deep."))
     go(use("agent", prompt="help"), *deeper, say("Helped."), say("Done."), words=("RUN it",))
-    store = home / ".harness/sessions"
+    store = at_home("sessions")
     (name,) = hs("session", "list").out.split()
     holder = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,2);print('held',flush=True);input()"
     lock = str(store / name / ".lock")
@@ -341,18 +335,18 @@ def findings(hs: Hs) -> list[tuple[str, str]]:
     return found
 
 
-def test_a_permission_hook_without_a_first_line_is_asked_as_in_a_run(hs: Hs, home: Path) -> None:
-    write_program(home / ".harness/hooks.d/tool_gate/10-look", "cat\n")
+def test_a_permission_hook_without_a_first_line_is_asked_as_in_a_run(hs: Hs) -> None:
+    write_program("hooks.d/tool_gate/10-look", "cat\n")
     assert findings(hs) == []
 
 
-def test_each_trouble_is_found_once_with_its_cure(hs: Hs, home: Path, project: Path) -> None:
+def test_each_trouble_is_found_once_with_its_cure(hs: Hs, project: Path) -> None:
     for name, text, _, _ in TROUBLES:
-        write(home / ".harness" / name, text, 0o755 if text.startswith("#!") else 0o644)
+        write(name, text, 0o755 if text.startswith("#!") else 0o644)
     # A hook may go to a stage of its own.
-    write_program(home / ".harness/hooks.d/done/10-more", "#!/bin/sh\necho review >&2; cat\n")
-    write_program(home / ".harness/hooks.d/review/10-look", "#!/bin/sh\ncat\n")
-    write_program(project / ".harness/tools/odd", "#!/bin/sh\ntouch ran\n")
+    write_script("hooks.d/done/10-more", "echo review >&2; cat")
+    write_script("hooks.d/review/10-look", "cat")
+    write_script(project / ".harness/tools/odd", "touch ran")
 
     found = findings(hs)
 
@@ -363,8 +357,8 @@ def test_each_trouble_is_found_once_with_its_cure(hs: Hs, home: Path, project: P
     assert not (project / "ran").exists()
 
 
-def test_rules_that_cannot_be_understood_are_a_trouble(hs: Hs, home: Path) -> None:
-    write(home / ".harness/settings.json", '{"permissions": {"deny": "Bash"}}')
+def test_rules_that_cannot_be_understood_are_a_trouble(hs: Hs) -> None:
+    write("settings.json", '{"permissions": {"deny": "Bash"}}')
 
     ((what, cure),) = findings(hs)
     assert "permissions.deny must be a list of rules, so no call runs" in what

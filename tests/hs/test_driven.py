@@ -44,11 +44,8 @@ class Model(ModelServer):
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    server = Model()
-    yield server
-    server.shutdown()
-    server.server_close()
-    assert server.refusals == []
+    with Model() as server:
+        yield server
 
 
 @pytest.fixture

@@ -61,9 +61,9 @@ def test_the_words_of_a_host_that_refuses(serve: Serve, project: Path, status: i
     assert is_harmless(shown(project, CHAT.environment(server), "go"))
 
 
-def test_a_session_that_is_looked_at(go: Go, hs: Hs, home: Path, project: Path) -> None:
+def test_a_session_that_is_looked_at(go: Go, hs: Hs, project: Path) -> None:
     go(use("bash", command=f"echo '{EVIL}'"), say(EVIL))
-    name = session_of(home).name
+    name = session_of().name
 
     assert is_harmless(shown(project, {}, "session", "export", name))
     # A program gets what was said.

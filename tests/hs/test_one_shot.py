@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests import forked
 from tests.conftest import for_release
-from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
-from tests.loop.environment import environment
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Started, session_of
 from tests.loop.servers.script import Json, Step, say, use
-from tests.loop.source_files import write_program
+from tests.loop.source_files import at_home, write_script
 
 # `hs` that waits for no input to begin, and says when it reads to the end of it.
 IMPATIENT = """
@@ -37,7 +35,7 @@ def events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Path) -> None:
+def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go) -> None:
     _, answer = go(use("bash", command="echo hello"), say("All done."), words=("-p", "--json", "RUN it"))
     printed = events(answer.out)
     kinds = [event["type"] for event in printed]
@@ -47,7 +45,7 @@ def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Pat
     assert printed[-1] == {
         "type": "result",
         "output": "All done.",
-        "session": session_of(home).name,
+        "session": session_of().name,
         "stop": "end",
         "tokens_in": 20,
         "tokens_out": 10,
@@ -56,7 +54,7 @@ def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Pat
     }
 
 
-def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve) -> None:
     def last(*words: str) -> tuple[int, Json]:
         said = hs(*words, "--json", "do it")
         return said.code, events(said.out)[-1]
@@ -71,20 +69,20 @@ def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Ser
     assert "invalid key of yours" in refused["error"]
     code, misspelt = last("--modle", "x")
     assert (code, misspelt["error"]) == (2, "hs has no option --modle.")
-    hook = home / ".harness/hooks.d/sources/90-broken"
-    write_program(hook, "#!/bin/sh\nexit 3\n")
+    hook = at_home("hooks.d/sources/90-broken")
+    write_script(hook, "exit 3")
     code, broken = last()
     assert (code, broken["stop"]) == (3, "error")
-    write_program(hook, "#!/bin/sh\nkill -INT $PPID\nsleep 60\n")
+    write_script(hook, "kill -INT $PPID\nsleep 60")
     code, stopped = last()
     assert (code, stopped["stop"]) == (130, "interrupted")
 
 
-def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve, home: Path) -> None:
+def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve) -> None:
     server = serve(CHAT, use("bash", command="true"), use("bash", command="true"), say("Done."))
 
     answer = hs("--json", "--max-turns", "2", "RUN it")
-    again = hs("--resume", session_of(home).name, "go on")
+    again = hs("--resume", session_of().name, "go on")
 
     assert (answer.code, events(answer.out)[-1]["stop"]) == (1, "max_turns")
     assert (again.code, again.out) == (0, "Done.\n"), again.err
@@ -120,45 +118,33 @@ def test_a_model_that_was_set_is_asked_for_although_only_the_provider_is_typed(g
     assert server.requests[0]["model"] != "theirs", "it is one of the other provider's"
 
 
-def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Done."))
+def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(done: Done) -> None:
     reading, writing = os.pipe()
     try:
-        env = environment(CHAT.environment(server))
-        done = forked.run_hs(["do it"], stdin=reading, cwd=project, env=env)
+        _, answer = done(say("Done."), stdin=reading)
     finally:
         os.close(reading)
         os.close(writing)
 
-    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
-    assert "nothing came on standard input" in done.stderr
+    assert "nothing came on standard input" in answer.err
 
 
-def test_a_log_that_nobody_reads_and_a_full_disk_end_no_task(serve: Serve, project: Path) -> None:
+def test_a_log_that_nobody_reads_and_a_full_disk_end_no_task(started: Started, serve: Serve) -> None:
     """Such as of `hs "…" 2> >(head -1)`; the answer goes elsewhere."""
-    server = serve(
-        CHAT, use("bash", command="echo 1"), say("Done."), use("bash", command="echo 1"), say("Done.")
-    )
+    serve(CHAT, *[use("bash", command="echo 1"), say("Done.")] * 2)
     reading, unread = os.pipe()
     os.close(reading)
     for log in (unread, os.open("/dev/full", os.O_WRONLY)):
-        with forked.Forked(
-            ["go"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-            cwd=project, env=environment(CHAT.environment(server)),
-        ) as process:  # fmt: skip
-            assert process.stdout is not None
-            assert process.stdout.read() == "Done.\n"
+        with started("go", stdout=subprocess.PIPE, stderr=log) as process:
+            assert process.communicate()[0] == "Done.\n"
         os.close(log)
         assert process.returncode == 0
 
 
-def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, project: Path) -> None:
+def test_input_that_takes_its_time_is_waited_for_when_asked(started: Started, serve: Serve) -> None:
     server = serve(CHAT, say("Because."))
-    with forked.Forked(
-        ["why?", "-"], program=IMPATIENT,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        cwd=project, env=environment(CHAT.environment(server)),
-    ) as process:  # fmt: skip
+    pipe = subprocess.PIPE
+    with started("why?", "-", program=IMPATIENT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stderr
         assert process.stderr.readline() == "hs reads\n"
         out, _ = process.communicate("a late log\n", timeout=200)
@@ -186,44 +172,35 @@ sys.exit(main.entry())
 """
 
 
-def broken(serve: Serve, cwd: Path, *args: str, error: str) -> subprocess.CompletedProcess[str]:
-    server = serve(CHAT, say("never"))
-    return forked.run_hs(
-        args, program=BROKEN.format(error=error), cwd=cwd, env=environment(CHAT.environment(server))
-    )
+def test_a_bug_is_one_line_a_file_with_the_traceback_and_the_last_event(go: Go) -> None:
+    program = BROKEN.format(error="ValueError('a line\\nand another')")
+    _, said = go(say("never"), words=("-p", "--json", "go"), program=program)
 
-
-def test_a_bug_is_one_line_a_file_with_the_traceback_and_the_last_event(
-    serve: Serve, home: Path, project: Path
-) -> None:
-    done = broken(serve, project, "-p", "--json", "go", error="ValueError('a line\\nand another')")
-
-    (kept,) = (home / ".harness").glob("bug-*.txt")
-    line = done.stderr.splitlines()[-1]
+    (kept,) = at_home().glob("bug-*.txt")
+    line = said.err.splitlines()[-1]
     expected = "This is a bug in hs: ValueError: a line and another."
-    assert (done.returncode, line) == (70, f"hs: {expected} Please report it with {kept}.")
-    assert "Traceback" not in done.stderr
+    assert (said.code, line) == (70, f"hs: {expected} Please report it with {kept}.")
+    assert "Traceback" not in said.err
     assert "Traceback" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    last = json.loads(done.stdout.splitlines()[-1])
+    last = events(said.out)[-1]
     assert (last["type"], last["stop"], expected in last["error"]) == ("result", "error", True)
     assert last["session"]
 
 
-def test_where_it_cannot_be_kept_the_traceback_is_shown(serve: Serve, project: Path) -> None:
+def test_where_it_cannot_be_kept_the_traceback_is_shown(go: Go) -> None:
     spoil = "__import__('os').environ.update(HARNESS_HOME='/dev/null/nowhere')"
+    _, said = go(say("never"), program=BROKEN.format(error=f"ValueError({spoil})"))
 
-    done = broken(serve, project, "go", error=f"ValueError({spoil})")
-
-    assert done.returncode == 70
-    assert "with these lines:\nTraceback" in done.stderr
+    assert (said.code, "with these lines:\nTraceback" in said.err) == (70, True)
 
 
-def test_what_the_system_refuses_is_no_bug(serve: Serve, home: Path, project: Path) -> None:
-    done = broken(serve, project, "go", error="OSError(24, 'Too many open files', '/some/file')")
+def test_what_the_system_refuses_is_no_bug(go: Go) -> None:
+    program = BROKEN.format(error="OSError(24, 'Too many open files', '/some/file')")
+    _, said = go(say("never"), program=program)
 
-    assert (done.returncode, list((home / ".harness").glob("bug-*"))) == (7, [])
-    assert done.stderr.splitlines()[-1] == "hs: The system said: Too many open files (/some/file)."
+    assert (said.code, list(at_home().glob("bug-*"))) == (7, [])
+    assert said.err.splitlines()[-1] == "hs: The system said: Too many open files (/some/file)."
 
 
 FACE = "\N{GRINNING FACE}"
@@ -262,12 +239,9 @@ def test_a_proxy_that_cannot_be_used_is_said(go: Go, proxy: str) -> None:
     assert "secret" not in answer.err
 
 
-def test_certificates_that_are_not_where_a_variable_says_are_said(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, say("never"))
-    env = {name: value.replace("http://", "https://") for name, value in CHAT.environment(server).items()}
+def test_certificates_that_are_not_where_a_variable_says_are_said(hs: Hs) -> None:
+    answer = hs("go", env={"OPENAI_API_URL": "https://127.0.0.1:9", "SSL_CERT_FILE": "/nowhere/cacert.pem"})
 
-    answer = hs("go", env={**env, "SSL_CERT_FILE": "/nowhere/cacert.pem"})
-
-    assert (answer.code, answer.out, server.requests) == (1, "", [])
+    assert (answer.code, answer.out) == (1, "")
     assert "The certificates of this machine cannot be read" in answer.err
     assert "SSL_CERT_FILE" in answer.err

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from harness_lib.hs import session_store
-from harness_lib.loop import discovery, runtime
-from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.session import Session
-from tests.loop.conftest import CHAT, Hs, Serve
-from tests.loop.environment import environment
+from tests.loop.conftest import CHAT, Go, Hs, Serve
+from tests.loop.in_process import begun
 from tests.loop.servers.script import say
-from tests.loop.source_files import write
+from tests.loop.source_files import write, write_script
+from tests.system.git.gitrepo import sh
 
 FOREIGN = "20990101-000000-1"
 
@@ -31,12 +29,6 @@ def foreign(project: Path) -> Path:
     write(session / "messages/0002-assistant.md", "---\nrole: assistant\n---\nI never will.\n")
     write(session / "native/0002.json", '{"speaker":[],"sha256":"","blocks":[]}')
     return session
-
-
-def begun(project: Path, **env: str) -> Runtime:
-    run = runtime.start(environment({"HARNESS_LOG": os.devnull, **env}), project)
-    discovery.refresh(run)
-    return run
 
 
 def test_what_a_clone_brings_along_is_neither_listed_nor_gone_on_in(
@@ -71,25 +63,21 @@ def test_what_a_clone_brings_along_is_neither_listed_nor_gone_on_in(
 
 @pytest.mark.usefixtures("foreign")
 def test_what_hs_writes_below_a_project_git_ignores(project: Path) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    subprocess.run(["git", "add", "-f", "."], cwd=project, check=True)
+    sh(project, "init", "-q")
+    sh(project, "add", "-f", ".")
 
     session_store.create(begun(project)).append("user", {}, "words")
 
-    status = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=project, check=True, capture_output=True, text=True
-    )
-    assert [line for line in status.stdout.splitlines() if FOREIGN not in line] == []
+    status = sh(project, "status", "--porcelain").splitlines()
+    assert [line for line in status if FOREIGN not in line] == []
 
 
-def test_whose_files_their_group_may_write_has_data_that_only_they_can(
-    hs: Hs, serve: Serve, tmp_path: Path
-) -> None:
+def test_whose_files_their_group_may_write_has_data_that_only_they_can(go: Go, tmp_path: Path) -> None:
     """As a user of Ubuntu: harness runs nothing from a directory that others may write."""
     data = tmp_path / "data"
     before = os.umask(0o002)
     try:
-        answer = hs("hello", env=CHAT.environment(serve(CHAT, say("Hi."))) | {"HARNESS_HOME": str(data)})
+        _, answer = go(say("Hi."), env={"HARNESS_HOME": str(data)})
     finally:
         os.umask(before)
     assert answer.out == "Hi.\n"
@@ -143,7 +131,8 @@ def test_a_token_that_is_copied_or_made_up_makes_no_session_an_own_one(project: 
 @pytest.mark.parametrize("link", [".harness", ".harness/sessions"])
 def test_a_store_that_is_a_link_is_not_followed(hs: Hs, project: Path, home: Path, link: str) -> None:
     other = home / "other"
-    theirs = session_store.create(begun(other_project(other)))
+    (other / ".harness/sessions").mkdir(parents=True)
+    theirs = session_store.create(begun(other))
     place = project / link
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(other / link)
@@ -155,23 +144,14 @@ def test_a_store_that_is_a_link_is_not_followed(hs: Hs, project: Path, home: Pat
     assert "a symbolic link leads there" in where.err
 
 
-def other_project(path: Path) -> Path:
-    (path / ".harness/sessions").mkdir(parents=True)
-    return path
-
-
 @pytest.mark.parametrize("rules", [None, "", "!/.auth.json\n", "/tools\n"])
-def test_a_key_that_is_kept_in_a_project_is_ignored_by_git(
-    hs: Hs, project: Path, home: Path, rules: str | None
-) -> None:
+def test_a_key_that_is_kept_in_a_project_is_ignored_by_git(hs: Hs, project: Path, rules: str | None) -> None:
     source = project / ".harness"
     source.mkdir()
     if rules is not None:
         (source / ".gitignore").write_text(rules)
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    write(
-        home / ".harness/hooks.d/auth-set/05-key", '#!/bin/sh\necho \'{"type":"api_key","key":"k"}\'\n', 0o755
-    )
+    sh(project, "init", "-q")
+    write_script("hooks.d/auth-set/05-key", 'echo \'{"type":"api_key","key":"k"}\'')
 
     done = hs("auth", "set", "openai", "--local")
 
@@ -181,8 +161,7 @@ def test_a_key_that_is_kept_in_a_project_is_ignored_by_git(
     assert ignoring.startswith((rules or "").rstrip("\n"))
     hs("auth", "set", "openai", "--local")
     assert (source / ".gitignore").read_text() == ignoring
-    ignored = subprocess.run(["git", "check-ignore", "-q", ".harness/.auth.json"], cwd=project, check=False)
-    assert ignored.returncode == 0
+    sh(project, "check-ignore", ".harness/.auth.json")
 
 
 def test_no_key_is_kept_where_a_link_leads(hs: Hs, project: Path, home: Path) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness_lib.hs import setup
-from harness_lib.loop import discovery
-from harness_lib.loop.runtime import start
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
+from tests.loop.in_process import begun
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write
+from tests.loop.source_files import at_home, write
 
 
 def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, project: Path) -> None:
@@ -40,6 +39,7 @@ def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, pro
         ("--max-cost", "-1", "x"),
         ("--tools", "hammer", "x"),
         ("--resume", "nowhere", "x"),
+        # A script's variable may be unset.
         ("--resume", "", "x"),
         ("-m", "gpt-4o", "x"),
         ("--continue", "x"),
@@ -47,17 +47,13 @@ def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, pro
     ],
 )
 def test_a_wrong_option_is_a_mistake_in_the_command_and_makes_no_session(
-    go: Go, home: Path, args: tuple[str, ...]
+    go: Go, args: tuple[str, ...]
 ) -> None:
     _, answer = go(say("x"), words=(*args,))
 
     assert (answer.code, answer.out) == (2, "")
-    assert not (home / ".harness/sessions").exists()
-
-
-def test_of_an_empty_session_name_it_is_said_that_it_is_empty(hs: Hs) -> None:
-    """A script's variable may be unset."""
-    assert "--resume wants the name of a session, not an empty text." in hs("--resume", "", "x").err
+    assert "" not in args or "--resume wants the name of a session, not an empty text." in answer.err
+    assert not at_home("sessions").exists()
 
 
 @pytest.mark.parametrize("words", ["what does -x mean", "-- --json what is it?"])
@@ -67,19 +63,19 @@ def test_a_dash_inside_of_a_task_or_behind_two_dashes_is_a_word(go: Go, words: s
     assert server.told(0) == words.removeprefix("-- ")
 
 
-def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Path) -> None:
+def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go) -> None:
     """With a byte order mark before its first key."""
-    write(home / ".harness/settings.conf", "\ufeffmodel=one\r\n")
-    write(home / ".harness/mcp.json", '\ufeff{"mcpServers": {}}')
-    write(home / ".harness/settings.json", '\ufeff{"permissions": {"deny": ["Bash(true)"]}}\r\n')
+    write("settings.conf", "\ufeffmodel=one\r\n")
+    write("mcp.json", '\ufeff{"mcpServers": {}}')
+    write("settings.json", '\ufeff{"permissions": {"deny": ["Bash(true)"]}}\r\n')
     server, answer = go(use("bash", command="true"), say("Done."))
     assert server.requests[0]["model"] == "one"
     assert "left out" not in answer.err
     assert "the rule deny Bash(true)" in server.told(1)
     # A message that was edited there, too.
-    path = session_of(home) / "messages/0001-user.md"
+    path = session_of() / "messages/0001-user.md"
     path.write_text(f"\ufeff{path.read_text()}")
-    again, _ = go(say("Again."), words=(session_of(home).name, "and?"))
+    again, _ = go(say("Again."), words=(session_of().name, "and?"))
     assert again.requests[0]["messages"][1]["content"] == "go"
 
 
@@ -94,20 +90,20 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go, home: Pa
         ),
     ],
 )
-def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, home: Path, conf: str, why: str) -> None:
-    write(home / ".harness/providers/mine.conf", conf)
+def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, conf: str, why: str) -> None:
+    write("providers/mine.conf", conf)
     _, answer = go(say("never"), words=("--provider", "mine", "x"))
     assert answer.code == 7
     assert why in answer.err
 
 
 def test_continue_is_the_newest_session_of_this_directory_in_which_something_was_said(
-    hs: Hs, serve: Serve, home: Path, project: Path, tmp_path: Path
+    hs: Hs, serve: Serve, project: Path, tmp_path: Path
 ) -> None:
     server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
     hs("begin here")
     # As an editor leaves one that nobody has used.
-    unused = session_of(home).with_name("20990101-000000-1")
+    unused = session_of().with_name("20990101-000000-1")
     (unused / "messages").mkdir(parents=True)
     (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n")
     other = tmp_path / "other"
@@ -166,8 +162,7 @@ def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, m
     write(providers / "ours.conf", MANY.replace("many/one", "big-one") + "auth_env=OURS\n")
     write(providers / "many.conf", MANY + "auth_env=OURS\n")
     keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OURS": "k"}
-    run = start({"HOME": str(home), **keys, "HARNESS_PROVIDER": provider, "HARNESS_MODEL": "m"}, project)
-    discovery.refresh(run)
+    run = begun(project, **keys, HARNESS_PROVIDER=provider, HARNESS_MODEL="m")
 
     assert "/".join(setup.meant(run, name)) == meant
     # What Tab offers is understood.
@@ -175,10 +170,8 @@ def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, m
         assert "/".join(setup.meant(run, offered)) in setup.models(run)
 
 
-def test_of_a_provider_that_is_not_ready_no_model_is_named(home: Path, project: Path) -> None:
-    env = {"HOME": str(home), "OPENAI_API_KEY": "k", "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}
-    run = start(env, project)
-    discovery.refresh(run)
+def test_of_a_provider_that_is_not_ready_no_model_is_named(project: Path) -> None:
+    run = begun(project, OPENAI_API_KEY="k", HARNESS_PROVIDER="openai", HARNESS_MODEL="m")
 
     assert not [name for name in setup.models(run) if "claude" in name]
 

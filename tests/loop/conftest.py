@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,41 +82,47 @@ def hs(project: Path, served: dict[str, str]) -> Hs:
         *args: str,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: str = "",
+        stdin: str | int = "",
         through: Sequence[str] = (),
         session: bool = False,
+        program: str = forked.HS,
     ) -> Said:
         given = environment({**served, **(env or {})})
-        if not through:
-            done = forked.run_hs(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
-            return Said(done.returncode, done.stdout, done.stderr)
-        done = run_to_end(
-            [*through, sys.executable, "-m", "harness_lib.hs", *args],
-            cwd=cwd or project,
-            env=given,
-            stdin=stdin,
-        )
+        options: dict[str, Any] = {"cwd": cwd or project, "env": given, "stdin": stdin}
+        if through:
+            done = run_to_end([*through, sys.executable, "-m", "harness_lib.hs", *args], **options)
+        else:
+            done = forked.run_hs(args, program=program, start_new_session=session, **options)
         return Said(done.returncode, done.stdout, done.stderr)
 
     return run
 
 
+Started = Callable[..., forked.Forked]
+
+
+@pytest.fixture
+def started(project: Path, served: dict[str, str]) -> Started:
+    """Return a callable that starts `hs` and does not wait for its end; its model is that served last."""
+
+    def start(*args: str, **options: Any) -> forked.Forked:
+        given = {"cwd": project, "env": environment(served), "stdin": subprocess.DEVNULL, **options}
+        return forked.Forked(args, **given)
+
+    return start
+
+
 @pytest.fixture
 def serve(served: dict[str, str]) -> Iterator[Serve]:
     """Return a callable that starts a server with a script; it must have refused nothing in the end."""
-    servers: list[ModelServer] = []
+    with ExitStack() as servers:
 
-    def start(wire: Wire, *steps: Step) -> ModelServer:
-        server = ModelServer(wire.handler, list(steps))
-        servers.append(server)
-        served.update(wire.environment(server))
-        return server
+        def start(wire: Wire, *steps: Step) -> ModelServer:
+            server = servers.enter_context(ModelServer(wire.handler, list(steps)))
+            served.update(wire.environment(server))
+            return server
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-        assert server.refusals == []
+        yield start
 
 
 Go = Callable[..., tuple[ModelServer, Said]]
@@ -149,8 +156,11 @@ Conversation = Callable[..., AbstractContextManager[Person]]
 
 
 @pytest.fixture
-def conversation(serve: Serve, project: Path) -> Conversation:
-    """Return a context in which the user sits at the prompt, before a model, and leaves in the end."""
+def conversation(serve: Serve, served: dict[str, str], project: Path) -> Conversation:
+    """Return a context in which the user sits at the prompt, and leaves in the end.
+
+    Without steps, the model is that served last.
+    """
 
     @contextmanager
     def talk(
@@ -161,11 +171,11 @@ def conversation(serve: Serve, project: Path) -> Conversation:
         env: Mapping[str, str] | None = None,
         program: str = forked.HS,
     ) -> Iterator[Person]:
-        server = serve(wire, *steps)
+        model = serve(wire, *steps) if steps or not served else None
         words = [task] if task else []
-        given = wire.environment(server) | dict(env or {})
-        with person(*args, *words, cwd=project, env=given, program=program) as someone:
-            someone.model = server
+        with person(*args, *words, cwd=project, env={**served, **(env or {})}, program=program) as someone:
+            if model:
+                someone.model = model
             if not task:
                 someone.has_on_screen("You:")
             yield someone
@@ -197,7 +207,7 @@ Follow = Callable[..., tuple[Runtime, ModelServer, Ending]]
 
 
 @pytest.fixture
-def follow(in_process: None, serve: Serve, home: Path, project: Path) -> Follow:  # noqa: ARG001
+def follow(in_process: None, serve: Serve, project: Path) -> Follow:  # noqa: ARG001
     """Return a callable that lets a run in this process work through steps of a model to the end."""
 
     def work(
@@ -205,24 +215,24 @@ def follow(in_process: None, serve: Serve, home: Path, project: Path) -> Follow:
     ) -> tuple[Runtime, ModelServer, Ending]:
         server = serve(wire, *steps)
         server.cache = PromptCache() if cached else None
-        run = runs_in_process.started(home, project, wire, server, **env)
+        run = runs_in_process.started(project, wire, server, **env)
         return run, server, turn.follow(run)
 
     return work
 
 
-def session_of(home: Path) -> Path:
-    """Return the one session in the store of `home`."""
-    (session,) = (home / ".harness/sessions").iterdir()
+def session_of(home: Path | None = None) -> Path:
+    """Return the one session in the store of the user's home."""
+    (session,) = (home or Path.home()).glob(".harness/sessions/*")
     return session
 
 
-def bodies(session: Path) -> list[tuple[str, str]]:
-    """Return name and body of each message."""
-    files = sorted((session / "messages").iterdir())
+def bodies(session: Path | None = None) -> list[tuple[str, str]]:
+    """Return name and body of each message, of the one session where none is named."""
+    files = sorted(((session or session_of()) / "messages").iterdir())
     return [(path.name, path.read_text().split("---\n", 2)[2]) for path in files]
 
 
-def results_in(home: Path) -> list[str]:
+def results_in() -> list[str]:
     """Return what each call of the one session has come to."""
-    return [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    return [body for name, body in bodies() if "tool_result" in name]

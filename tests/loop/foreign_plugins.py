@@ -7,8 +7,6 @@ first key of what they read into the file SEEN, `echo` is a provider with its tw
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.loop.source_files import write_program
 
 PROGRAMS = {
@@ -88,13 +86,13 @@ json.dump(payload, sys.stdout, indent=2)
 }
 
 
-def write_plugins(source: Path, *names: str, language: str = "bash") -> None:
-    """Write the program in a language as these plugins of a source."""
+def write_plugins(*names: str, language: str = "bash") -> None:
+    """Write the program in a language as these plugins of the user's own source."""
     for name in names:
-        write_program(source / name, PROGRAMS[language])
+        write_program(name, PROGRAMS[language])
 
 
-def write_echo_pack(source: Path, language: str = "bash") -> None:
+def write_echo_pack(language: str = "bash") -> None:
     """Write the pack of a provider `echo`, which repeats what was said last."""
-    hooks = ("hooks.d/assemble/10-messages", "hooks.d/receive/10-save")
-    write_plugins(source / "plugins/echo", "providers/echo", *hooks, language=language)
+    for name in ("providers/echo", "hooks.d/assemble/10-messages", "hooks.d/receive/10-save"):
+        write_plugins(f"plugins/echo/{name}", language=language)

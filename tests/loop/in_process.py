@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 STARTED: list[Runtime] = []
 
 
-def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: str) -> Runtime:
-    """Return a run whose session begins with one message of the user."""
-    chosen = {"HARNESS_PROVIDER": wire.provider, "HARNESS_MODEL": "model-one", "HARNESS_LOG": os.devnull}
-    env = environment({"HOME": str(home), **wire.environment(server), **chosen, **more})
-    run = runtime.start(env, project)
+def begun(project: Path, **env: str) -> Runtime:
+    """Return a run in `project` that has found its plugins, and has no session."""
+    run = runtime.start(environment({"HARNESS_LOG": os.devnull, **env}), project)
     discovery.refresh(run)
+    return run
+
+
+def started(project: Path, wire: Wire, server: ModelServer, **more: str) -> Runtime:
+    """Return a run whose session begins with one message of the user."""
+    chosen = {"HARNESS_PROVIDER": wire.provider, "HARNESS_MODEL": "model-one"}
+    run = begun(project, **{**wire.environment(server), **chosen, **more})
     run.enter(session_store.create(run))
     run.session.append("user", {}, "RUN it")
     STARTED.append(run)

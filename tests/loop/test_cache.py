@@ -27,7 +27,7 @@ def test_nine_tenths_of_the_input_are_read_from_the_cache(hs: Hs, serve: Serve, 
         wire, *before, CROWD, delegated, a_turn(50), say("Seen."), say("First."), *after, say("Second.")
     )
     server.cache = PromptCache()
-    env = wire.environment(server) | {"ANTHROPIC_PROMPT_CACHE": "1"}
+    env = {"ANTHROPIC_PROMPT_CACHE": "1"}
 
     first = hs("RUN it", env=env)
     second = hs("--continue", "go on", env=env)
@@ -46,7 +46,7 @@ def share(counts: list[Count]) -> float:
 
 def test_the_beginning_of_every_request_is_the_same(hs: Hs, serve: Serve, wire: Wire) -> None:
     server = serve(wire, a_turn(1), say("First."), say("Second."))
-    env = wire.environment(server) | {"ANTHROPIC_PROMPT_CACHE": "1"}
+    env = {"ANTHROPIC_PROMPT_CACHE": "1"}
 
     hs("RUN it", env=env)
     hs("--continue", "go on", env=env)

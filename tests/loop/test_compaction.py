@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import context, hosted, runtime, trust, turn
+from harness_lib.loop import context, hosted, trust
 from harness_lib.loop.context import User, entries
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.session import Call, Message, render_blocks
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Go, Hs, Serve, Wire, session_of
-from tests.loop.in_process import started
-from tests.loop.servers.cache import PromptCache
-from tests.loop.servers.script import ModelServer, Step, Use, say
-from tests.loop.source_files import write_models
+from tests.loop.in_process import begun
+from tests.loop.servers.script import Step, Use, say
+from tests.loop.source_files import write_models, write_provider
 
 
 def said(seq: int, size: int = 40, role: str = "user", **fields: str) -> Message:
@@ -118,20 +117,12 @@ WORDS = {
 }
 
 
-def serving(serve: Serve, wire: Wire, *steps: Step) -> ModelServer:
-    server = serve(wire, *steps)
-    server.cache = PromptCache()
-    return server
-
-
 def summaries(run: Runtime) -> list[str]:
     return [message.body for message in run.session.messages() if message.role == "summary"]
 
 
-def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn(
-    follow: Follow, home: Path
-) -> None:
-    write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
+def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn(follow: Follow) -> None:
+    write_models("model- context=10000 price_in=1 price_out=1")
     done = say("Done.")
     run, server, ending = follow(CHAT, LONG, LONG, LONG, say("They echoed."), done, cached=True)
     assert ending == DONE
@@ -186,9 +177,9 @@ def test_an_overflow_that_no_summary_helps_ends_the_turn(
     ids=["fails", "is empty", "frees too little"],
 )
 def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
-    follow: Follow, home: Path, project: Path, summary: Step
+    follow: Follow, project: Path, summary: Step
 ) -> None:
-    write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
+    write_models("model- context=10000 price_in=1 price_out=1")
     log = project / "log"
     run, server, ending = follow(
         CHAT, LONG, LONG, LONG, summary, LONG, say("Done."), HARNESS_LOG=str(log), cached=True
@@ -204,15 +195,9 @@ def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
     assert run.spent().tokens_out == 5 * len(answers)
 
 
-@pytest.mark.usefixtures("in_process")
-def test_an_answer_may_be_no_longer_than_the_context_has_room_for(
-    serve: Serve, wire: Wire, home: Path, project: Path
-) -> None:
-    write_models(home / ".harness", "model- context=20000 output=16000")
-    server = serving(serve, wire, LONG, say("Done."))
-
-    turn.follow(started(home, project, wire, server))
-
+def test_an_answer_may_be_no_longer_than_the_context_has_room_for(follow: Follow, wire: Wire) -> None:
+    write_models("model- context=20000 output=16000")
+    _, server, _ = follow(wire, LONG, say("Done."), cached=True)
     limits = [int(request.get("max_tokens") or request["max_output_tokens"]) for request in server.requests]
     assert limits[0] == 16000
     assert server.cache
@@ -223,31 +208,29 @@ def test_an_answer_may_be_no_longer_than_the_context_has_room_for(
 LIMIT = {"anthropic": "max_tokens", "chat": "max_tokens", "responses": "max_output_tokens"}
 
 
-def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
-    go: Go, hs: Hs, wire: Wire, home: Path
-) -> None:
+def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(go: Go, hs: Hs, wire: Wire) -> None:
     prices = "price_in=1000 price_out=100 price_cached=10 price_write=2000"
-    write_models(home / ".harness", "# ours", f"big- context=9000 output=77 {prices}", "big-other output=5")
+    write_models("# ours", f"big- context=9000 output=77 {prices}", "big-other output=5")
     server, _ = go(say("Done."), wire=wire, env={"HARNESS_MODEL": "big-one"})
     assert server.requests[0][LIMIT[wire.name]] == 77
     # Anthropic: 10 plain, 7 cached, 3 written; the others: 6 plain, 4 cached; 5 out.
     expected = {"anthropic": "0.016570", "chat": "0.006540", "responses": "0.006540"}[wire.name]
-    answer = session_of(home) / "messages/0002-assistant.md"
+    answer = session_of() / "messages/0002-assistant.md"
     assert f"\ncost: {expected}\n" in answer.read_text()
-    assert f"cost={expected.rstrip('0')}\n" in hs("session", "show", session_of(home).name).out
+    assert f"cost={expected.rstrip('0')}\n" in hs("session", "show", session_of().name).out
 
 
-def test_without_a_price_the_cost_is_unknown_and_not_zero(go: Go, hs: Hs, home: Path) -> None:
-    write_models(home / ".harness", "big- context=9000 price_in=cheap price_out=1")
+def test_without_a_price_the_cost_is_unknown_and_not_zero(go: Go, hs: Hs) -> None:
+    write_models("big- context=9000 price_in=cheap price_out=1")
     server, _ = go(say("Done."), env={"HARNESS_MODEL": "big-one"})
     assert server.requests[0]["max_tokens"] == 8192
-    assert "cost=unknown\n" in hs("session", "show", session_of(home).name).out
+    assert "cost=unknown\n" in hs("session", "show", session_of().name).out
 
 
 def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(home: Path, project: Path) -> None:
-    write_models(home / ".harness", "big-one-n output=2", "big-one output=1", "big- output=3")
-    write_models(project / ".harness", "big-one-n output=22", "big output=4")
-    run = runtime.start({"HOME": str(home)}, project)
+    write_models("big-one-n output=2", "big-one output=1", "big- output=3")
+    write_models("big-one-n output=22", "big output=4", source=project / ".harness")
+    run = begun(project)
     run.sources = [str(home / ".harness"), str(project / ".harness")]
     trust.save(run, run.sources)
 
@@ -255,13 +238,10 @@ def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(home: Pat
     assert [hosted.model_of(run, name).output for name in names] == [1, 22, 3, 0]
 
 
-def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve) -> None:
     server = serve(CHAT, say("Done."))
-    write_models(home / ".harness", "m output=5")
-    (home / ".harness/providers").mkdir()
-    (home / ".harness/providers/there.conf").write_text(
-        f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\noutput=66\nprice_in=1\nprice_out=1\n",
-    )
+    write_models("m output=5")
+    write_provider("there", f"{server.address}{CHAT.path}", "output=66", "price_in=1", "price_out=1")
 
     hs("go", env={"HARNESS_PROVIDER": "there"})
     hs("go", env={"HARNESS_PROVIDER": "there", "HARNESS_MODEL": "m2"})
@@ -269,7 +249,7 @@ def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, ho
     assert [request["max_tokens"] for request in server.requests] == [66, 5]
 
 
-def test_the_models_of_bundled_providers_have_limits_and_prices(go: Go, hs: Hs, home: Path) -> None:
+def test_the_models_of_bundled_providers_have_limits_and_prices(go: Go, hs: Hs) -> None:
     server, _ = go(say("Done."), wire=ANTHROPIC)
     assert server.requests[0]["max_tokens"] == 64000
-    assert "cost=unknown" not in hs("session", "show", session_of(home).name).out
+    assert "cost=unknown" not in hs("session", "show", session_of().name).out

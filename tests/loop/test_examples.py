@@ -13,7 +13,7 @@ import pytest
 
 from tests.loop.conftest import ANTHROPIC, Done, Hs, session_of
 from tests.loop.servers.script import Quiet, say, use
-from tests.loop.source_files import write
+from tests.loop.source_files import at_home, write
 from tests.run_to_end import run_to_end
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -40,16 +40,16 @@ def web() -> Iterator[str]:
     server.server_close()
 
 
-def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done, home: Path) -> None:
-    _copied("hooks.d/receive/20-cost", home / ".harness")
+def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done) -> None:
+    _copied("hooks.d/receive/20-cost", at_home())
 
     done(use("bash", command="echo hello"), say("Done."), wire=ANTHROPIC)
 
-    rows = (home / ".harness/cost.tsv").read_text().splitlines()
+    rows = at_home("cost.tsv").read_text().splitlines()
     assert len(rows) == 2
     for row in rows:
         _, session, model, tokens_in, tokens_out, _ = row.split("\t")
-        assert session == session_of(home).name
+        assert session == session_of().name
         assert model
         assert int(tokens_in) > 0
         assert int(tokens_out) > 0

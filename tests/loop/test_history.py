@@ -180,5 +180,5 @@ def test_on_chat_completions_an_answer_stands_between_a_tool_and_the_user() -> N
     call = Call("c1", "bash", "{}")
     history: list[Entry] = [User("One."), Assistant([call]), Answered(call, "cut", error=True), User("Two.")]
     assert [message["role"] for message in chat.messages(history)] == [
-        *("user", "assistant", "tool", "assistant", "user"),
+        *("user", "assistant", "tool", "assistant", "user")
     ]

@@ -95,10 +95,7 @@ def test_where_no_list_is_under_way_nothing_is_said(work: Work, workshop: Worksh
 def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
     server = serve(
-        CHAT,
-        use("bash", command=harness("run")),
-        use("bash", command=harness("pause")),
-        say("Later."),
+        CHAT, use("bash", command=harness("run")), use("bash", command=harness("pause")), say("Later.")
     )
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
     hs("--max-turns", "1", "begin", env=env, cwd=workshop.top)

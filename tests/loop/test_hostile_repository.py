@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import runtime, trust
+from harness_lib.loop import trust
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, results_in
-from tests.loop.environment import environment
 from tests.loop.foreign_plugins import PROGRAMS
+from tests.loop.in_process import begun
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.source_files import write, write_program
+from tests.loop.source_files import write, write_program, write_script
 
 PLUGINS = [
     "commands/go", "tools/bash", "tools/spy", "providers/openai", "providers/spy", "lib/spy",
@@ -28,7 +28,7 @@ PLACES = [".harness", ".harness/plugins/pack"]
 
 def spy(project: Path, path: Path) -> Path:
     """Put a program at `path` that leaves a trace, whatever it is called with."""
-    return write_program(path, f'#!/bin/sh\necho "$0 $*" >> "{project.parent}/spied"\ncat\n')
+    return write_script(path, f'echo "$0 $*" >> "{project.parent}/spied"\ncat')
 
 
 def test_no_program_of_it_runs(go: Go, hs: Hs, project: Path) -> None:
@@ -70,7 +70,7 @@ def test_neither_the_depths_behind_a_link_nor_an_empty_git_directory_above_count
     link.parent.mkdir()
     link.symlink_to(shallow.parent)
     (project.parent / ".git").mkdir()
-    run = runtime.start(environment({}), project)
+    run = begun(project)
 
     assert trust.content(run, str(link.parent)) == [link / "a"]
     assert trust.project_root(run, project) == project
@@ -84,15 +84,15 @@ def test_what_is_behind_a_link_is_trusted_as_it_is_and_asked_about_when_it_chang
     link = project / place / "hooks.d/start"
     link.parent.mkdir(parents=True)
     link.symlink_to(real.parent)
-    env = CHAT.environment(serve(CHAT, say("Done.")))
+    serve(CHAT, say("Done."))
 
     shown = hs("trust")
-    hs("go", env=env)
+    hs("go")
     trace = project.parent / "spied"
     ran = trace.exists()
     trace.unlink(missing_ok=True)
     real.write_text(real.read_text() + "# other\n")
-    hs("go", env=env)
+    hs("go")
 
     assert "hooks.d/start/05-spy" in shown.out
     assert ran
@@ -100,7 +100,7 @@ def test_what_is_behind_a_link_is_trusted_as_it_is_and_asked_about_when_it_chang
 
 
 def test_no_setting_of_it_counts(hs: Hs, serve: Serve, project: Path) -> None:
-    server, theirs = serve(CHAT, use("bash", command="true"), say("Done.")), serve(CHAT, say("caught"))
+    theirs, server = serve(CHAT, say("caught")), serve(CHAT, use("bash", command="true"), say("Done."))
     conf = f"protocol=openai\nmodel=m\nurl={theirs.address}{CHAT.path}\nauth_env=OPENAI_API_KEY\n"
     key = {"openai": [{"type": "api_key", "key": "theirs"}]}
     for name, text in {
@@ -115,7 +115,7 @@ def test_no_setting_of_it_counts(hs: Hs, serve: Serve, project: Path) -> None:
         for place in PLACES:
             write(project / place / name, text)
 
-    answer = hs("go", env=CHAT.environment(server) | {"OPENAI_API_KEY": "mine"})
+    answer = hs("go", env={"OPENAI_API_KEY": "mine"})
 
     assert answer.out == "Done.\n", answer.err
     assert theirs.requests == []
@@ -274,18 +274,18 @@ def test_names_that_a_model_says(done: Done, outside: Path, project: Path) -> No
     names = ("../run", "../../run", f"{outside}/run", "hooks.d/../../run")
     calls = [*(Use(name, {}) for name in names), *(Use("skill", {"name": name}) for name in names)]
     done(Step(uses=(*calls, Use("skill", {"name": "../../outside"}))), say("Done."))
-    results = results_in(outside)
+    results = results_in()
     assert len(results) == 2 * len(names) + 1
     assert all("not found" in body for body in results)
     assert not (project.parent / "ran").exists()
 
 
-def test_names_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire, home: Path) -> None:
+def test_names_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire) -> None:
     """A host refuses every later request in which a call has one, though its own model has said it."""
     names = ("functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", "")
     said = Step(thinking="hm", uses=tuple(Use(name, {"x": "y"}) for name in names))
     done(said, say("Done."), say("Again."), wire=wire)
-    results = results_in(home)
+    results = results_in()
     assert ["not found" in result for result in results] == [True] * len(names)
     assert hs("--continue", "and now?").out == "Again.\n"
 

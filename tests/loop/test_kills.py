@@ -19,12 +19,11 @@ from harness_lib.loop.processes import Interrupted
 from harness_lib.system.processes import child, process
 from tests import forked
 from tests.conftest import for_release
-from tests.forked import Forked
-from tests.loop.conftest import CHAT, OF_EACH_MAKER, Hs, Serve, Wire, session_of
+from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Hs, Serve, Started, Wire, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, say, use
-from tests.loop.source_files import write
-from tests.run_to_end import run_to_end
+from tests.loop.source_files import at_home, write, write_script, write_tool
+from tests.run_to_end import Said, run_to_end
 
 DYING = """
 import os, signal, sys
@@ -63,11 +62,8 @@ class Answering(ModelServer):
 @pytest.fixture
 def server(wire: Wire) -> Iterator[Answering]:
     """Return a host on each of the wires."""
-    server = Answering(wire.handler, [say("")])
-    yield server
-    server.shutdown()
-    server.server_close()
-    assert server.refusals == []
+    with Answering(wire.handler, [say("")]) as server:
+        yield server
 
 
 def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedProcess[str]:
@@ -77,11 +73,9 @@ def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedP
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wire", OF_EACH_MAKER, ids=lambda wire: wire.name)
-def test_a_turn_that_is_killed_anywhere_goes_on(
-    hs: Hs, wire: Wire, server: Answering, home: Path, project: Path
-) -> None:
+def test_a_turn_that_is_killed_anywhere_goes_on(hs: Hs, wire: Wire, server: Answering, project: Path) -> None:
     env = wire.environment(server) | {"HARNESS_PROVIDER": wire.provider}
-    store = home / ".harness/sessions"
+    store = at_home("sessions")
     seen: set[Path] = set()
 
     last = 1
@@ -113,18 +107,10 @@ def messages_are_whole(session: Path) -> None:
 
 # Says who it is where the test reads it, and stays; of what it has started, too.
 STAYS = "echo $$ > pids; (setsid sh -c 'echo $$ > pids; exec sleep 600') & sleep 600"
-TOOL = f"""\
-#!/bin/sh
-if [ "$1" = --schema ]; then
-echo '{{"name":"stay","input_schema":{{"type":"object"}}}}'
-else
-{STAYS}
-fi
-"""
 
 
-def killed_in(project: Path, env: dict[str, str], count: int = 2) -> list[int]:
-    """Kill a task while its tool is at work; return descriptors of the processes that it leaves.
+def killed_in(project: Path, started: Started) -> list[int]:
+    """Kill a task while its tool is at work; return descriptors of the two processes that it leaves.
 
     The tool may be quicker than the note of it: what is killed before that is known to nobody.
     """
@@ -132,13 +118,8 @@ def killed_in(project: Path, env: dict[str, str], count: int = 2) -> list[int]:
     os.mkfifo(project / "pids")
     # Our own end keeps it open, so that no line is missed between two writers.
     lines = os.fdopen(os.open(project / "pids", os.O_RDWR), encoding="ascii")
-    with (
-        lines,
-        Forked(
-            ["RUN it"], cwd=project, env=environment(env), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as run,
-    ):
-        pids = [lines.readline().strip() for _ in range(count)]
+    with lines, started("RUN it", stderr=subprocess.DEVNULL) as run:
+        pids = [lines.readline().strip() for _ in range(2)]
         left = [os.pidfd_open(int(pid)) for pid in pids]
         while not any(note.read_text().split()[0] in pids for note in sessions.rglob("*.running")):
             time.sleep(0.01)
@@ -154,13 +135,13 @@ def has_ended(descriptor: int, seconds: float = 60) -> bool:
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched by descriptors")
 @pytest.mark.parametrize("tool", ["bash", "stay", "agent"])
 def test_it_is_ended_when_the_session_goes_on(
-    hs: Hs, serve: Serve, home: Path, project: Path, tool: str
+    hs: Hs, started: Started, serve: Serve, project: Path, tool: str
 ) -> None:
-    write(home / ".harness/tools/stay", TOOL, 0o755)
+    write_tool("stay", STAYS)
     arguments = {"bash": {"command": f"trap '' TERM; {STAYS}"}, "stay": {}, "agent": {"prompt": "stay"}}[tool]
     inside = [use("stay")] if tool == "agent" else []
-    server = serve(CHAT, Step(uses=(Use(tool, arguments),)), *inside, say("Where were we?"))
-    left = killed_in(project, CHAT.environment(server))
+    serve(CHAT, Step(uses=(Use(tool, arguments),)), *inside, say("Where were we?"))
+    left = killed_in(project, started)
     assert not any(has_ended(each, 0) for each in left)
 
     answer = hs("--continue", "go on")
@@ -171,23 +152,25 @@ def test_it_is_ended_when_the_session_goes_on(
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched by descriptors")
-def test_it_is_ended_when_the_session_is_removed(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
-    server = serve(CHAT, use("bash", command=STAYS))
-    left = killed_in(project, CHAT.environment(server))
+def test_it_is_ended_when_the_session_is_removed(
+    hs: Hs, started: Started, serve: Serve, project: Path
+) -> None:
+    serve(CHAT, use("bash", command=STAYS))
+    left = killed_in(project, started)
 
-    assert hs("session", "rm", session_of(home).name).code == 0
+    assert hs("session", "rm", session_of().name).code == 0
 
     assert all(has_ended(each) for each in left)
 
 
-def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve, home: Path) -> None:
+def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve) -> None:
     # It may be faster than whoever notes it.
     looks = 'cd "$HARNESS_SESSION"; until [ -s *.running ]; do sleep 0.05; done; cat *.running'
     serve(CHAT, use("bash", command=looks), say("Done."))
 
     assert hs("RUN it").code == 0
 
-    session = session_of(home)
+    session = session_of()
     noted = (session / "messages/0003-tool_result.md").read_text().splitlines()[-1]
     assert len(noted.split()) >= 3, "it was not noted while it ran"
     assert list(session.glob("*.running")) == []
@@ -209,28 +192,25 @@ entry()
 """
 
 
-def started(project: Path, env: dict[str, str]) -> list[str]:
+def programs(said: Said) -> list[str]:
     """Return the programs that the process of a task has started."""
-    done = forked.run_hs(["RUN it"], program=COUNTING, cwd=project, env=environment(env))
-    assert done.stdout == "Done.\n", done.stderr
-    return done.stderr.splitlines()[-1].removeprefix("started:").split()
+    return said.err.splitlines()[-1].removeprefix("started:").split()
 
 
-def test_nothing_but_the_command_is_started(serve: Serve, wire: Wire, project: Path, home: Path) -> None:
-    write(home / ".harness/skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
+def test_nothing_but_the_command_is_started(done: Done, wire: Wire, project: Path) -> None:
+    write("skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
     write(project / "f", "text\n")
-    server = serve(wire, use("read_file", path="f"), use("bash", command="echo hi"), say("Done."))
+    steps = (use("read_file", path="f"), use("bash", command="echo hi"), say("Done."))
+    _, said = done(*steps, wire=wire, program=COUNTING)
 
-    assert started(project, wire.environment(server)) == ["bash"]
+    assert programs(said) == ["bash"]
 
 
-def test_of_an_overridden_hook_there_is_one_process_each_time(
-    serve: Serve, wire: Wire, project: Path, home: Path
-) -> None:
-    hook = write(home / ".harness/hooks.d/receive/05-look", "#!/bin/sh\ncat\n", 0o755)
-    server = serve(wire, use("bash", command="echo hi"), say("Done."))
+def test_of_an_overridden_hook_there_is_one_process_each_time(done: Done, wire: Wire) -> None:
+    hook = write_script("hooks.d/receive/05-look", "cat")
+    _, said = done(use("bash", command="echo hi"), say("Done."), wire=wire, program=COUNTING)
 
-    assert started(project, wire.environment(server)) == [str(hook), "bash", str(hook)]
+    assert programs(said) == [str(hook), "bash", str(hook)]
 
 
 # A signal that another thread gets is as one that comes right before the call: it is noted, and the call of

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, runtime
+from harness_lib.loop import discovery
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import asking
 from harness_lib.loop.tools.asking import Question, Said, always_about
 from tests.loop.conftest import Done, Go, Hs
-from tests.loop.environment import environment
+from tests.loop.in_process import begun
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use
-from tests.loop.source_files import write, write_program, write_servers
+from tests.loop.source_files import write, write_program, write_script, write_servers, write_tool
 
 ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "reason": "not on my watch"}
 ASK = {"decision": "ask", "reason": "it deletes"}
 
 
-def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
+def gate(name: str, said: Mapping[str, object]) -> None:
     """Put a gate there that adds `said` to what it reads."""
     text = "#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\n"
     text += f"print(json.dumps(call | {dict(said)!r}))\n"
-    write_program(home / ".harness/hooks.d/tool_gate" / name, text)
+    write_program(f"hooks.d/tool_gate/{name}", text)
 
 
 @pytest.fixture
-def run(home: Path, project: Path) -> Runtime:
+def run(project: Path) -> Runtime:
     """Return a run without a user who could be asked."""
-    return runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
+    return begun(project)
 
 
 def decided(run: Runtime, name: str = "bash", **tool_input: object) -> asking.Verdict:
@@ -46,6 +45,7 @@ def decided(run: Runtime, name: str = "bash", **tool_input: object) -> asking.Ve
     [
         ([{}], "allow", ""),
         ([ALLOW], "allow", ""),
+        ([{"decision": None, "input": None, "reason": None}], "allow", ""),
         ([DENY], "deny", "not on my watch"),
         ([DENY, ALLOW], "deny", "not on my watch"),
         ([ALLOW, DENY], "deny", "not on my watch"),
@@ -56,21 +56,20 @@ def decided(run: Runtime, name: str = "bash", **tool_input: object) -> asking.Ve
         ([{"input": "no object"}], "deny", "not a JSON object"),
     ],
 )
-def test_the_strictest_gate_counts(
-    run: Runtime, home: Path, said: list[Json], decision: str, reason: str
-) -> None:
+def test_the_strictest_gate_counts(run: Runtime, said: list[Json], decision: str, reason: str) -> None:
     for number, each in enumerate(said):
-        gate(home, f"{number}0-gate", each)
+        gate(f"{number}0-gate", each)
     verdict = decided(run)
     assert (verdict.decision, reason in verdict.reason) == (decision, True), verdict
+    assert verdict.input == {"command": "touch made"}
 
 
 @pytest.mark.parametrize(
     "text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho maybe\n", "#!/no/such/interpreter\n"]
 )
-def test_a_gate_that_breaks_is_a_no(run: Runtime, home: Path, text: str) -> None:
-    write_program(home / ".harness/hooks.d/tool_gate/10-broken", text)
-    gate(home, "20-good", ALLOW)
+def test_a_gate_that_breaks_is_a_no(run: Runtime, text: str) -> None:
+    write_program("hooks.d/tool_gate/10-broken", text)
+    gate("20-good", ALLOW)
     verdict = decided(run)
     assert (verdict.decision, "10-broken" in verdict.reason) == ("deny", True), verdict
 
@@ -78,30 +77,24 @@ def test_a_gate_that_breaks_is_a_no(run: Runtime, home: Path, text: str) -> None
 def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
     go: Go, home: Path, project: Path
 ) -> None:
-    gate(home, "10-change", {"input": {"command": "echo changed > made"}})
+    gate("10-change", {"input": {"command": "echo changed > made"}})
     seen = home / "seen"
-    write_program(home / ".harness/hooks.d/tool_gate/20-see", f'#!/bin/sh\ntee "{seen}"\n')
+    write_script("hooks.d/tool_gate/20-see", f'tee "{seen}"')
     go(use("bash", command="echo original > made"), say("Done."))
     assert (project / "made").read_text() == "changed\n"
     assert json.loads(seen.read_text())["input"] == {"command": "echo changed > made"}
 
 
-def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
-    done: Done, home: Path, project: Path
-) -> None:
+def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(done: Done, project: Path) -> None:
     write_program(
-        home / ".harness/hooks.d/tool_gate/10-log",
+        "hooks.d/tool_gate/10-log",
         '#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\nname = call["name"]\n'
         'with open("asked", "a") as log:\n    log.write(name + "\\n")\n'
         'said = {} if name == "agent" else {"decision": "deny", "reason": "not on my watch"}\n'
         "print(json.dumps(call | said))\n",
     )
-    write_program(
-        home / ".harness/tools/made",
-        '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
-        'echo \'{"name":"made","input_schema":{"type":"object"}}\'\nelse\ntouch ran\nfi\n',
-    )
-    write_servers(home / ".harness", ours=entry())
+    write_tool("made", "touch ran")
+    write_servers(ours=entry())
     asked = ["made", "mcp__ours__z_echo", "agent", "bash", "mcp__ours__z_echo"]
     server, _ = done(
         use("made"),
@@ -131,8 +124,8 @@ def test_a_mode_says_what_runs_where_nobody_is(
     assert (verdict.decision, reason in verdict.reason) == (decision, True), verdict
 
 
-def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, project: Path) -> None:
-    write(home / ".harness/settings.conf", "approve=read-only\n")
+def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, project: Path) -> None:
+    write("settings.conf", "approve=read-only\n")
     go(use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
     before = (project / "made").exists()
     hs("--max-turns", "1", "--approve=auto", "go")
@@ -141,20 +134,19 @@ def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, p
     assert hs("--approve", "perhaps", "go").code == 2
 
 
-def test_a_setting_that_is_none_runs_nothing(run: Runtime, home: Path) -> None:
-    write(home / ".harness/settings.conf", "approve=sometimes\n")
+def test_a_setting_that_is_none_runs_nothing(run: Runtime) -> None:
+    write("settings.conf", "approve=sometimes\n")
     verdict = decided(run)
     assert (verdict.decision, "approve=sometimes must be one of" in verdict.reason) == ("deny", True), verdict
 
 
-def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> None:
+def test_always_for_one_verb_is_no_yes_to_another(run: Runtime) -> None:
     asked: list[str] = []
 
     def person_says_always(question: Question) -> Said:
         asked.append(str(question.input["command"]))
         return Said(allowed=True, always=True)
 
-    run = runtime.start({"HOME": str(home)}, project)
     run.asker = person_says_always
     for command in ("git status", "git status --short", "git reset --hard", "git -c alias.zz=!id zz"):
         for _ in range(2):
@@ -165,54 +157,30 @@ def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("command", "subject"),
-    [
-        ("git status", "bash git status"),
-        ("  git\tstatus --short", "bash git status"),
-        ("git reset --hard", "bash git reset"),
-        ("git stash drop", "bash git stash drop"),
-        ("docker compose up", "bash docker compose up"),
-        ("gh pr view 1", "bash gh pr view"),
-        ("/usr/bin/git status", "bash /usr/bin/git status"),
-        ("pip3 install x", "bash pip3 install"),
-        ("ls -l", "bash ls"),
-        ("make test", "bash make test"),
-        ("make test deploy", "bash make test deploy"),
-        ("git -c alias.zz=!id zz", ""),
-        ("git --git-dir=x status", ""),
-        ("git submodule foreach id", ""),
-        ("git rebase main", ""),
-        ("git stash -u", ""),
-        ('"git" status', ""),
-        ("g''it status", ""),
-        ("git 'status'", ""),
-        ("git\u00a0status", ""),
-        ("git stat?s", ""),
-        ("git", ""),
-        ("npm exec id", ""),
-        ("npm x id", ""),
-        ("uv run id", ""),
-        ("docker run image", ""),
-        ("python3.11 x.py", ""),
-        ("./node x", ""),
-        ("perl -e 1", ""),
-        ("sed s/a/b/e x", ""),
-        ("nohup rm x", ""),
-        ("time rm x", ""),
-        ("git status && rm -r x", ""),
-        ("git status > x", ""),
-        ("git status\nrm -r x", ""),
-        ("git status; rm -r x", ""),
-        ("git $(rm -r x)", ""),
-        ("NAME=1 rm -r x", ""),
-        ("sudo rm -r x", ""),
-        ("/usr/bin/env rm -r x", ""),
-        ("bash -c whatever", ""),
-        ("xargs rm", ""),
-        ("* x", ""),
-        ("", ""),
-    ],
-)
-def test_always_is_offered_where_the_first_words_say_what_runs(command: str, subject: str) -> None:
-    assert always_about(Question("bash", {"command": command})) == subject
+# What is offered to be allowed for good, by what was typed.
+OFFERED = {
+    "git status": "bash git status",
+    "  git\tstatus --short": "bash git status",
+    "git reset --hard": "bash git reset",
+    "git stash drop": "bash git stash drop",
+    "docker compose up": "bash docker compose up",
+    "gh pr view 1": "bash gh pr view",
+    "/usr/bin/git status": "bash /usr/bin/git status",
+    "pip3 install x": "bash pip3 install",
+    "ls -l": "bash ls",
+    "make test": "bash make test",
+    "make test deploy": "bash make test deploy",
+}
+NOT_OFFERED = [
+    "git -c alias.zz=!id zz", "git --git-dir=x status", "git submodule foreach id", "git rebase main",
+    "git stash -u", '"git" status', "g''it status", "git 'status'", "git\u00a0status", "git stat?s", "git",
+    "npm exec id", "npm x id", "uv run id", "docker run image", "python3.11 x.py", "./node x", "perl -e 1",
+    "sed s/a/b/e x", "nohup rm x", "time rm x", "git status && rm -r x", "git status > x",
+    "git status\nrm -r x", "git status; rm -r x", "git $(rm -r x)", "NAME=1 rm -r x", "sudo rm -r x",
+    "/usr/bin/env rm -r x", "bash -c whatever", "xargs rm", "* x", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [*OFFERED, *NOT_OFFERED])
+def test_always_is_offered_where_the_first_words_say_what_runs(command: str) -> None:
+    assert always_about(Question("bash", {"command": command})) == OFFERED.get(command, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,26 +11,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_lib.loop import discovery, permissions, runtime
+from harness_lib.loop import permissions
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import asking
 from tests.conftest import for_release
-from tests.loop.conftest import Conversation, Done, Go, Hs, bodies, session_of
-from tests.loop.environment import environment
+from tests.loop.conftest import Conversation, Done, Go, Hs, bodies
+from tests.loop.in_process import begun
 from tests.loop.servers.script import Json, say, use
-from tests.loop.source_files import write, write_program
+from tests.loop.source_files import at_home, write, write_program
 from tests.run_to_end import run_to_end
 
 
-def allow_ask_deny(source: Path, **lists: list[str]) -> None:
-    write(source / "settings.json", json.dumps({"permissions": lists}))
+def allow_ask_deny(source: Path | str = "", /, **lists: list[str]) -> None:
+    write(Path(source, "settings.json"), json.dumps({"permissions": lists}))
 
 
 @pytest.fixture
 def ruled(home: Path, project: Path) -> Runtime:
     """Return a run whose person has rules about everything that is tried below."""
     allow_ask_deny(
-        home / ".harness",
+
         allow=["Bash(git status:*)", "Bash(git diff *)", "Bash(npm run build)", "Bash(cat src/*)",
                "Edit(src/**)", "Bash(./do:*)", "Read(~/notes/**)", "mcp__ours", "Skill(tell*)", "Fetch(*)"],
         ask=["Bash(git push:*)", "mcp__ours__delete"],
@@ -40,7 +39,7 @@ def ruled(home: Path, project: Path) -> Runtime:
     )  # fmt: skip
     (project / "src").mkdir()
     (project / "secrets").mkdir()
-    run = runtime.start({**os.environ, "HOME": str(home)}, project)
+    run = begun(project)
     run.sources = [str(home / ".harness")]
     return run
 
@@ -254,39 +253,37 @@ def test_a_rule_may_be_about_any_tool(ruled: Runtime, tool: str, tool_input: Jso
     assert decided(ruled, tool, **tool_input) == decision
 
 
-def test_rules_that_cannot_be_understood_end_the_start(go: Go, home: Path) -> None:
-    write(home / ".harness/settings.json", "no JSON")
+def test_rules_that_cannot_be_understood_end_the_start(go: Go) -> None:
+    write("settings.json", "no JSON")
     server, answer = go(say("Never."))
     assert (answer.code, server.requests) == (3, [])
-    assert str(home / ".harness/settings.json") in answer.err
+    assert str(at_home("settings.json")) in answer.err
 
 
-def test_rules_that_cannot_be_understood_are_named_with_their_file(ruled: Runtime, home: Path) -> None:
+def test_rules_that_cannot_be_understood_are_named_with_their_file(ruled: Runtime) -> None:
     for text in (
         "[]", '{"permissions": []}', '{"permissions": {"deny": "Bash"}}',
         '{"permissions": {"deny": [1]}}', '{"permissions": {"deny": ["Bash(rm"]}}',
         '{"permissions": {"allow": ["Edit(!x)"]}}', '{"permissions": {"ask": [""]}}',
     ):  # fmt: skip
-        path = write(home / ".harness/settings.json", text)
+        path = write("settings.json", text)
         with pytest.raises(permissions.RulesError, match=str(path)):
             permissions.rules(ruled)
 
 
-def test_rules_that_break_during_a_run_let_nothing_run(done: Done, home: Path, project: Path) -> None:
-    breaks = f"echo no JSON > {home}/.harness/settings.json"
+def test_rules_that_break_during_a_run_let_nothing_run(done: Done, project: Path) -> None:
+    breaks = f"echo no JSON > {at_home()}/settings.json"
     done(use("bash", command=breaks), use("bash", command="touch made"), say("Done."))
     assert not (project / "made").exists()
-    assert "settings.json" in bodies(session_of(home))[4][1]
+    assert "settings.json" in bodies()[4][1]
 
 
-def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
-    go: Go, home: Path, project: Path
-) -> None:
+def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(go: Go, project: Path) -> None:
     more = {
         "permissions": {"defaultMode": "plan", "allow": ["Bash"], "additionalDirectories": ["x"]},
         "model": "m",
     }
-    write(home / ".harness/settings.json", json.dumps(more))
+    write("settings.json", json.dumps(more))
     go(use("bash", command="touch made"), say("Done."), words=("--approve", "ask", "go"))
     assert (project / "made").exists()
 
@@ -305,14 +302,12 @@ def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
 )
 @pytest.mark.parametrize("gate", ["", '#!/bin/sh\nsed \'s/^{/{"decision":"deny",/\'\n'], ids=["", "denied"])
 def test_rules_the_mode_and_gates_decide_together(
-    home: Path, project: Path, mode: str, lists: Mapping[str, list[str]], decision: str, said: str, gate: str
+    project: Path, mode: str, lists: Mapping[str, list[str]], decision: str, said: str, gate: str
 ) -> None:
-    allow_ask_deny(home / ".harness", **lists)
+    allow_ask_deny(**lists)
     if gate:
-        write_program(home / ".harness/hooks.d/tool_gate/10-no", gate)
-    run = runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
-    run.env["HARNESS_APPROVE"] = mode
-    discovery.refresh(run)
+        write_program("hooks.d/tool_gate/10-no", gate)
+    run = begun(project, HARNESS_APPROVE=mode)
 
     verdict = asking.decide(run, {"id": "1", "name": "bash", "input": {"command": "touch made"}})
 
@@ -344,9 +339,9 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
 
 
 def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
-    conversation: Conversation, go: Go, home: Path, project: Path
+    conversation: Conversation, go: Go, project: Path
 ) -> None:
-    path = home / ".harness/settings.json"
+    path = at_home("settings.json")
     write(path, '{"model": "mine", "permissions": {"deny": ["Bash(rm:*)"]}}')
     with conversation(
         use("bash", command="mkdir one"), use("bash", command="mkdir two"),
@@ -396,13 +391,13 @@ def test_no_call_takes_a_rule_away(hs: Hs, done: Done, project: Path, takes: str
     assert not (project / "made").exists()
 
 
-def test_rules_hold_for_what_a_later_hook_makes_of_a_call(done: Done, home: Path, project: Path) -> None:
-    allow_ask_deny(home / ".harness", deny=["Bash(touch:*)"])
+def test_rules_hold_for_what_a_later_hook_makes_of_a_call(done: Done, project: Path) -> None:
+    allow_ask_deny(deny=["Bash(touch:*)"])
     changed = "#!/bin/sh\nsed 's/echo made/touch made/'\n"
-    write_program(home / ".harness/hooks.d/tool_gate/60-change", changed)
+    write_program("hooks.d/tool_gate/60-change", changed)
     done(use("bash", command="echo made"), say("Done."))
     assert not (project / "made").exists()
-    assert "the rule deny Bash(touch:*)" in bodies(session_of(home))[2][1]
+    assert "the rule deny Bash(touch:*)" in bodies()[2][1]
 
 
 def test_a_subagent_keeps_the_rules_that_are_gone_from_the_disk(hs: Hs, go: Go, project: Path) -> None:
@@ -423,7 +418,7 @@ def test_a_tool_in_the_place_of_ours_is_held_to_rules_it_cannot_be_read_by(ruled
 
 
 def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
-    hs: Hs, done: Done, home: Path, project: Path
+    hs: Hs, done: Done, project: Path
 ) -> None:
     allow_ask_deny(project / ".harness", deny=["Bash(touch made)"], allow=["Bash(mkdir:*)"])
     hs("trust")
@@ -431,13 +426,11 @@ def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
     done(use("bash", command="touch made"), use("bash", command="mkdir dir"), say("Done."),
          words=("--approve", "ask", "go"))  # fmt: skip
     assert not {"made", "dir"} & {path.name for path in project.iterdir()}
-    assert "the rule deny Bash(touch made)" in bodies(session_of(home))[2][1]
+    assert "the rule deny Bash(touch made)" in bodies()[2][1]
 
 
-def test_the_user_is_asked_with_the_rule_that_wants_it(
-    conversation: Conversation, home: Path, project: Path
-) -> None:
-    allow_ask_deny(home / ".harness", allow=["Bash(mkdir:*)"], ask=["Bash(touch:*)"])
+def test_the_user_is_asked_with_the_rule_that_wants_it(conversation: Conversation, project: Path) -> None:
+    allow_ask_deny(allow=["Bash(mkdir:*)"], ask=["Bash(touch:*)"])
     with conversation(
         use("bash", command="mkdir one"), use("bash", command="touch two"), say("Done.")
     ) as someone:

@@ -12,22 +12,19 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.loop import discovery, plugins, runtime, trust
+from harness_lib.loop import discovery, plugins, trust
 from harness_lib.loop.piped import Json
 from harness_lib.loop.tools import skills
 from tests.loop.conftest import Go
-from tests.loop.environment import environment
 from tests.loop.foreign_plugins import write_echo_pack
+from tests.loop.in_process import begun
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
 
-def assembled(home: Path, cwd: Path, **more: str) -> Json:
+def assembled(cwd: Path) -> Json:
     """Return what the stage `assemble` makes in `cwd`."""
-    env = {**os.environ, "HOME": str(home), "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m", **more}
-    run = runtime.start(env, cwd)
-    discovery.refresh(run)
-    return plugins.call(run, "assemble", {})
+    return plugins.call(begun(cwd, HARNESS_PROVIDER="openai", HARNESS_MODEL="m"), "assemble", {})
 
 
 def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(home: Path, repo: Path) -> None:
@@ -37,7 +34,7 @@ def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(ho
     write(repo / "a/b/CLAUDE.md", "not this one\n")
     write(repo.parent / "AGENTS.md", "of somebody else\n")
 
-    system = assembled(home, repo / "a/b")["system"]
+    system = assembled(repo / "a/b")["system"]
 
     places = [system.index(text) for text in ("of home", "of the root", "in between", "nearest")]
     assert places == sorted(places)
@@ -45,37 +42,37 @@ def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(ho
     assert "of somebody else" not in system
 
 
-def test_long_instructions_are_cut_and_say_so(home: Path, repo: Path) -> None:
+def test_long_instructions_are_cut_and_say_so(repo: Path) -> None:
     write(repo / "AGENTS.md", "x" * 40_000)
 
-    system = assembled(home, repo)["system"]
+    system = assembled(repo)["system"]
 
     assert "x" * 32 * 1024 in system
     assert "x" * (32 * 1024 + 1) not in system
     assert f"{repo / 'AGENTS.md'} goes on" in system
 
 
-def test_a_clone_fills_no_memory_with_a_file_of_gigabytes(home: Path, repo: Path) -> None:
+def test_a_clone_fills_no_memory_with_a_file_of_gigabytes(repo: Path) -> None:
     for name in ("prompts/a.md", "skills/huge/SKILL.md", "settings.conf"):
         path = write(repo / ".harness" / name, "the beginning\n")
         os.truncate(path, 3 * 1024**3)
 
-    assembled(home, repo)
+    assembled(repo)
 
     # In KiB on Linux; each file once would be 3 GiB.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 * 1024**2
-    system = assembled(home, repo)["system"]
+    system = assembled(repo)["system"]
     assert "the beginning" in system
     assert len(system) < 512 * 1024
     assert f"{repo / '.harness' / 'prompts' / 'a.md'} goes on" in system
 
 
-def test_prompts_of_sources_stand_in_order(home: Path, project: Path) -> None:
-    write(home / ".harness/prompts/20-b.md", "second")
-    write(home / ".harness/prompts/10-a.md", "first")
+def test_prompts_of_sources_stand_in_order(project: Path) -> None:
+    write("prompts/20-b.md", "second")
+    write("prompts/10-a.md", "first")
     write(project / ".harness/prompts/00.md", "third")
 
-    system = assembled(home, project)["system"]
+    system = assembled(project)["system"]
 
     assert system.index("first") < system.index("second") < system.index("third")
 
@@ -88,7 +85,7 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     ]:
         write(place / "skills" / name / "SKILL.md", f"---\nname: {name}\ndescription: {text}\n---\nbody\n")
 
-    payload = assembled(home, project)
+    payload = assembled(project)
 
     catalogue = payload["system"].split("<available-skills>")[1]
     assert catalogue.index('name="alpha"') < catalogue.index('name="zeta"')
@@ -98,9 +95,9 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
 
 
 @pytest.mark.parametrize("typed", ["/ship the\nboat", "/ship\nthe\nboat", " /ship  the\nboat"])
-def test_a_skill_is_called_with_the_words_behind_it(home: Path, project: Path, typed: str) -> None:
-    write(home / ".harness/skills/ship/SKILL.md", "---\nname: ship\ndescription: d\n---\nShip: $ARGUMENTS\n")
-    run = runtime.start(environment({"HOME": str(home)}), project)
+def test_a_skill_is_called_with_the_words_behind_it(project: Path, typed: str) -> None:
+    write("skills/ship/SKILL.md", "---\nname: ship\ndescription: d\n---\nShip: $ARGUMENTS\n")
+    run = begun(project)
 
     said = " ".join(skills.called(run, typed).split())
 
@@ -118,7 +115,7 @@ def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_t
     ):
         write(source / "skills/deploy/SKILL.md", f"---\nname: deploy\ndescription: d\n---\n{source}\n")
     write(project / ".harness/skills/other/SKILL.md", "---\nname: other\ndescription: o\n---\nRead anyway.\n")
-    run = runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
+    run = begun(project)
     said: list[str] = []
     run.notices.append(said.append)
 
@@ -148,10 +145,10 @@ def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_t
         "name: deploy\r\ndescription: Ship it now\r",
     ],
 )
-def test_the_head_of_a_skill_is_read_as_people_write_it(home: Path, project: Path, head: str) -> None:
-    write(home / ".harness/skills/deploy/SKILL.md", f"---\n{head}\n---\nbody\n")
+def test_the_head_of_a_skill_is_read_as_people_write_it(project: Path, head: str) -> None:
+    write("skills/deploy/SKILL.md", f"---\n{head}\n---\nbody\n")
 
-    catalogue = assembled(home, project)["system"].split("<available-skills>")[1]
+    catalogue = assembled(project)["system"].split("<available-skills>")[1]
 
     assert 'name="deploy"' in catalogue
     assert "\nShip it now\n" in catalogue
@@ -182,14 +179,10 @@ def _as_read(value: object) -> object:
 
 
 def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
-    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(
-        home / ".harness/skills/deploy/SKILL.md",
-        "---\nname: deploy\ndescription: First\n---\nAsk.\n",
-    )
-    run = runtime.start(os.environ, project)
-    discovery.refresh(run)
+    path = write("skills/deploy/SKILL.md", "---\nname: deploy\ndescription: First\n---\nAsk.\n")
+    run = begun(project)
     parsed: list[str] = []
     original = skills._values
 
@@ -211,13 +204,13 @@ def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
     assert skills.every(run)["deploy"].description == "Another one"
 
 
-def test_tools_stand_by_name(home: Path, project: Path) -> None:
-    names = [tool["name"] for tool in assembled(home, project)["tools"]]
+def test_tools_stand_by_name(project: Path) -> None:
+    names = [tool["name"] for tool in assembled(project)["tools"]]
 
     assert names == sorted(names)
 
 
-def test_the_hooks_of_a_provider_that_is_not_used_stay_away(go: Go, home: Path) -> None:
-    write_echo_pack(home / ".harness")
+def test_the_hooks_of_a_provider_that_is_not_used_stay_away(go: Go) -> None:
+    write_echo_pack()
     _, answer = go(say("Mine."), env={"HARNESS_PROVIDER": "openai"})
     assert answer.out == "Mine.\n", answer.err

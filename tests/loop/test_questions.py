@@ -8,44 +8,48 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import runtime
 from harness_lib.loop.tools import asking
 from harness_lib.loop.tools.asking import Question, Said
 from tests.hs.person import SLOW
 from tests.loop.conftest import Conversation
-from tests.loop.environment import environment
+from tests.loop.in_process import begun
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write_program
+from tests.loop.source_files import at_home, write_script
 
 ASKED = ("--approve", "ask")
 
 
-def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
+@pytest.mark.parametrize("task", ["go", ""], ids=["in a task", "at the prompt"])
+def test_the_user_says_yes_always_and_no_with_a_reason(
+    conversation: Conversation, project: Path, task: str
+) -> None:
     with conversation(
-        use("bash", command="echo \x1b[2J\x1b[Hharmless"),
-        use("bash", command="touch one"),
-        use("bash", command="mkdir two"),
-        use("bash", command="mkdir three"),
-        use("bash", command="mkdir four; touch five"),
-        say("Done."),
-        args=ASKED,
-        task="go",
-    ) as someone:
-        someone.sees("harmless")
-        someone.types("n\n", then="touch one")
-        someone.types("y\n", then="always (bash mkdir)")
-        someone.types("a\n", then="mkdir four; touch five")
-        someone.types("not on a Sunday\n", then="Done.")
+        use("bash", command="echo \x1b[2J\x1b[Hharmless"), use("bash", command="touch one"),
+        use("bash", command="mkdir two"), use("bash", command="mkdir three"),
+        use("replace", path="one", old="", new="x"), use("bash", command="touch four"), say("Done."),
+        args=ASKED, task=task,
+    ) as someone:  # fmt: skip
+        if not task:
+            someone.types("go\r")
+        someone.types("n\r", when="or say why not:")
+        someone.types("y\r", when="command: touch one")
+        someone.types("a\r", when="a = always (bash mkdir)")
+        someone.types("n\r", when="a = always (replace)")
+        someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    assert "the user said no: not on a Sunday" in str(someone.model.requests[5]["messages"][-1])
+    sent = someone.model.requests[-1]["messages"]
+    results = [message["content"] for message in sent if message["role"] == "tool"]
+    assert ["denied: the user said no" in result for result in results] == [True, *[False] * 3, True, True]
+    assert "denied: the user said no: not on a Sunday" in results[-1]
+    assert someone.raw.count("may bash run?") == 4
     # What is asked moves no cursor.
     assert "\x1b[2J" not in someone.raw
 
 
-def test_always_answers_also_the_question_that_waits_behind(home: Path, project: Path) -> None:
+def test_always_answers_also_the_question_that_waits_behind(project: Path) -> None:
     """Subagents that work at the same time ask about the same program."""
-    run = runtime.start(environment({"HOME": str(home)}), project)
+    run = begun(project)
     question = Question("bash", {"command": "touch a"})
     said: list[Said] = []
     other = threading.Thread(target=lambda: said.append(asking.put(run, question)))
@@ -82,32 +86,6 @@ def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation
     assert not (project / "made").exists()
 
 
-def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
-    conversation: Conversation, project: Path
-) -> None:
-    with conversation(
-        use("bash", command="touch one"),
-        use("bash", command="mkdir two"),
-        use("bash", command="mkdir three"),
-        use("replace", path="one", old="", new="x"),
-        use("bash", command="touch four"),
-        say("Done."),
-    ) as someone:
-        someone.types("go\r", shows="touch one")
-        someone.types("y\r", when="or say why not:")
-        someone.types("a\r", when="a = always (bash mkdir)")
-        someone.types("n\r", when="a = always (replace)")
-        someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
-
-    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    results = [
-        message["content"] for message in someone.model.requests[5]["messages"] if message["role"] == "tool"
-    ]
-    assert "denied: the user said no" in results[3]
-    assert "denied: the user said no: not on a Sunday" in results[4]
-    assert someone.raw.count("may bash run?") == 3
-
-
 def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, project: Path) -> None:
     os.mkfifo(project / "awake")
     steps = (use("bash", command="touch made"), say("Done."))
@@ -123,10 +101,10 @@ def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, pro
 
 
 def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
-    conversation: Conversation, project: Path, home: Path
+    conversation: Conversation, project: Path
 ) -> None:
-    gate = home / ".harness/hooks.d/tool_gate/00-before"
-    write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
+    gate = at_home("hooks.d/tool_gate/00-before")
+    write_script(gate, f"touch '{project}/asking'\ncat")
     steps = (use("bash", command="touch made"), say("Done."))
     with conversation(*steps, args=("line",), program=SLOW) as someone:
         someone.types("go\r")
@@ -160,13 +138,11 @@ def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
 
 
 @pytest.mark.release
-def test_a_question_of_a_subagent_that_is_stopped_is_gone(
-    conversation: Conversation, project: Path, home: Path
-) -> None:
-    gate = home / ".harness/hooks.d/tool_gate/00-before"
+def test_a_question_of_a_subagent_that_is_stopped_is_gone(conversation: Conversation, project: Path) -> None:
+    gate = at_home("hooks.d/tool_gate/00-before")
     # The question comes when the line was sent: otherwise that would be an answer.
     waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
-    write_program(gate, f'#!/bin/sh\ncall=$(cat)\n{waits}\nprintf "%s" "$call"\n')
+    write_script(gate, f'call=$(cat)\n{waits}\nprintf "%s" "$call"')
     with conversation(
         use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on.")
     ) as someone:

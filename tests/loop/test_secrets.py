@@ -10,7 +10,7 @@ import pytest
 from tests.loop.conftest import ANTHROPIC, CHAT, Done, Go, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
-from tests.loop.source_files import write, write_program, write_servers
+from tests.loop.source_files import at_home, write, write_program, write_servers, write_tool
 
 SECRET = "sk-very-secret-0123456789"
 # What every process of this machine was started with, and the environment of this one and what it is below.
@@ -25,28 +25,24 @@ def keys(wire: Wire) -> dict[str, str]:
     return {"HARNESS_PROVIDER": wire.provider, "OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": SECRET}
 
 
-def files(home: Path) -> list[Path]:
-    return [path for path in home.rglob("*") if path.is_file()]
+def files() -> list[Path]:
+    return [path for path in Path.home().rglob("*") if path.is_file()]
 
 
-def holding(home: Path) -> list[str]:
-    return [path.name for path in files(home) if SECRET.encode() in path.read_bytes()]
+def holding() -> list[str]:
+    return [path.name for path in files() if SECRET.encode() in path.read_bytes()]
 
 
 def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None:
-    write_program(
-        home / ".harness/tools/look",
-        f'#!/bin/sh\n[ "$1" = --schema ] && cat <<END && exit\n{TOOL}\nEND\n{LOOK}\n',
-    )
-    write_servers(home / ".harness", s=entry())
+    write_tool("look", LOOK)
+    write_servers(s=entry())
     server = serve(
         ANTHROPIC, use("bash", command=LOOK), use("look"), use("mcp__s__z_echo", text="x"),
         use("agent", prompt="look"), use("bash", command=LOOK), say("Seen."), say("Done."),
     )  # fmt: skip
     log = home / "log"
 
-    env = ANTHROPIC.environment(server) | keys(ANTHROPIC) | {"HARNESS_LOG": str(log)}
-    answer = hs("--json", "go", env=env, through=STARTED)
+    answer = hs("--json", "go", env=keys(ANTHROPIC) | {"HARNESS_LOG": str(log)}, through=STARTED)
 
     assert answer.code == 0, answer.err
     assert len(server.requests) == 7
@@ -54,14 +50,11 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None
     sent = json.dumps(server.requests)
     assert "harness_lib.hs" in sent
     assert SECRET not in sent + answer.out + answer.err
-    assert holding(home) == []
+    assert holding() == []
     assert SECRET not in log.read_text()
 
 
-TOOL = '{"name":"look","description":"Looks","input_schema":{"type":"object"}}'
-
-
-def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
+def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire) -> None:
     now = (("retry-after", "0"),)
     refusals = [Step(status=500, headers=now), Step(status=401)]
     _, answer = go(*refusals, words=("--json", "go"), wire=wire, env=keys(wire))
@@ -69,11 +62,11 @@ def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
 
     assert (answer.code, nowhere.code) == (1, 1)
     assert SECRET not in answer.out + answer.err + nowhere.out + nowhere.err
-    assert holding(home) == []
+    assert holding() == []
 
 
-def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs, home: Path) -> None:
-    path = write(home / ".harness/.auth.json", json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}))
+def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs) -> None:
+    path = write(".auth.json", json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}))
     path.chmod(0o600)
     server, answer = go(use("bash", command=LOOK), say("Done."))
     listed = hs("auth", "list")
@@ -81,11 +74,11 @@ def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs, 
     assert answer.out == "Done.\n", answer.err
     assert server.headers[0]["authorization"] == f"Bearer {SECRET}"
     assert SECRET not in json.dumps(server.requests) + listed.out
-    assert sorted(holding(home)) == [".auth-cache.json", ".auth.json"]
-    assert {path.stat().st_mode & 0o777 for path in files(home) if path.name in holding(home)} == {0o600}
+    assert sorted(holding()) == [".auth-cache.json", ".auth.json"]
+    assert {path.stat().st_mode & 0o777 for path in files() if path.name in holding()} == {0o600}
 
 
-def test_what_a_session_holds_only_its_owner_reads(done: Done, home: Path) -> None:
+def test_what_a_session_holds_only_its_owner_reads(done: Done) -> None:
     look = use("agent", prompt="look")
     thought = Step(thinking="hm", uses=use("bash", command="seq 1 20000").uses)
     done(
@@ -97,7 +90,7 @@ def test_what_a_session_holds_only_its_owner_reads(done: Done, home: Path) -> No
         env=keys(ANTHROPIC),
         through=("sh", "-c", 'umask 0; exec "$@"', "sh"),
     )
-    store = home / ".harness/sessions"
+    store = at_home("sessions")
     modes = {path: path.stat().st_mode & 0o777 for path in (store, *store.rglob("*"))}
     assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {"0o700"}
     assert {path.name for path, mode in modes.items() if path.is_file() and mode != 0o600} == set()
@@ -111,23 +104,22 @@ KEYS = (
 
 
 @pytest.fixture
-def packs(home: Path) -> None:
+def packs() -> None:
     """Put two packs into home that are not in use: a variant, and a program that names its variables."""
     conf = "protocol=openai\nmodel=m\nurl=http://127.0.0.1:9/\nauth_env=MINE_KEY\n"
-    write(home / ".harness/plugins/mine/providers/mine.conf", conf)
+    write("plugins/mine/providers/mine.conf", conf)
     said = "PROGRAM_TOKEN  what it is asked with (required)\\nPROGRAM_URL  where"
     program = f'#!/bin/sh\n[ "$1" = --env ] && printf "{said}\\n" && exit\nexit 1\n'
-    write_program(home / ".harness/plugins/program/providers/program", program)
+    write_program("plugins/program/providers/program", program)
 
 
 @pytest.mark.usefixtures("packs")
-def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serve: Serve, home: Path) -> None:
+def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serve: Serve) -> None:
     look = use("bash", command="env; tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/$PPID/environ | wc -c")
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     given = {**dict.fromkeys(KEYS, SECRET), "PROGRAM_URL": "shown", "MY_OWN": "shown, too"}
 
-    env = CHAT.environment(server) | given | {"HARNESS_PROVIDER": "openai"}
-    answer = hs("go", env=env, through=STARTED)
+    answer = hs("--provider=openai", "go", env=given, through=STARTED)
 
     assert answer.out == "Done.\n", answer.err
     shown = str(server.requests[1]["messages"][-1])
@@ -135,7 +127,7 @@ def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serv
     # It may be looked at there; what is not secret is.
     assert shown.count("MY_OWN=shown, too") == (2 if Path("/proc").exists() else 1)
     assert SECRET not in json.dumps(server.requests)
-    assert holding(home) == []
+    assert holding() == []
 
 
 @pytest.mark.usefixtures("packs")

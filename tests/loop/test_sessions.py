@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,16 +13,15 @@ import pytest
 
 from harness_lib.loop.session import Session
 from harness_lib.system.processes import process
-from tests.forked import Forked
-from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of
-from tests.loop.environment import environment
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Started, Wire, bodies, session_of
 from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import at_home
 
 
-def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, home: Path, project: Path) -> None:
+def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, project: Path) -> None:
     command = Use("bash", {"command": "printf '%s' two words"}, id="call_1")
     _, answer = go(Step(text="Let me look.", uses=(command,)), say("Seen."), words=("RUN it",), wire=wire)
-    session = session_of(home)
+    session = session_of()
     assert re.fullmatch(r"\d{8}-\d{6}-\d+", session.name)
     conf = dict(line.split("=", 1) for line in (session / "session.conf").read_text().splitlines())
     assert list(conf) == ["id", "model", "provider", "created", "cwd"]
@@ -58,14 +56,14 @@ def test_an_empty_answer_is_an_answer(go: Go, wire: Wire) -> None:
 
 
 def test_an_answered_session_goes_on_with_words_only_and_an_interrupted_one_without(
-    hs: Hs, serve: Serve, home: Path
+    hs: Hs, serve: Serve
 ) -> None:
     """A host may refuse a request that ends with an answer."""
     server = serve(CHAT, say("First."), say("Second."))
     hs("begin")
 
     refused = hs("--continue")
-    Session(session_of(home)).append("user", {}, "said before it was killed")
+    Session(session_of()).append("user", {}, "said before it was killed")
 
     assert (refused.code, len(server.requests)) == (2, 1)
     assert "hs was given nothing to do" in refused.err
@@ -155,32 +153,31 @@ def test_a_session_is_listed_and_shown(hs: Hs, original: Path) -> None:
 
 
 def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
-    serve: Serve, home: Path, project: Path
+    started: Started, serve: Serve, project: Path
 ) -> None:
-    server = serve(CHAT, use("bash", command="echo $$ > pid; exec sleep 300"))
-    env = environment(CHAT.environment(server))
+    serve(CHAT, use("bash", command="echo $$ > pid; exec sleep 300"))
     fifo = project / "pid"
     os.mkfifo(fifo)
-    run = Forked(["go"], cwd=project, env=env, stdin=subprocess.DEVNULL)
+    run = started("go")
     pid = int(fifo.read_text())
 
     run.send_signal(signal.SIGTERM)
 
     assert run.wait() == 130
     assert process.find(pid) is None
-    assert '{"type":"done"}' in (session_of(home) / ".stream").read_text()
+    assert '{"type":"done"}' in (session_of() / ".stream").read_text()
 
 
-def test_a_session_in_use_is_refused_by_name(done: Done, home: Path) -> None:
+def test_a_session_in_use_is_refused_by_name(done: Done) -> None:
     python = f"{shlex.quote(sys.executable)} -m harness_lib.hs"
     nested = f'{python} "$(basename "$HARNESS_SESSION")" hello < /dev/null; echo "code $?"'
     done(use("bash", command=nested), say("Done."))
-    result = bodies(session_of(home))[2][1]
+    result = bodies()[2][1]
     assert "is held by process" in result
     assert "code 5" in result
 
 
-def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home: Path) -> None:
+def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs) -> None:
     server, answer = go(
         use("agent", prompt="Count the files."),
         Step("Let me look.", uses=(Use("bash", {"command": "true"}),)),
@@ -194,12 +191,12 @@ def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Count the files."}
     (listed,) = hs("session", "list").out.split()
     assert "parent=" not in hs("session", "show", listed).out
-    (other,) = {path.name for path in (home / ".harness/sessions").iterdir()} - {listed}
+    (other,) = {path.name for path in at_home("sessions").iterdir()} - {listed}
     copy = hs("session", "fork", other).out.strip()
     assert set(hs("session", "list").out.split()) == {listed, copy}
 
 
-def test_why_a_subagent_has_failed_is_told(done: Done, home: Path) -> None:
+def test_why_a_subagent_has_failed_is_told(done: Done) -> None:
     """The model can name another provider, or give up; with an exit code alone it can only try again."""
     server, answer = done(
         Step(uses=(Use("agent", {"prompt": "x", "provider": "nobody"}), Use("agent", {"prompt": "y"}))),
@@ -212,7 +209,7 @@ def test_why_a_subagent_has_failed_is_told(done: Done, home: Path) -> None:
     )
     assert refused.startswith("[the subagent failed with exit code 1: The provider answered 401: not you.")
     assert "There is no provider nobody" in answer.err
-    (log,) = (home / ".harness/sessions").glob("*/subagents.log")
+    (log,) = at_home("sessions").glob("*/subagents.log")
     assert "answered 401" in log.read_text()
 
 

@@ -13,13 +13,19 @@ import pytest
 
 from harness_lib.system.processes import process
 from tests.conftest import for_release
-from tests.forked import Forked
-from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
-from tests.loop.environment import environment
+from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Started, Wire, bodies
 from tests.loop.in_process import results_of
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
-from tests.loop.source_files import write, write_models, write_program
+from tests.loop.source_files import (
+    at_home,
+    write,
+    write_models,
+    write_program,
+    write_provider,
+    write_script,
+    write_tool,
+)
 from tests.run_to_end import Said
 
 # Two calls that need each other: one after the other, the first would wait in vain.
@@ -41,73 +47,67 @@ elif sys.argv[1] == "--exec":
 BOTH = Step(uses=(Use("meet", {"do": "read"}), Use("meet", {"do": "write"})))
 
 
-def meeting(home: Path, project: Path, *, reads: bool, patience: float) -> None:
+def meeting(project: Path, *, reads: bool, patience: float) -> None:
     os.mkfifo(project / "met")
-    write_program(home / ".harness/tools/meet", MEETS.format(reads=reads, patience=patience))
+    write_program("tools/meet", MEETS.format(reads=reads, patience=patience))
 
 
-def results(home: Path) -> list[str]:
-    return [body.strip() for name, body in bodies(session_of(home)) if "tool_result" in name]
+def results() -> list[str]:
+    return [body.strip() for name, body in bodies() if "tool_result" in name]
 
 
 def test_calls_that_only_read_run_side_by_side_and_their_results_stand_in_order(
-    done: Done, wire: Wire, home: Path, project: Path
+    done: Done, wire: Wire, project: Path
 ) -> None:
-    meeting(home, project, reads=True, patience=30)
+    meeting(project, reads=True, patience=30)
     server, _ = done(BOTH, say("Done."), wire=wire)
-    assert results(home) == ["met\nread done", "write done"]
+    assert results() == ["met\nread done", "write done"]
     # What is for us is refused by hosts.
     assert "readOnlyHint" not in str(server.requests)
 
 
-def test_calls_that_do_more_than_read_run_one_after_another(go: Go, home: Path, project: Path) -> None:
-    meeting(home, project, reads=False, patience=0.5)
+def test_calls_that_do_more_than_read_run_one_after_another(go: Go, project: Path) -> None:
+    meeting(project, reads=False, patience=0.5)
     go(BOTH, say("Done."))
-    assert results(home) == ["nobody came", "nobody came"]
+    assert results() == ["nobody came", "nobody came"]
 
 
-def test_a_call_that_reads_sees_what_the_one_before_it_has_written(go: Go, home: Path, project: Path) -> None:
+def test_a_call_that_reads_sees_what_the_one_before_it_has_written(go: Go, project: Path) -> None:
     write(project / "f", "old")
     reading = Use("read_file", {"path": "f"})
     go(
         Step(uses=(reading, reading, Use("write_file", {"path": "f", "content": "new"}), reading, reading)),
         say("Done."),
     )
-    assert [text.partition(":")[2] for text in results(home) if "#" in text] == ["old", "old", "new", "new"]
+    assert [text.partition(":")[2] for text in results() if "#" in text] == ["old", "old", "new", "new"]
 
 
-def test_a_hook_before_the_tools_sees_each_call_before_it_runs(go: Go, home: Path, project: Path) -> None:
+def test_a_hook_before_the_tools_sees_each_call_before_it_runs(go: Go, project: Path) -> None:
     seen = project / "seen"
-    write_program(home / ".harness/hooks.d/tool_exec/05-see", f"#!/bin/sh\necho hook >> '{seen}'\ncat\n")
+    write_script("hooks.d/tool_exec/05-see", f"echo hook >> '{seen}'\ncat")
     text = MEETS.format(reads=True, patience=1).replace(
         "arguments = json", f"open({str(seen)!r}, 'a').write('tool\\n'); arguments = json"
     )
-    write_program(home / ".harness/tools/meet", text.replace('["cat", "met"]', '["true"]'))
+    write_program("tools/meet", text.replace('["cat", "met"]', '["true"]'))
     go(Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))
     assert seen.read_text().split() == ["hook", "tool"] * 3
 
 
-def test_a_denied_call_does_not_run_beside_the_others(go: Go, home: Path, project: Path) -> None:
+def test_a_denied_call_does_not_run_beside_the_others(go: Go, project: Path) -> None:
     write(project / "open", "open")
     gate = 'import json, sys\ncall = json.load(sys.stdin)\nshut = call["input"]["path"] == "shut"\n'
     gate += 'print(json.dumps(call | ({"decision": "deny", "reason": "shut"} if shut else {})))\n'
-    write_program(home / ".harness/hooks.d/tool_gate/10-shut", f"#!/usr/bin/env python3\n{gate}")
+    write_program("hooks.d/tool_gate/10-shut", f"#!/usr/bin/env python3\n{gate}")
     calls = tuple(Use("read_file", {"path": path}) for path in ("open", "shut", "open"))
     go(Step(uses=calls), say("Done."))
-    assert [text.partition(":")[2].strip() for text in results(home)] == ["open", "denied: shut", "open"]
+    assert [text.partition(":")[2].strip() for text in results()] == ["open", "denied: shut", "open"]
 
 
-def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, project: Path) -> None:
+def test_ctrl_c_ends_all_that_runs_side_by_side(started: Started, serve: Serve, project: Path) -> None:
     os.mkfifo(project / "pids")
-    write_program(
-        home / ".harness/tools/meet",
-        '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
-        'echo \'{"name":"meet","input_schema":{"type":"object"},"annotations":{"readOnlyHint":true}}\'\n'
-        "else\necho $$ > pids\nexec sleep 600\nfi\n",
-    )
-    server = serve(CHAT, BOTH, say("never"))
-    env = environment(CHAT.environment(server))
-    run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    write_tool("meet", "echo $$ > pids; exec sleep 600", annotations={"readOnlyHint": True})
+    serve(CHAT, BOTH, say("never"))
+    run = started("RUN it", stderr=subprocess.DEVNULL)
     # Our own end keeps it open, so that no line is missed between two writers.
     with os.fdopen(os.open(project / "pids", os.O_RDWR)) as said:
         pids = [int(said.readline()) for _ in range(2)]
@@ -149,55 +149,49 @@ class Crowded(OpenAI):
         return super().events(step, body)
 
 
-def test_four_subagents_work_at_once_and_no_fifth(hs: Hs, home: Path) -> None:
+def test_four_subagents_work_at_once_and_no_fifth(hs: Hs) -> None:
     asked = Step(uses=tuple(Use("agent", {"prompt": "Count."}, id=f"c{number}") for number in range(6)))
-    server = Crowd(asked, say("Six."))
+    with Crowd(asked, say("Six.")) as server:
+        answer = hs("Count them.", env=CHAT.environment(server))
 
-    answer = hs("Count them.", env=CHAT.environment(server))
-
-    server.shutdown()
-    server.server_close()
     assert answer.out == "Six.\n", answer.err
     assert server.most == 4
     sent = [message for message in server.requests[-1]["messages"] if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in sent] == [f"c{number}" for number in range(6)]
-    assert server.refusals == []
-    assert len(list((home / ".harness/sessions").iterdir())) == 7
+    assert len(list(at_home("sessions").iterdir())) == 7
 
 
-def test_a_tool_of_a_sources_named_agent_is_no_subagent(go: Go, home: Path, project: Path) -> None:
-    meeting(home, project, reads=False, patience=0.5)
-    tools = home / ".harness/tools"
+def test_a_tool_of_a_sources_named_agent_is_no_subagent(go: Go, project: Path) -> None:
+    meeting(project, reads=False, patience=0.5)
+    tools = at_home("tools")
     text = (tools / "meet").read_text().replace('"name": "meet"', '"name": "agent"')
     write_program(tools / "agent", text)
     calls = tuple(Use("agent", {"do": do}) for do in ("read", "write"))
     go(Step(uses=calls), use("read_file", path="nope"), say("Done."))
-    assert results(home)[:2] == ["nobody came", "nobody came"]
+    assert results()[:2] == ["nobody came", "nobody came"]
 
 
 # An answer of the test's server costs so much.
 PRICES, EACH = "m price_in=1000 price_out=100 price_cached=10", 0.00654
 
 
-def parent_of(home: Path) -> Path:
+def parent_of() -> Path:
     """Return the session that no subagent made."""
     (session,) = (
-        path
-        for path in (home / ".harness/sessions").iterdir()
-        if "parent=" not in (path / "session.conf").read_text()
+        path for path in at_home("sessions").iterdir() if "parent=" not in (path / "session.conf").read_text()
     )
     return session
 
 
-def result_of(home: Path) -> str:
-    (result,) = (parent_of(home) / "messages").glob("*-tool_result.md")
+def result_of() -> str:
+    (result,) = (parent_of() / "messages").glob("*-tool_result.md")
     return result.read_text()
 
 
 @pytest.fixture
-def priced(go: Go, home: Path) -> Go:
+def priced(go: Go) -> Go:
     """Return a callable in which a model with prices lets a subagent count, and takes the next steps."""
-    write_models(home / ".harness", PRICES)
+    write_models(PRICES)
 
     def work(*steps: Step, words: tuple[str, ...]) -> tuple[ModelServer, Said]:
         return go(use("agent", prompt="Count."), *steps, words=(*words, "ask"), env={"HARNESS_MODEL": "m"})
@@ -205,43 +199,41 @@ def priced(go: Go, home: Path) -> Go:
     return work
 
 
-def test_what_a_subagent_costs_is_its_parents_cost(priced: Go, hs: Hs, home: Path) -> None:
+def test_what_a_subagent_costs_is_its_parents_cost(priced: Go, hs: Hs) -> None:
     steps = (use("agent", prompt="Count."), say("Seven."), say("It says seven."), say("They say seven."))
     _, answer = priced(*steps, words=("-p", "--json"))
     result = json.loads(answer.out.splitlines()[-1])
     assert result["output"] == "They say seven.", answer.err
     assert result["cost"] == round(5 * EACH, 6)
     assert (result["tokens_in"], result["tokens_out"]) == (50, 25)
-    assert "\ntokens_in: 30\ntokens_out: 15\ncost: 0.019620\n" in result_of(home)
-    assert f"cost={5 * EACH:.4f}\n" in hs("session", "show", parent_of(home).name).out
+    assert "\ntokens_in: 30\ntokens_out: 15\ncost: 0.019620\n" in result_of()
+    assert f"cost={5 * EACH:.4f}\n" in hs("session", "show", parent_of().name).out
 
 
 @pytest.mark.release
-def test_a_subagent_may_spend_what_its_parent_has_left(priced: Go, home: Path) -> None:
+def test_a_subagent_may_spend_what_its_parent_has_left(priced: Go) -> None:
     server, answer = priced(use("bash", command="ls"), say("never"), words=("--max-cost", "0.01"))
     assert answer.code == 1
     assert "The limit of 0.01 dollars is reached" in answer.err
-    assert "The limit of 0.003460 dollars" in (parent_of(home) / "subagents.log").read_text()
+    assert "The limit of 0.003460 dollars" in (parent_of() / "subagents.log").read_text()
     assert len(server.requests) == 2
 
 
-def test_where_nothing_is_left_no_subagent_begins(priced: Go, home: Path) -> None:
+def test_where_nothing_is_left_no_subagent_begins(priced: Go) -> None:
     server, answer = priced(say("never"), words=("--max-cost", "0.005"))
     assert answer.code == 1
-    assert "--max-cost" in result_of(home)
+    assert "--max-cost" in result_of()
     assert len(server.requests) == 1
 
 
-def test_what_a_killed_subagent_has_cost_is_unknown(priced: Go, home: Path) -> None:
+def test_what_a_killed_subagent_has_cost_is_unknown(priced: Go) -> None:
     _, answer = priced(use("bash", command="kill -9 $PPID"), say("Done."), words=("-p", "--json"))
     assert json.loads(answer.out.splitlines()[-1])["cost"] is None, answer.err
-    assert "exit code -9" in result_of(home)
+    assert "exit code -9" in result_of()
 
 
 @pytest.mark.release
-def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
+def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(hs: Hs, serve: Serve) -> None:
     server = serve(
         CHAT,
         use("agent", prompt="Count.", model="small"),
@@ -250,9 +242,7 @@ def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
         say("Two."),
         say("Done."),
     )
-    providers = home / ".harness/providers"
-    url = f"{server.address}/v1/chat/completions"
-    write(providers / "ours.conf", f"protocol=openai\nmodel=theirs\nurl={url}\n")
+    write_provider("ours", f"{server.address}/v1/chat/completions", "model=theirs")
 
     answer = hs("ask", env={"HARNESS_MODEL": "m", "HARNESS_PROVIDER": "openai"})
 

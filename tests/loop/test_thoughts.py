@@ -7,21 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, hosted, runtime, turn
+from harness_lib.loop import hosted, turn
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Hs, Serve, Wire
-from tests.loop.environment import environment
+from tests.loop.in_process import begun
 from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
+from tests.loop.source_files import write_provider
 
 CALL = (Use("bash", {"command": "echo hello"}),)
 
 
-def variant(home: Path, server: ModelServer, *lines: str, path: str = CHAT.path) -> dict[str, str]:
+def variant(server: ModelServer, *lines: str, path: str = CHAT.path) -> dict[str, str]:
     """Describe `server` as a provider of its own, and return the environment that chooses it."""
-    file = home / ".harness/providers/there.conf"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    said = ["protocol=openai", "model=big-one", f"url={server.address}{path}", "auth_env=THERE_KEY", *lines]
-    file.write_text("\n".join(said) + "\n")
+    write_provider("there", f"{server.address}{path}", "model=big-one", "auth_env=THERE_KEY", *lines)
     return {"THERE_KEY": "sesame", "HARNESS_PROVIDER": "there"}
 
 
@@ -55,11 +53,11 @@ def _wants_the_field(_path: str, body: Json) -> None:
 
 
 def test_a_host_that_demands_its_thoughts_gets_them_back_and_the_field_with_every_answer(
-    hs: Hs, serve: Serve, home: Path
+    hs: Hs, serve: Serve
 ) -> None:
     server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."), say("Fine."))
     server.peculiar = _wants_the_field
-    env = variant(home, server, "reasoning_field=reasoning_content")
+    env = variant(server, "reasoning_field=reasoning_content")
 
     hs("RUN it", env=env)
     answer = hs("--continue", "and now?", env=env)
@@ -68,21 +66,18 @@ def test_a_host_that_demands_its_thoughts_gets_them_back_and_the_field_with_ever
     assert server.requests[1]["messages"][2]["reasoning_content"] == "hm"
 
 
-def test_the_bundled_deepseek_gets_its_thoughts_back(home: Path, project: Path) -> None:
-    run = runtime.start(environment({"HOME": str(home), "DEEPSEEK_API_KEY": "k"}), project)
-    discovery.refresh(run)
+def test_the_bundled_deepseek_gets_its_thoughts_back(project: Path) -> None:
+    run = begun(project, DEEPSEEK_API_KEY="k")
     config = hosted.find_config(run, "deepseek")
     assert config is not None
     assert config.at(run).conf["reasoning_field"] == "reasoning_content"
 
 
-def test_a_host_that_demands_them_without_being_described_so_is_quoted(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
+def test_a_host_that_demands_them_without_being_described_so_is_quoted(hs: Hs, serve: Serve) -> None:
     server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."))
     server.peculiar = _wants_thoughts
 
-    answer = hs("RUN it", env=variant(home, server))
+    answer = hs("RUN it", env=variant(server))
 
     assert (answer.code, answer.out) == (1, "")
     assert "400" in answer.err
@@ -159,15 +154,15 @@ PECULIAR: list[tuple[Callable[[str, Json], bool], str, str]] = [
 
 @pytest.mark.parametrize(("refused", "line", "said"), PECULIAR, ids=[line for _, line, _ in PECULIAR])
 def test_a_host_that_refuses_a_field_is_quoted_and_a_line_of_its_conf_gives_it_another(
-    hs: Hs, serve: Serve, home: Path, refused: Callable[[str, Json], bool], line: str, said: str
+    hs: Hs, serve: Serve, refused: Callable[[str, Json], bool], line: str, said: str
 ) -> None:
     server = serve(CHAT, use("bash", command="echo hello"), say("Done."))
     server.peculiar = lambda path, body: refuse_unless(not refused(path, body), said)
     path = "/v1/responses" if line.startswith("wire") else CHAT.path
 
-    plain = hs("RUN it", env=variant(home, server))
+    plain = hs("RUN it", env=variant(server))
     asked = len(server.requests)
-    described = hs("RUN it", env=variant(home, server, line, path=path))
+    described = hs("RUN it", env=variant(server, line, path=path))
 
     assert (plain.code, asked) == (1, 1), plain.err
     assert said in plain.err

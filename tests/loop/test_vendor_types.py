@@ -28,10 +28,10 @@ def test_every_request_of_a_session_holds_to_the_vendors_types(
     write(project / "AGENTS.md", "Be brief.\n")
     # A session that began at another host: its calls are told from the Markdown.
     other = ANTHROPIC if wire.name != "anthropic" else CHAT
-    elsewhere = serve(other, AT_WORK, say("Done there."))
-    assert hs("begin", env=other.environment(elsewhere)).code == 0
+    serve(other, AT_WORK, say("Done there."))
+    assert hs("begin").code == 0
     server = serve(wire, AT_WORK, use("bash", command="false"), say("Done."), say("Bye."))
-    env = {**wire.environment(server), "HARNESS_THINKING": "high", "ANTHROPIC_PROMPT_CACHE": "1"}
+    env = {"HARNESS_THINKING": "high", "ANTHROPIC_PROMPT_CACHE": "1"}
     for words in ("go on", "and now?"):
         done = hs("--continue", "--provider", wire.provider, "--model", "gpt-5", words, env=env)
         assert done.code == 0, done.err

@@ -39,11 +39,8 @@ def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
     return legacy_in(project.top)
 
 
-def user(project: Project, stand: str = "shell") -> Agent:
-    """Return who works on the list from a plain shell, or as an agent."""
+def user(project: Project, stand: str = "shell", *, trusts: bool = True) -> Agent:
+    """Return who works on the list from a plain shell, or as an agent; in a shell its user has trusted it."""
+    if trusts:
+        project.agent("user", None, **SHELL).trusts()
     return project.agent("user", None, **STANDS[stand])
-
-
-def trusted(project: Project) -> None:
-    """Let the user trust the list."""
-    user(project).trusts()

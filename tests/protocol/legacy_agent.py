@@ -153,11 +153,8 @@ class LegacyAgent:
 
     # -- a session
 
-    def start(self) -> str | None:
-        """Session Start: lock, recover, init script, count; return why to stop, if so."""
-        self.read()
-        self.git("log", "--oneline", "-20")
-        self.git("diff", "--stat")
+    def start(self) -> None:
+        """Session Start: lock, recover, count."""
         self.lock()
         self.number = self.read()["session_count"] + 1
         assert self.holder is not None
@@ -165,14 +162,9 @@ class LegacyAgent:
         for task in self.read()["tasks"]:
             if task["status"] == "in_progress":
                 self.recover(task)
-        script = self.top / "harness-init.sh"
-        if script.exists():
-            subprocess.run([script], cwd=self.top, check=True)
         document = self.read()
         document["session_count"] = self.number
         self.write(document)
-        limit = document["session_config"]["max_sessions"]
-        return "max_sessions" if limit and self.number > limit else None
 
     def end(self) -> None:
         """Statistics, last_session, release; the enable flag goes when nothing is left."""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import TYPED
-from tests.protocol.conftest import LegacyIn, trusted, user
+from tests.conftest import for_release
+from tests.protocol.conftest import LegacyIn, user
 from tests.protocol.documented import require_documented, seed_task
 from tests.protocol.legacy_agent import LegacyAgent
 from tests.verbs.project import LINE, Project
@@ -47,7 +48,6 @@ def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, legacy
     legacy.crash()
     before, old_log = legacy.read(), bare.log
 
-    trusted(bare)
     agent = user(bare)
     reply = agent.ok("start")
 
@@ -72,60 +72,50 @@ def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, legacy
     assert not bare.enable_flag
 
 
+# What was left, the check, and the status, with why it failed.
 ROWS = [
-    pytest.param(False, False, False, "true", "failed", "No progress detected", id="nothing, no checkpoint"),
-    pytest.param(False, False, True, "true", "failed", "work was lost", id="nothing, a checkpoint"),
-    pytest.param(False, True, False, WORK, "completed", "", id="commits, check passes"),
-    pytest.param(False, True, True, "false", "in_progress", "", id="commits, check fails"),
-    pytest.param(True, False, False, WORK, "completed", "", id="changes, check passes"),
-    pytest.param(True, False, True, "false", "in_progress", "", id="changes, check fails"),
-    pytest.param(True, True, False, WORK, "completed", "", id="both, check passes"),
-    pytest.param(True, True, True, "false", "in_progress", "", id="both, check fails"),
+    ("", "true", "failed: No progress detected"),
+    ("checkpoint", "true", "failed: work was lost"),
+    ("commits", WORK, "completed"),
+    ("commits, checkpoint", "false", "in_progress"),
+    ("changes", WORK, "completed"),
+    ("changes, checkpoint", "false", "in_progress"),
+    ("changes, commits", WORK, "completed"),
+    ("changes, commits, checkpoint", "false", "in_progress"),
 ]
-
-
 # An agent is answered as whoever types in a shell is: one row each for what fails, is done and goes on.
-AS_AGENT = [
-    pytest.param(
-        "agent", *row.values, id=f"agent: {row.id}", marks=[] if n in (0, 2, 7) else pytest.mark.release
-    )
-    for n, row in enumerate(ROWS)
-]
-IN_SHELL = [pytest.param("shell", *row.values, id=f"shell: {row.id}") for row in ROWS]
+SHOWN, REPEATED = (0, 2, 7), (1, 3, 4, 5, 6)
 
 
 @pytest.mark.parametrize(
-    ("stand", "dirty", "commits", "checkpoints", "command", "status", "why"), [*IN_SHELL, *AS_AGENT]
+    ("stand", "left", "command", "end"),
+    [
+        *(("shell", *row) for row in ROWS),
+        *(("agent", *ROWS[n]) for n in SHOWN),
+        *for_release(*(("agent", *ROWS[n]) for n in REPEATED)),
+    ],
 )
 def test_each_row_of_the_decision_matrix(
-    bare: Project,
-    legacy: LegacyAgent,
-    stand: str,
-    dirty: bool,
-    commits: bool,
-    checkpoints: bool,
-    command: str,
-    status: str,
-    why: str,
+    bare: Project, legacy: LegacyAgent, stand: str, left: str, command: str, end: str
 ) -> None:
     """A claim of the legacy protocol has no gate, no fence and no tree: the rows hold for it all the same.
 
     But for one thing: work that nobody has handed in, and whose check fails, stays and goes on.
     """
     base = interrupted(legacy, command)
-    if checkpoints:
+    if "checkpoint" in left:
         legacy.checkpoint("task-001", 1, 2, "half")
-    if commits:
+    if "commits" in left:
         bare.commit("task-001: some work", files={"work.txt": "x\n"})
-    if dirty:
+    if "changes" in left:
         bare.put("tracked.txt", "two\n")
         bare.put("work.txt", "more\n")
 
-    trusted(bare)
     agent = user(bare, stand)
     agent("start")
 
     task = bare.task()
+    status, _, why = end.partition(": ")
     assert task["status"] == status
     assert task["fence"] == 1
     assert (status == "in_progress") == bool(task.get("gate"))
@@ -137,9 +127,9 @@ def test_each_row_of_the_decision_matrix(
         assert (bare.head, bare.git("status", "--porcelain")) == (base, "")
         return
     assert (task["attempts"], task["error_log"]) == (0, [])
-    assert (bare.git("status", "--porcelain") == "") == (status == "completed" or not dirty)
-    assert bare.read("work.txt") == ("more\n" if dirty else "x\n")
-    assert ("work.txt" in bare.in_commit()) == (status == "completed" or commits)
+    assert (bare.git("status", "--porcelain") == "") == (status == "completed" or "changes" not in left)
+    assert bare.read("work.txt") == ("more\n" if "changes" in left else "x\n")
+    assert ("work.txt" in bare.in_commit()) == (status == "completed" or "commits" in left)
 
 
 def test_once_failed_by_us_and_claimed_by_the_legacy_protocol_it_is_recovered(
@@ -147,7 +137,6 @@ def test_once_failed_by_us_and_claimed_by_the_legacy_protocol_it_is_recovered(
 ) -> None:
     """The fence of our attempt is still there, the gate is not: that is no attempt to cheat."""
     legacy.init(seed_task("task-001", "Do the work", WORK))
-    trusted(bare)
     agent = user(bare)
     agent.works(code=1)
     agent.ok("stop")
@@ -171,7 +160,6 @@ def test_what_is_in_progress_for_nobody_is_recovered_at_once(
 ) -> None:
     """A task without a fence and a gate, under no name or one that no session of an exclusive list has."""
     interrupted(legacy)
-    trusted(bare)
     agent = user(bare)
     agent.ok("start")
     bare.edit_task(status="in_progress", claimed_by=name, fence=0, gate=None)
@@ -187,7 +175,6 @@ def test_what_is_in_progress_for_nobody_is_recovered_at_once(
 def test_what_nobody_holds_waits_while_the_caller_has_a_task(bare: Project, legacy: LegacyAgent) -> None:
     """The work tree has the files of both: to undo the one would take the commit of the other away."""
     legacy.init(seed_task("task-001", "Ours", "false"), seed_task("task-002", "Theirs", WORK))
-    trusted(bare)
     agent = user(bare)
     agent.ok("claim")
     theirs = {"status": "in_progress", "claimed_by": "other", "started_at_commit": legacy.head}
@@ -206,14 +193,14 @@ def test_only_start_and_claim_end_the_hold_of_the_legacy_protocol(bare: Project,
     failed = {"status": "failed", "attempts": 3, "error_log": ["[TEST_FAIL] The check failed."]}
     waits = seed_task("task-003", "Waits", depends_on=["task-002"])
     bare.edit(tasks=[bare.task(), {**seed_task("task-002"), **failed}, waits])
-    trusted(bare)
+    user(bare)
     before = bare.file.read_bytes()
     cases = [("task-001", "shell"), ("task-002", "agent"), ("task-003", "shell")]
     for name, argv in TYPED.items():
         for task, stand in cases if name not in ("start", "claim", "run") else ():
             bare.file.write_bytes(before)
             words = [task if word.startswith("task-0") else word for word in argv]
-            said = user(bare, stand)(*words)
+            said = user(bare, stand, trusts=False)(*words)
             assert "sessions" not in bare.state, (words, stand, said.text)
 
 
@@ -227,7 +214,7 @@ class TestConcurrent:
         legacy.lock()
         legacy.claim("task-001", claimed_by="worker-1", lease_expires_at="2035-01-01T00:00:00Z")
         legacy.unlock()
-        trusted(bare)
+        user(bare)
         return bare
 
     def test_a_valid_lease_of_another_is_left_alone(self, claimed: Project) -> None:

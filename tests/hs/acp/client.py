@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
 from tests.conftest import CHECKOUT
 from tests.forked import Forked, with_children
 from tests.loop.environment import environment
@@ -20,7 +22,6 @@ from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import acp
-    import pytest
     from acp.interfaces import Client
 else:
 
@@ -35,18 +36,22 @@ else:
 
     acp = _WhenUsed()
 
-__all__ = ["Editor", "acp", "connected", "opened", "prompt", "pytest_pyfunc_call"]
+__all__ = ["Editor", "acp", "editor", "pytest_pyfunc_call"]
 # The seconds of a test.
 LIMIT = 90
 
 
 class Editor:
-    """Keeps what it is told, and answers each question with one option; with "never" it does not answer."""
+    """Keeps what it is told, and answers each question with `answer`; with "never" it does not answer.
 
-    def __init__(self, answer: str = "allow_once") -> None:
+    It starts `hs acp` with the environment `env`, and opens sessions in `project`.
+    """
+
+    def __init__(self, env: dict[str, str], project: Path) -> None:
+        self.env, self.project = env, project
+        self.answer = "allow_once"
         self.updates: list[Any] = []
         self.questions: list[tuple[Any, Any]] = []
-        self.answer = answer
         self.processes: list[Any] = []
         self.pipes: list[asyncio.StreamWriter] = []
 
@@ -72,6 +77,11 @@ class Editor:
     def updates_of(self, kind: str) -> list[Any]:
         return [update for update in self.updates if update.session_update == kind]
 
+    def ended(self) -> list[Any]:
+        """Return what was told of each call at its end."""
+        calls = self.updates_of("tool_call_update")
+        return [update for update in calls if update.status in {"completed", "failed"}]
+
     def said(self) -> str:
         """Return all that the agent has answered."""
         return "".join(update.content.text for update in self.updates_of("agent_message_chunk"))
@@ -82,36 +92,53 @@ class Editor:
             assert time.monotonic() < deadline, self.updates
             await asyncio.sleep(0.02)
 
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Any]:
+        """Start `hs acp`, and yield the connection."""
+        (said, heard), (answers, answered) = socket.socketpair(), socket.socketpair()
+        env = environment(self.env)
+        with heard, answers:
+            process = Forked(
+                ["acp"], program=with_children(), stdin=heard, stdout=answers, env=env, cwd=CHECKOUT
+            )
+        self.processes.append(process)
+        _, writer = await asyncio.open_connection(sock=said)
+        reader, unused = await asyncio.open_connection(sock=answered, limit=1 << 24)
+        self.pipes += (writer, unused)
+        conn = acp.connect_to_agent(cast("Client", self), writer, reader, use_unstable_protocol=True)
+        try:
+            await conn.initialize(protocol_version=1)
+            yield conn
+        finally:
+            await conn.close()
+            for each in (writer, unused):
+                each.close()
+            await asyncio.to_thread(process.wait, 60)
 
-@asynccontextmanager
-async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
-    """Start `hs acp` for the editor, and yield their connection."""
-    (said, heard), (answers, answered) = socket.socketpair(), socket.socketpair()
-    with heard, answers:
-        process = Forked(
-            ["acp"], program=with_children(), stdin=heard, stdout=answers, env=environment(env), cwd=CHECKOUT
-        )
-    editor.processes.append(process)
-    _, writer = await asyncio.open_connection(sock=said)
-    reader, unused = await asyncio.open_connection(sock=answered, limit=1 << 24)
-    editor.pipes += (writer, unused)
-    conn = acp.connect_to_agent(cast("Client", editor), writer, reader, use_unstable_protocol=True)
-    try:
-        await conn.initialize(protocol_version=1)
-        yield conn
-    finally:
-        await conn.close()
-        for each in (writer, unused):
-            each.close()
-        await asyncio.to_thread(process.wait, 60)
+    @asynccontextmanager
+    async def opened(self, **options: Any) -> AsyncIterator[Opened]:
+        """Start `hs acp`, and open a session in the project."""
+        async with self.connected() as conn:
+            yield await self.opens(conn, **options)
+
+    async def prompts(self, text: str = "go", **options: Any) -> None:
+        """Open a session in the project, send one prompt, and wait for the end of the turn."""
+        async with self.opened(**options) as session:
+            await session.says(text)
+
+    async def opens(self, conn: Any, **options: Any) -> Opened:
+        """Open a session in the project."""
+        session = await conn.new_session(cwd=str(self.project), **options)
+        return Opened(conn, session.session_id, session.config_options)
 
 
 @dataclass
 class Opened:
-    """A session that an editor has opened."""
+    """A session that an editor has opened, and its options then."""
 
     conn: Any
     id: str
+    options: Any = ()
 
     async def says(self, *said: Any) -> Any:
         """Send a prompt of texts and other blocks, and return how its turn has ended."""
@@ -121,23 +148,15 @@ class Opened:
     async def cancel(self) -> None:
         await self.conn.cancel(session_id=self.id)
 
-
-@asynccontextmanager
-async def opened(editor: Editor, env: dict[str, str], project: Path, **options: Any) -> AsyncIterator[Opened]:
-    """Let the editor open a session in `project`."""
-    async with connected(editor, env) as conn:
-        session = await conn.new_session(cwd=str(project), **options)
-        yield Opened(conn, session.session_id)
+    async def sets(self, option: str, value: str) -> Any:
+        """Set an option of the session, and return its options."""
+        return await self.conn.set_config_option(config_id=option, session_id=self.id, value=value)
 
 
-def prompt(editor: Editor, env: dict[str, str], project: Path, text: str = "go", **options: Any) -> None:
-    """Let the editor open a session in `project`, send one prompt, and wait for the end of the turn."""
-
-    async def work() -> None:
-        async with opened(editor, env, project, **options) as session:
-            await session.says(text)
-
-    asyncio.run(asyncio.wait_for(work(), LIMIT))
+@pytest.fixture
+def editor(served: dict[str, str], project: Path) -> Editor:
+    """Return an editor whose model is that served last."""
+    return Editor(served, project)
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

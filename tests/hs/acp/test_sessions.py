@@ -10,143 +10,133 @@ from typing import Any
 import pytest
 
 from harness_lib.hs.acp.session import Updates
-from tests.hs.acp.client import Editor, Opened, acp, connected, opened, prompt
+from tests.hs.acp.client import Editor, Opened, acp
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write
+from tests.loop.source_files import at_home, write, write_provider
 
 
 async def test_what_was_said_is_told_again_when_a_session_is_loaded(
-    serve: Serve, home: Path, project: Path
+    serve: Serve, editor: Editor, home: Path, project: Path
 ) -> None:
-    server = serve(CHAT, use("read_file", path="a.txt"), say("Read it."), say("Again."))
+    serve(CHAT, use("read_file", path="a.txt"), say("Read it."), say("Again."))
     write(project / "a.txt", "text\n")
-    editor, other = Editor(), Editor()
+    other = Editor(editor.env, project)
 
-    async with connected(editor, CHAT.environment(server)) as conn:
-        name = (await conn.new_session(cwd=str(project))).session_id
-        await Opened(conn, name).says("read a.txt")
-        await conn.close_session(session_id=name)
+    async with editor.connected() as conn:
+        session = await editor.opens(conn)
+        await session.says("read a.txt")
+        await conn.close_session(session_id=session.id)
         with pytest.raises(acp.RequestError, match="not open"):
-            await Opened(conn, name).says("hello")
-    async with connected(other, CHAT.environment(server)) as conn:
+            await session.says("hello")
+    async with other.connected() as conn:
         listed = await conn.list_sessions(cwd=str(project))
-        assert [(each.session_id, each.title) for each in listed.sessions] == [(name, "read a.txt")]
+        assert [(each.session_id, each.title) for each in listed.sessions] == [(session.id, "read a.txt")]
         assert (await conn.list_sessions(cwd=str(home))).sessions == []
-        await conn.load_session(cwd=str(project), session_id=name)
+        await conn.load_session(cwd=str(project), session_id=session.id)
         kinds = [update.session_update for update in other.updates]
         assert [kind for kind in kinds if kind != "available_commands_update"] == [
             "user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"
         ]  # fmt: skip
         other.updates.clear()
-        await conn.resume_session(cwd=str(project), session_id=name)
-        await Opened(conn, name).says("again")
+        await conn.resume_session(cwd=str(project), session_id=session.id)
+        await Opened(conn, session.id).says("again")
         assert other.updates_of("user_message_chunk") == []
 
     assert other.said() == "Again."
 
 
 async def test_two_sessions_of_one_client_work_side_by_side(
-    serve: Serve, project: Path, tmp_path: Path
+    serve: Serve, editor: Editor, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
+    (tmp_path / "other").mkdir()
     # Each waits until the other has begun, too.
     wait = "for i in $(seq 600); do [ $(ls ../*/began | wc -l) = 2 ] && exit; sleep 0.1; done; exit 1"
-    command = f"touch began; {wait}"
-    step = use("bash", command=command)
-    server = serve(CHAT, step, step, say("Done."))
-    editor = Editor()
+    step = use("bash", command=f"touch began; {wait}")
+    serve(CHAT, step, step, say("Done."))
 
-    async with connected(editor, CHAT.environment(server)) as conn:
-        opened = [(await conn.new_session(cwd=str(path))).session_id for path in (project, other)]
-        await asyncio.gather(*(Opened(conn, each).says("go") for each in opened))
+    async with editor.connected() as conn:
+        sessions = [await editor.opens(conn)]
+        editor.project = tmp_path / "other"
+        sessions.append(await editor.opens(conn))
+        await asyncio.gather(*(session.says("go") for session in sessions))
 
-    assert sorted(update.status for update in editor.updates_of("tool_call_update")) == [
-        "completed", "completed", "in_progress", "in_progress"
-    ]  # fmt: skip
+    assert [update.status for update in editor.ended()] == ["completed"] * 2
 
 
 async def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
-    serve: Serve, home: Path, project: Path
+    serve: Serve, editor: Editor, project: Path
 ) -> None:
-    (home / ".harness/providers").mkdir(parents=True)
     server = serve(CHAT, say("One."), say("Two."))
-    address = CHAT.environment(server)["OPENAI_API_URL"]
-    conf = f"protocol=openai\nmodel=big-one\nurl={address}\nauth_env=OUR_KEY\n"
-    (home / ".harness/providers/ours.conf").write_text(conf)
+    write_provider("ours", f"{server.address}{CHAT.path}", "model=big-one", "auth_env=KEY")
+    editor.env["KEY"] = "of a test"
 
-    async with connected(Editor(), CHAT.environment(server) | {"OUR_KEY": "of a test"}) as conn:
-        session = await conn.new_session(cwd=str(project))
-        name = session.session_id
-        changed = await conn.set_config_option(config_id="model", session_id=name, value="ours/big-one")
+    async with editor.connected() as conn:
+        session = await editor.opens(conn)
+        changed = await session.sets("model", "ours/big-one")
         assert changed.config_options[0].current_value == "ours/big-one"
-        await Opened(conn, name).says("go")
-        await conn.close_session(session_id=name)
-        loaded = await conn.load_session(cwd=str(project), session_id=name)
+        await session.says("go")
+        await conn.close_session(session_id=session.id)
+        loaded = await conn.load_session(cwd=str(project), session_id=session.id)
         assert loaded.config_options[0].current_value == "ours/big-one"
-        await Opened(conn, name).says("go on")
+        await session.says("go on")
 
     assert [request["model"] for request in server.requests] == ["big-one"] * 2
 
 
-async def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, tmp_path: Path) -> None:
+async def test_a_session_works_where_the_client_opens_it(
+    serve: Serve, editor: Editor, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    server = serve(CHAT, say("One."), use("bash", command="pwd"), say("Two."))
-    editor = Editor()
+    serve(CHAT, say("One."), use("bash", command="pwd"), say("Two."))
 
-    async with connected(editor, CHAT.environment(server)) as conn:
-        name = (await conn.new_session(cwd=str(project))).session_id
-        await Opened(conn, name).says("go")
-        await conn.resume_session(cwd=str(other), session_id=name)
-        await Opened(conn, name).says("where?")
+    async with editor.opened() as session:
+        await session.says("go")
+        await session.conn.resume_session(cwd=str(other), session_id=session.id)
+        await session.says("where?")
 
-    assert editor.updates_of("tool_call_update")[-1].content[0].content.text == str(other)
+    assert editor.ended()[-1].content[0].content.text == str(other)
 
 
-async def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> None:
+async def test_many_sessions_are_listed_page_by_page(editor: Editor, project: Path) -> None:
     for number in range(51):
-        session = home / ".harness/sessions" / f"20260101-000000-{number}"
+        session = at_home(f"sessions/20260101-000000-{number}")
         (session / "messages").mkdir(parents=True)
-        (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n")
+        write(session / "session.conf", f"id={session.name}\ncwd={project}\n")
 
-    async with connected(Editor(), {}) as conn:
+    async with editor.connected() as conn:
         first = await conn.list_sessions(cwd=str(project))
         second = await conn.list_sessions(cwd=str(project), cursor=first.next_cursor)
         assert (len(first.sessions), len(second.sessions), second.next_cursor) == (50, 1, None)
-        listed = {each.session_id for each in [*first.sessions, *second.sessions]}
-        assert len(listed) == 51
+        assert len({each.session_id for each in [*first.sessions, *second.sessions]}) == 51
 
 
-def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:
+async def test_an_edit_is_asked_about_and_shown_as_a_difference(
+    serve: Serve, editor: Editor, project: Path
+) -> None:
     path = project / "sub/a.txt"
-    server = serve(
-        CHAT,
-        use("write_file", path="sub/a.txt", content="old\n"),
+    serve(
+        CHAT, use("write_file", path="sub/a.txt", content="old\n"),
         use("replace", path="sub/a.txt", old="no such", new="x"),
-        use("replace", path="sub/a.txt", old="old", new="new"),
-        say("Done."),
-    )
-    editor = Editor()
+        use("replace", path="sub/a.txt", old="old", new="new"), say("Done."),
+    )  # fmt: skip
 
-    prompt(editor, CHAT.environment(server), project, "change it")
+    await editor.prompts("change it")
 
     (asked, options) = editor.questions[-1]
     assert asked.kind == "edit"
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
-    ended = [
-        update for update in editor.updates_of("tool_call_update") if update.status in {"completed", "failed"}
-    ]
+    made, failed, replaced = editor.ended()
     # Before the question, and when it is done; a new file has no old text.
     shown = [
         (each.path, each.old_text, each.new_text)
-        for each in (asked.content[0], ended[2].content[0], ended[0].content[0])
+        for each in (asked.content[0], replaced.content[0], made.content[0])
     ]
     assert shown == [(str(path), "old\n", "new\n")] * 2 + [(str(path), None, "old\n")]
     # What has changed nothing is no difference.
-    assert (ended[1].status, ended[1].content[0].type) == ("failed", "content")
+    assert (failed.status, failed.content[0].type) == ("failed", "content")
     assert editor.updates_of("tool_call")[0].locations[0].path == str(path)
 
 
@@ -157,9 +147,11 @@ def test_a_call_has_the_place_of_its_file(home: Path, path: str, place: str) -> 
     assert [each.path for each in update.locations] == [place.format(home=home)]
 
 
-def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: Path) -> None:
+async def test_a_client_sees_what_a_tool_prints_while_it_runs(
+    serve: Serve, served: dict[str, str], project: Path
+) -> None:
     waits = "echo one; sleep 0.6; echo $((40 + 2)); while [ ! -e go ]; do sleep 0.05; done"
-    server = serve(CHAT, use("bash", command=waits), say("Done."))
+    serve(CHAT, use("bash", command=waits), say("Done."))
 
     class Impatient(Editor):
         async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
@@ -167,25 +159,27 @@ def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: P
             if "42" in str(getattr(update, "content", "")):
                 (project / "go").touch()
 
-    editor = Impatient()
-    prompt(editor, CHAT.environment(server), project)
+    editor = Impatient(served, project)
+    await editor.prompts()
 
     texts = [each.content[0].content.text for each in editor.updates_of("tool_call_update") if each.content]
     assert "one\n42\n" in texts[:-1]
 
 
-async def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serve, project: Path) -> None:
+async def test_what_the_user_answers_counts_and_always_is_asked_once(
+    serve: Serve, editor: Editor, project: Path
+) -> None:
     server = serve(
         CHAT, use("bash", command="touch made"), say("As you like."),
         use("bash", command="touch a"), use("bash", command="touch b"), use("bash", command="rm a"),
         use("agent", prompt="do"), use("bash", command="mkdir made"), use("bash", command="touch made/c"),
         say("Made."), use("bash", command="mkdir d"), say("Done."),
     )  # fmt: skip
-    editor = Editor("reject_once")
+    editor.answer = "reject_once"
 
-    async with opened(editor, CHAT.environment(server), project) as session:
+    async with editor.opened() as session:
         await session.says("go")
-        assert editor.updates_of("tool_call_update")[-1].status == "failed"
+        assert editor.ended()[-1].status == "failed"
         editor.answer = "allow_always"
         await session.says("go on")
         with pytest.raises(acp.RequestError, match="There is no /no-such"):
@@ -199,33 +193,29 @@ async def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serv
     assert "/no-such" not in str(server.requests)
 
 
-async def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> None:
+async def test_approval_is_a_setting_of_the_session(serve: Serve, editor: Editor, project: Path) -> None:
     uses = (use("bash", command="touch a"), say("Done."), use("bash", command="touch b"), say("Denied."))
-    server = serve(CHAT, *uses)
-    editor = Editor()
+    serve(CHAT, *uses)
 
-    async with connected(editor, CHAT.environment(server)) as conn:
-        session = await conn.new_session(cwd=str(project))
-        options = {option.id: option for option in session.config_options}
-        assert options["approval"].current_value == "ask"
-        assert options["model"].current_value.startswith("openai/")
-        name = session.session_id
-        await conn.set_config_option(config_id="approval", session_id=name, value="auto")
-        await Opened(conn, name).says("go")
-        changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
+    async with editor.opened() as session:
+        options = {option.id: option.current_value for option in session.options}
+        assert options["approval"] == "ask"
+        assert options["model"].startswith("openai/")
+        await session.sets("approval", "auto")
+        await session.says("go")
+        changed = await session.sets("approval", "read-only")
         assert changed.config_options[1].current_value == "read-only"
-        await Opened(conn, name).says("go")
+        await session.says("go")
         with pytest.raises(acp.RequestError, match="cannot be"):
-            await conn.set_config_option(config_id="model", session_id=name, value="no/such")
+            await session.sets("model", "no/such")
 
     assert editor.questions == []
     assert ((project / "a").exists(), (project / "b").exists()) == (True, False)
 
 
-def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
+async def test_servers_that_the_client_names_are_used(serve: Serve, editor: Editor, project: Path) -> None:
     """Both: one over pipes and one over HTTP; each says of itself that it only reads."""
-    server = serve(CHAT, use("mcp__zed__spoken"), use("mcp__far__spoken"), say("Done."))
-    editor = Editor()
+    serve(CHAT, use("mcp__zed__spoken"), use("mcp__far__spoken"), say("Done."))
     # It has ten seconds to start: on a busy machine that is too little for one that imports the package.
     program = str(SERVERS / "old_mcp_server.py")
     zed = acp.schema.McpServerStdio(name="zed", command=sys.executable, args=[program], env=[])
@@ -233,9 +223,8 @@ def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> 
 
     with listening("old_mcp_server.py", project) as address:
         far = acp.schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
-        prompt(editor, CHAT.environment(server), project, mcp_servers=[zed, far])
+        await editor.prompts(mcp_servers=[zed, far])
 
-    ended = [update for update in editor.updates_of("tool_call_update") if update.status == "completed"]
-    said = [update.content[0].content.text for update in ended]
+    said = [update.content[0].content.text for update in editor.ended()]
     assert said == ["2025-06-18 None", "2025-06-18 Bearer of mine"]
     assert editor.questions == []

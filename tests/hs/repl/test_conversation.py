@@ -11,10 +11,10 @@ from tests.hs.person import SLOW, STARTED, person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.source_files import write, write_models, write_servers
+from tests.loop.source_files import at_home, write, write_models, write_servers
 
 
-def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation, home: Path) -> None:
+def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation) -> None:
     with conversation(say("Hello **you**."), say("Again.")) as someone:
         someone.types("hello\r", then="Hello you.")
         someone.sees("You:")
@@ -26,7 +26,7 @@ def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation
 
     assert code == 0
     assert len(someone.model.requests) == 2
-    said = [body.strip() for name, body in bodies(session_of(home)) if "user" in name]
+    said = [body.strip() for name, body in bodies() if "user" in name]
     assert said == ["hello", "two\nlines"]
     assert "gpt-4o" in someone.plain
 
@@ -46,12 +46,13 @@ def test_the_user_is_asked_and_may_stop_all_at_the_question(
     assert {path.name for path in project.iterdir()} == {"one"}
 
 
-def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, project: Path, home: Path) -> None:
+def test_a_session_goes_on_at_the_prompt_with_another_model(
+    hs: Hs, serve: Serve, conversation: Conversation
+) -> None:
     server = serve(CHAT, say("First."), say("Second."))
-    with person("begin", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.leaves()
+    hs("begin")
 
-    with person("repl", session_of(home).name, cwd=project, env=CHAT.environment(server)) as someone:
+    with conversation(args=("repl", session_of().name)) as someone:
         # What was said last, for whoever has forgotten it.
         someone.sees("You: begin")
         someone.sees("First.")
@@ -60,60 +61,50 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
         someone.sees("You:")
         someone.types("go on\r", then="Second.")
         someone.leaves("\x04")
-        assert f"To go on with it: hs --resume {session_of(home).name}" in someone.plain
+        assert f"To go on with it: hs --resume {session_of().name}" in someone.plain
 
     assert server.requests[1]["model"] == "model-two"
     assert "First." in str(server.requests[1])
-    assert len(list(session_of(home).glob("messages/*"))) == 4
+    assert len(list(session_of().glob("messages/*"))) == 4
 
 
-def test_what_we_notice_is_said_above_the_line(conversation: Conversation, home: Path) -> None:
-    write_servers(home / ".harness", absent={"command": "/no/such/program"})
+def test_what_we_notice_is_said_above_the_line(conversation: Conversation) -> None:
+    write_servers(absent={"command": "/no/such/program"})
     with conversation(say("Done.")) as someone:
         someone.types("go\r", shows="the MCP server absent is left out")
         someone.has_on_screen("Done.")
 
 
-def test_the_answer_of_a_provider_that_does_not_stream_is_shown(home: Path, project: Path) -> None:
-    write_echo_pack(home / ".harness")
-    with person("--provider", "echo", cwd=project, env={}) as someone:
-        someone.has_on_screen("You:")
+def test_the_answer_of_a_provider_that_does_not_stream_is_shown(conversation: Conversation) -> None:
+    write_echo_pack()
+    with conversation(args=("--provider", "echo")) as someone:
         someone.types("hello\r", then="echo-1: hello")
-        someone.leaves("\x04")
 
 
 def test_a_session_in_which_nothing_was_said_is_not_kept(
-    hs: Hs, serve: Serve, project: Path, home: Path
+    hs: Hs, serve: Serve, conversation: Conversation
 ) -> None:
-    server = serve(CHAT, say("Hello."))
-    env = CHAT.environment(server)
-    hs("begin", env=env)
-    before = session_of(home)
+    serve(CHAT, say("Hello."))
+    hs("begin")
+    before = session_of()
 
-    with person(cwd=project, env=env) as someone:
-        someone.types("/tools\r", when="You:", shows="read_file")
-        assert someone.leaves("\x04") == 0
-
-    assert session_of(home) == before
+    with conversation() as someone:
+        someone.types("/tools\r", shows="read_file")
+    assert session_of() == before
     # One that is gone on in stays, whether anything is said or not.
-    with person("--continue", cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
-        assert someone.leaves("\x04") == 0
+    with conversation(args=("--continue",)):
+        pass
     assert len(bodies(before)) == 2
 
-    with person(cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
+    with conversation():
         (unused,) = (each for each in before.parent.iterdir() if each != before)
         # A file of somebody else's stays, and with it the session.
         write(unused / "notes.txt", "mine")
-        assert someone.leaves("\x04") == 0
     assert {path.name for path in unused.iterdir()} >= {"notes.txt", "session.conf"}
 
 
-def test_a_terminal_that_can_draw_nothing_is_told_so(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Hello."))
-
-    with person(cwd=project, env=CHAT.environment(server) | {"TERM": "dumb"}) as someone:
+def test_a_terminal_that_can_draw_nothing_is_told_so(project: Path) -> None:
+    with person(cwd=project, env={"OPENAI_API_URL": "http://127.0.0.1:9", "TERM": "dumb"}) as someone:
         assert someone.leaves() == 2
 
     assert "can draw nothing" in someone.raw
@@ -121,11 +112,11 @@ def test_a_terminal_that_can_draw_nothing_is_told_so(serve: Serve, project: Path
 
 
 def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
-    conversation: Conversation, home: Path
+    conversation: Conversation,
 ) -> None:
     with conversation(
         # Again where hs has noted meanwhile, in the session, that the command runs.
-        use("bash", command=f"until rm -rf {home}/.harness/sessions/*; do :; done"),
+        use("bash", command=f"until rm -rf {at_home()}/sessions/*; do :; done"),
         say("Never said."),
         args=("--approve", "auto"),
     ) as someone:
@@ -218,15 +209,12 @@ def test_a_question_is_whole_in_a_narrow_window(conversation: Conversation) -> N
 
 
 @pytest.mark.release
-def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Fünf · 日本 …"), say("Went on."))
+def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(conversation: Conversation) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-
-    with person(cwd=project, env=CHAT.environment(server) | plain, program=STARTED) as someone:
-        someone.types("go\r", when="You:", shows="F?nf")
+    with conversation(say("Fünf · 日本 …"), say("Went on."), env=plain, program=STARTED) as someone:
+        someone.types("go\r", shows="F?nf")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("go on\r", shows="Went on.")
-        assert someone.leaves("\x04") == 0
 
 
 def test_an_answer_that_breaks_is_shown_once(conversation: Conversation) -> None:
@@ -255,8 +243,8 @@ def test_whether_something_is_under_way_is_seen_at_once(conversation: Conversati
         someone.rests()
 
 
-def test_the_status_tells_model_context_tokens_and_cost(conversation: Conversation, home: Path) -> None:
-    write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
+def test_the_status_tells_model_context_tokens_and_cost(conversation: Conversation) -> None:
+    write_models("big- context=200000 price_in=1 price_out=2")
     with conversation(say("One."), say("Two."), env={"HARNESS_MODEL": "big-one"}) as someone:
         someone.types("go\r", when="big-one  context 0 of 200k  tokens 0 in, 0 out  cost $0")
         someone.types(

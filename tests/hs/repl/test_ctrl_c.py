@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hs.person import SHELL, Person, person
-from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Conversation, Serve, bodies
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_models, write_servers
@@ -90,9 +90,9 @@ def test_during_a_tool_it_ends_all_that_the_tool_has_started(
 
 @pytest.mark.release
 def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
-    conversation: Conversation, home: Path, project: Path
+    conversation: Conversation, project: Path
 ) -> None:
-    write_servers(home / ".harness", slow=entry())
+    write_servers(slow=entry())
     with conversation(use("mcp__slow__hang"), say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("wait\r")
         someone.until((project / "hanging").exists)
@@ -100,8 +100,8 @@ def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
         someone.types("go on\r", when="interrupted", shows="Went on.")
 
 
-def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation, home: Path) -> None:
-    write_models(home / ".harness", "gpt-4o context=10000")
+def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation) -> None:
+    write_models("gpt-4o context=10000")
     long = say("long " * 3000)
     with conversation(long, long, Step(silent=True)) as someone:
         someone.types("one\r", then="long")
@@ -113,34 +113,32 @@ def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation, h
         someone.until(lambda: len(someone.model.requests) == 3)
         someone.types("\x03", shows="interrupted")
 
-    assert not [name for name, _ in bodies(session_of(home)) if "summary" in name]
+    assert not [name for name, _ in bodies() if "summary" in name]
 
 
 @pytest.mark.parametrize("how", ["TERM", "the terminal is closed"])
 def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
-    serve: Serve, project: Path, how: str
+    conversation: Conversation, project: Path, how: str
 ) -> None:
-    server = serve(CHAT, SLEEPS)
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        before = termios.tcgetattr(someone.leader)
-        someone.types("wait\r", when="You:")
+    with conversation(SLEEPS, args=("--approve", "auto")) as someone:
+        someone.types("wait\r")
         pid = pid_of(project, someone)
         if how == "TERM":
             someone.process.send_signal(signal.SIGTERM)
             assert someone.leaves() == 130
-            assert termios.tcgetattr(someone.leader)[3] & termios.ECHO == before[3] & termios.ECHO
+            assert termios.tcgetattr(someone.leader)[3] & termios.ECHO
         else:
             someone.hangs_up()
             someone.process.wait()
         until("its end", lambda: not Path(f"/proc/{pid}").exists())
 
 
-def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, project: Path) -> None:
+def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(
+    serve: Serve, served: dict[str, str], project: Path
+) -> None:
     server = serve(CHAT, say("Went on."))
-    env = {"PS1": "shell> ", **CHAT.environment(server)}
 
-    with person(cwd=project, env=env, program=SHELL) as someone:
+    with person(cwd=project, env={"PS1": "shell> ", **served}, program=SHELL) as someone:
         someone.types(f"{shlex.quote(sys.executable)} -m harness_lib.hs\r", when="shell>")
         someone.types("half ", when="You:")
         someone.types("\x1a", when="You: half")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hs.person import person
-from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
+from tests.loop.conftest import Conversation, bodies
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
@@ -87,7 +86,7 @@ PRINTS = use(
 
 
 def test_what_a_tool_prints_is_seen_while_it_runs_and_told_to_the_model_though_it_is_interrupted(
-    conversation: Conversation, project: Path, home: Path
+    conversation: Conversation, project: Path
 ) -> None:
     with conversation(PRINTS, PRINTS, say("Went on."), args=("--approve", "auto")) as someone:
         someone.types("go\r", shows="\n42\n")
@@ -105,13 +104,12 @@ def test_what_a_tool_prints_is_seen_while_it_runs_and_told_to_the_model_though_i
         message["content"] for message in someone.model.requests[1]["messages"] if message["role"] == "tool"
     )
     assert "42\n[interrupted: this call did not finish" in result
-    assert "0003-tool_result.md" in [name for name, _ in bodies(session_of(home))]
+    assert "0003-tool_result.md" in [name for name, _ in bodies()]
 
 
-def test_a_program_that_reads_events_is_told_what_a_tool_prints(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, PRINTS, say("Done."))
-
-    with person("-p", "--json", "go", cwd=project, env=CHAT.environment(server)) as someone:
+def test_a_program_that_reads_events_is_told_what_a_tool_prints(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(PRINTS, say("Done."), args=("-p", "--json"), task="go") as someone:
         someone.sees('{"type":"tool_progress","id":"')
         (project / "go").touch()
-        assert someone.leaves() == 0

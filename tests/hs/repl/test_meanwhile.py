@@ -9,10 +9,10 @@ import pytest
 
 from harness_lib.hs import session_store
 from harness_lib.hs.repl import conversation as conversation_of
-from harness_lib.loop import discovery, processes, request, runtime
+from harness_lib.loop import processes, request
 from harness_lib.loop.processes import Interrupted
-from tests.hs.person import person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.in_process import begun
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
@@ -21,7 +21,7 @@ LATER = "\x1b\r"
 
 
 def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_ends(
-    conversation: Conversation, project: Path, home: Path
+    conversation: Conversation, project: Path
 ) -> None:
     with conversation(
         WAITS, say("Both seen."), say("The third, too."), args=("--approve", "auto"), wire=ANTHROPIC
@@ -33,7 +33,7 @@ def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_end
         someone.has_on_screen("The third, too.")
         someone.has_on_screen("waits:", gone=True)
 
-    names = [(name[5:-3], body.strip()) for name, body in bodies(session_of(home))]
+    names = [(name[5:-3], body.strip()) for name, body in bodies()]
     assert [(role, body) for role, body in names if role == "user"] == [
         ("user", "first"), ("user", "second"), ("user", "third")
     ]  # fmt: skip
@@ -83,24 +83,21 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
 
 
 def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
-    hs: Hs, serve: Serve, project: Path, home: Path
+    hs: Hs, serve: Serve, conversation: Conversation
 ) -> None:
-    server = serve(CHAT, say("Long ago."), say("There."))
-    env = CHAT.environment(server)
-    hs("begin", env=env)
-    before = session_of(home)
+    serve(CHAT, say("Long ago."), say("There."))
+    hs("begin")
+    before = session_of()
 
-    with person(cwd=project, env=env) as someone:
-        someone.types(f"/session {before.name}\rgo on\rhalf", when="You:", shows="There.")
+    with conversation() as someone:
+        someone.types(f"/session {before.name}\rgo on\rhalf", shows="There.")
         someone.rests("half")
         someone.leaves("\x15\x04")
 
     assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
 
 
-def test_our_own_commands_wait_for_the_end_of_the_turn(
-    conversation: Conversation, project: Path, home: Path
-) -> None:
+def test_our_own_commands_wait_for_the_end_of_the_turn(conversation: Conversation, project: Path) -> None:
     with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as someone:
         someone.types("first\r")
         someone.types("/session\r", when="bash: while")
@@ -110,14 +107,13 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(
         code = someone.leaves()
 
     assert code == 0
-    assert someone.plain.index("Done with it.") < someone.plain.index(str(session_of(home)))
+    assert someone.plain.index("Done with it.") < someone.plain.index(str(session_of()))
     assert "/session" not in str(someone.model.requests)
 
 
 def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, project: Path) -> None:
     write(
-        project / ".agents/skills/tell/SKILL.md",
-        "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n",
+        project / ".agents/skills/tell/SKILL.md", "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n"
     )
 
     with conversation(WAITS, say("Told."), args=("--approve", "auto")) as someone:
@@ -130,9 +126,8 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, 
     assert "Tell all of it." in someone.model.told(1)
 
 
-def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project: Path) -> None:
-    run = runtime.start({"HOME": str(home)}, project)
-    discovery.refresh(run)
+def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(project: Path) -> None:
+    run = begun(project)
     session = session_store.create(run)
     run.enter(session)
 
@@ -148,9 +143,9 @@ def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project:
 
 
 def test_ctrl_c_takes_back_what_waits_before_the_turn_can_end(
-    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runtime.start({"HOME": str(home)}, project)
+    run = begun(project)
     run.enter(session_store.create(run))
     talk = conversation_of.Conversation(run, ["next"])
     monkeypatch.setattr(talk._under_way, "interrupt", lambda: not talk._typed.waiting)

@@ -12,13 +12,13 @@ from tests.conftest import for_release
 from tests.hs.person import person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write, write_models
+from tests.loop.source_files import at_home, write, write_models
 
 WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
 
 
 def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
-    conversation: Conversation, project: Path, home: Path
+    conversation: Conversation, project: Path
 ) -> None:
     """Nor does a command that takes no words: a first message behind `/new` would be lost."""
     write(project / "there", "")
@@ -33,7 +33,7 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
         someone.types("/tmp is full\r", shows="Both seen.")
 
     assert len(someone.model.requests) == 2
-    assert not list((home / ".harness").glob("bug-*"))
+    assert not list(at_home().glob("bug-*"))
 
 
 def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
@@ -47,28 +47,27 @@ def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
         someone.has_on_screen("Did you mean /model?")
         # What follows is done.
         someone.has_on_screen("\n42")
-        assert someone.leaves("\x04") == 0
 
     assert "/modle" not in str(someone.model.requests)
     assert len(someone.model.requests) == 2
 
 
-def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, home: Path) -> None:
+def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go) -> None:
     server, answer = go(say("never"), words=("/harnes", "run"))
 
     assert (answer.code, server.requests) == (2, [])
     assert "There is no /harnes. Did you mean /harness?" in answer.err
-    assert list((home / ".harness/sessions").iterdir()) == []
+    assert list(at_home("sessions").iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["/new", *for_release("/clear")])
 def test_a_new_session_begins_and_the_one_before_can_be_resumed(
-    conversation: Conversation, home: Path, word: str
+    conversation: Conversation, word: str
 ) -> None:
     with conversation(say("First."), say("Second."), say("Third.")) as someone:
         someone.types("/model gpt-4o-mini\r")
         someone.types("one\r", when="gpt-4o-mini (openai)", shows="First.")
-        before = session_of(home)
+        before = session_of()
         someone.types(f"{word}\r")
         someone.types("two\r", when=f"To go on with the one before: /session {before.name}", shows="Second.")
         assert ("First." in someone.screen) is (word == "/new")
@@ -81,8 +80,8 @@ def test_a_new_session_begins_and_the_one_before_can_be_resumed(
     assert len(list(before.parent.iterdir())) == 2
 
 
-def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation, home: Path) -> None:
-    write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
+def test_cost_is_told_for_each_model_and_in_all(conversation: Conversation) -> None:
+    write_models("big- context=200000 price_in=1 price_out=2")
     with conversation(say("One."), say("Two."), say("Three."), env={"HARNESS_MODEL": "big-one"}) as someone:
         someone.types("go\r")
         someone.types("go\r", when="One.")
@@ -135,7 +134,7 @@ def test_a_file_is_attached_to_a_task_and_what_is_none_stays_a_word(go: Go, proj
 def test_no_credentials_are_attached(go: Go, home: Path) -> None:
     write(home / ".ssh/id", "secret key\n")
     write(home / "notes", "secret key\n")
-    write(home / ".harness/settings.json", '{"permissions": {"deny": ["Read(~/notes)"]}}')
+    write("settings.json", '{"permissions": {"deny": ["Read(~/notes)"]}}')
     server, answer = go(say("Done."), words=("see @~/.ssh/id and @~/.ssh and @~/notes",))
 
     assert "secret key" not in str(server.requests)
@@ -144,7 +143,7 @@ def test_no_credentials_are_attached(go: Go, home: Path) -> None:
 
 
 def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
-    conversation: Conversation, project: Path, home: Path
+    conversation: Conversation, project: Path
 ) -> None:
     """Of one that was stopped, too, what it had printed."""
     with conversation(say("Seen.")) as someone:
@@ -160,17 +159,17 @@ def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
     told = str(someone.model.requests[0]["messages"]).replace("\\n", "\n")
     assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in told
     assert "53\n[interrupted" in told
-    assert [name for name, _ in bodies(session_of(home))] == [
+    assert [name for name, _ in bodies()] == [
         "0001-user.md", "0002-user.md", "0003-user.md", "0004-assistant.md",
     ]  # fmt: skip
 
 
 def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_program(
-    go: Go, hs: Hs, project: Path, home: Path
+    go: Go, hs: Hs, project: Path
 ) -> None:
     write(project / "notes", "x\n")
     go(say("Done."), words=("find the \x1b[2Jmistake in @notes",))
-    name = session_of(home).name
+    name = session_of().name
 
     with person("session", "list", cwd=project, env={}) as someone:
         someone.sees(f"{name}  find the ")
@@ -181,20 +180,18 @@ def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_progra
     assert hs("session", "list").out == f"{name}\n"
 
 
-def test_a_skill_that_was_called_gives_the_session_its_words_as_title(
-    go: Go, project: Path, home: Path
-) -> None:
+def test_a_skill_that_was_called_gives_the_session_its_words_as_title(go: Go, project: Path) -> None:
     write(project / ".agents/skills/tell/SKILL.md", "---\nname: tell\n---\nTell all of it.\n")
     go(say("Done."), words=("/tell", "me"))
 
-    assert Session(session_of(home)).title == "/tell me"
+    assert Session(session_of()).title == "/tell me"
 
 
 LONG = say("long " * 3000)
 
 
-def test_compact_summarises_what_was_said(conversation: Conversation, home: Path) -> None:
-    write_models(home / ".harness", "gpt-4o context=10000")
+def test_compact_summarises_what_was_said(conversation: Conversation) -> None:
+    write_models("gpt-4o context=10000")
     with conversation(LONG, LONG, say("They said long."), say("Went on.")) as someone:
         someone.types("/compact\r", shows="not summarised: there is too little")
         for cost in ("$0.00007", "$0.00014"):
@@ -207,19 +204,18 @@ def test_compact_summarises_what_was_said(conversation: Conversation, home: Path
 
     assert "They said long." in str(someone.model.requests[-1])
     assert "long long" not in str(someone.model.requests[-1])
-    assert [name for name, _ in bodies(session_of(home))][4] == "0005-summary.md"
+    assert [name for name, _ in bodies()][4] == "0005-summary.md"
 
 
 def test_another_session_is_gone_on_in_and_the_first_is_free(
-    hs: Hs, serve: Serve, project: Path, home: Path
+    hs: Hs, serve: Serve, conversation: Conversation
 ) -> None:
-    server = serve(CHAT, say("Long ago."), say("Here."), say("There."), say("Free."))
-    env = CHAT.environment(server)
-    hs("begin", env=env)
-    before = session_of(home)
+    serve(CHAT, say("Long ago."), say("Here."), say("There."), say("Free."))
+    hs("begin")
+    before = session_of()
 
-    with person("--approve", "auto", cwd=project, env=env) as someone:
-        someone.types("hello\r", when="You:")
+    with conversation(args=("--approve", "auto")) as someone:
+        someone.types("hello\r")
         someone.types("/session no-such\r", when="Here.")
         someone.types("/ses\t", when="There is no session no-such.")
         # Above it stands what was typed before.
@@ -231,9 +227,8 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
         someone.types(f"/session {before.name}\r")
         someone.types("go on\r", when=f"session: {before.name}", shows="There.")
         (other,) = (each for each in before.parent.iterdir() if each != before)
-        assert hs(other.name, "free?", env=env).out == "Free.\n"
-        assert hs(before.name, "free?", env=env).code == 5
-        assert someone.leaves("\x04") == 0
+        assert hs(other.name, "free?").out == "Free.\n"
+        assert hs(before.name, "free?").code == 5
 
     assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
 
@@ -253,12 +248,11 @@ def test_tab_completes_before_what_is_typed_behind_it_and_takes_one_word_after_a
     assert someone.model.requests == []
 
 
-def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:
-    first, second = serve(ANTHROPIC, say("From one.")), serve(CHAT, say("From the other."))
-    env = ANTHROPIC.environment(first) | CHAT.environment(second)
-
-    with person(cwd=project, env=env) as someone:
-        someone.types("hello\r", when="You:")
+def test_a_model_of_another_provider_is_asked_there(serve: Serve, conversation: Conversation) -> None:
+    serve(ANTHROPIC, say("From one."))
+    second = serve(CHAT, say("From the other."))
+    with conversation() as someone:
+        someone.types("hello\r")
         someone.types("/model openai/gpt-4o-min\t", when="From one.")
         someone.types("\r", when="You: /model openai/gpt-4o-mini")
         someone.types("hello\r", when="gpt-4o-mini (openai)")
@@ -268,7 +262,6 @@ def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path,
         someone.until(lambda: someone.screen.count("gpt-4o-mini (openai)") == 2)
         someone.types("/model anthropic/cl\t")
         someone.types("\r", when="You: /model anthropic/claude-", shows="(anthropic)")
-        assert someone.leaves("\x04") == 0
 
     assert second.requests[0]["model"] == "gpt-4o-mini"
-    assert "provider=anthropic\n" in (session_of(home) / "session.conf").read_text()
+    assert "provider=anthropic\n" in (session_of() / "session.conf").read_text()

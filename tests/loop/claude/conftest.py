@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import PROGRAM
-from tests.hs.acp.client import pytest_pyfunc_call
+from tests.hs.acp.client import editor, pytest_pyfunc_call
 from tests.system.git.gitrepo import put
 
-__all__ = ["pytest_pyfunc_call"]
+__all__ = ["editor", "pytest_pyfunc_call"]
 Json = dict[str, Any]
 
 INIT: Json = {"type": "system", "subtype": "init", "session_id": "c-1", "model": "claude-opus-5-5"}

@@ -13,18 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.forked import Forked
-from tests.hs.acp.client import Editor, opened
+from tests.hs.acp.client import Editor
 from tests.hs.person import person
 from tests.loop.claude.conftest import INIT, Json, Stage, answer, asks, call, came_to, result, text
-from tests.loop.conftest import Go, Hs, bodies, session_of
+from tests.loop.conftest import Go, Hs, Started, bodies, session_of
 from tests.loop.servers.script import say
-from tests.loop.source_files import write, write_program
+from tests.loop.source_files import at_home, write, write_script
 
 CLAUDE = ("--provider", "claude")
 
 
-def test_a_turn_becomes_events_and_messages(hs: Hs, stage: Stage, home: Path, project: Path) -> None:
+def test_a_turn_becomes_events_and_messages(hs: Hs, stage: Stage, project: Path) -> None:
     stage.plays([
         INIT, *text("Let me see."), *call("Bash", command="ls"), came_to([{"type": "text", "text": "a b"}]),
         {"type": "stream_event", "parent_tool_use_id": "toolu_1", "event": {"type": "message_start"}},
@@ -43,7 +42,7 @@ def test_a_turn_becomes_events_and_messages(hs: Hs, stage: Stage, home: Path, pr
     sums = {"tokens_in": 69, "tokens_out": 15, "cost": 0.5}
     assert events[-1].items() >= {"output": "Two files.", "stop": "end", "error": None, **sums}.items()
     call_text = '\n```tool_call id=toolu_1 name=Bash\n{"command":"ls"}\n```\n\n'
-    assert bodies(session_of(home)) == [
+    assert bodies() == [
         ("0001-user.md", "how many?\n"),
         ("0002-assistant.md", "Let me see.\n\n"),
         ("0003-assistant.md", call_text),
@@ -59,7 +58,7 @@ def test_a_turn_becomes_events_and_messages(hs: Hs, stage: Stage, home: Path, pr
     assert start["cwd"] == str(project)
 
 
-def test_a_session_goes_on_in_the_same_conversation(hs: Hs, stage: Stage, home: Path) -> None:
+def test_a_session_goes_on_in_the_same_conversation(hs: Hs, stage: Stage) -> None:
     stage.plays(answer("One.", 0.5), answer("Two.", 0.75))
 
     hs(*CLAUDE, "first")
@@ -70,18 +69,18 @@ def test_a_session_goes_on_in_the_same_conversation(hs: Hs, stage: Stage, home: 
     assert "--resume=c-1" in resumed
     assert stage.prompts == ["first", "second"]
     # Claude Code tells the sum of a conversation.
-    costs = [line for path in sorted(messages(home)) for line in path.read_text().splitlines()]
+    costs = [line for path in sorted(messages()) for line in path.read_text().splitlines()]
     assert [line for line in costs if line.startswith("cost:")] == ["cost: 0.500000", "cost: 0.250000"]
 
 
-def messages(home: Path) -> list[Path]:
-    return list((session_of(home) / "messages").iterdir())
+def messages() -> list[Path]:
+    return list((session_of() / "messages").iterdir())
 
 
-def test_what_was_edited_or_said_elsewhere_is_told_anew(go: Go, hs: Hs, stage: Stage, home: Path) -> None:
+def test_what_was_edited_or_said_elsewhere_is_told_anew(go: Go, hs: Hs, stage: Stage) -> None:
     stage.plays(answer("One."), answer("Two."), answer("Three."))
     hs(*CLAUDE, "first")
-    (edited,) = [path for path in messages(home) if path.name == "0002-assistant.md"]
+    (edited,) = [path for path in messages() if path.name == "0002-assistant.md"]
     edited.write_text(edited.read_text().replace("One.", "Uno."))
 
     hs("--continue", "second")
@@ -114,9 +113,7 @@ def test_a_conversation_that_claude_code_has_lost_is_told_anew(hs: Hs, stage: St
         ([result("Please run /login", is_error=True)], "/login (start claude, and type it there)"),
     ],
 )
-def test_a_turn_that_fails_is_not_made_twice(
-    ends: list[Json], said: str, hs: Hs, stage: Stage, home: Path
-) -> None:
+def test_a_turn_that_fails_is_not_made_twice(ends: list[Json], said: str, hs: Hs, stage: Stage) -> None:
     stage.plays([INIT, *text("I begin."), *ends])
 
     done = hs(*CLAUDE, "go")
@@ -125,7 +122,7 @@ def test_a_turn_that_fails_is_not_made_twice(
     assert said in done.err
     assert len(stage.starts) == 1
     # What it has said stays.
-    assert ("0002-assistant.md", "I begin.\n\n") in bodies(session_of(home))
+    assert ("0002-assistant.md", "I begin.\n\n") in bodies()
 
 
 def test_room_in_its_context_is_its_own_affair(hs: Hs, stage: Stage) -> None:
@@ -149,17 +146,17 @@ def test_a_limit_ends_the_turn_and_its_cost_counts(hs: Hs, stage: Stage) -> None
     assert {"--max-budget-usd=1.000000", "--max-turns=7", "--model=opus"} <= set(stage.starts[0]["argv"])
 
 
-def test_an_answer_that_was_not_streamed_is_saved_and_gone_on_from(hs: Hs, stage: Stage, home: Path) -> None:
+def test_an_answer_that_was_not_streamed_is_saved_and_gone_on_from(hs: Hs, stage: Stage) -> None:
     stage.plays([INIT, result("All at once.", cost=None)], answer("Two."))
 
     assert hs(*CLAUDE, "go").out == "All at once.\n"
-    assert bodies(session_of(home))[-1] == ("0002-assistant.md", "All at once.\n\n")
+    assert bodies()[-1] == ("0002-assistant.md", "All at once.\n\n")
     # The conversation knows it, so it goes on.
     assert hs("--continue", "on").out == "Two.\n"
     assert stage.prompts == ["go", "on"]
 
 
-def test_without_it_hs_says_so(hs: Hs, home: Path, tmp_path: Path) -> None:
+def test_without_it_hs_says_so(hs: Hs, tmp_path: Path) -> None:
     bare = {"PATH": str(tmp_path)}
 
     assert hs("provider", "claude", "--ready", env=bare).code == 1
@@ -168,7 +165,7 @@ def test_without_it_hs_says_so(hs: Hs, home: Path, tmp_path: Path) -> None:
         7, "hs: Claude Code is not installed: there is no claude on the PATH.\n",
     )  # fmt: skip
     assert hs("go", env=bare).code == 7
-    assert not (home / ".harness/sessions").exists()
+    assert not at_home("sessions").exists()
 
 
 def test_it_is_the_last_to_be_chosen(hs: Hs, stage: Stage) -> None:
@@ -192,14 +189,14 @@ def test_what_only_hs_has_is_not_promised(hs: Hs) -> None:
     assert (login.code, "start claude and type /login" in login.err) == (7, True)
 
 
-def test_somebody_elses_provider_of_that_name_takes_its_place(hs: Hs, stage: Stage, home: Path) -> None:
-    pack = home / ".harness/plugins/claude"
+def test_somebody_elses_provider_of_that_name_takes_its_place(hs: Hs, stage: Stage) -> None:
+    pack = at_home("plugins/claude")
     for name, code in (
         ("providers/claude", "echo '{\"mine\": 1}'"),
         ("hooks.d/assemble/10-messages", "cat"),
         ("hooks.d/receive/10-save", 'echo \'{"next_state": "done", "output": "Mine."}\''),
     ):
-        write_program(pack / name, f"#!/bin/sh\n{code}\n")
+        write_script(pack / name, code)
 
     assert hs(*CLAUDE, "go").out == "Mine.\n"
     assert not (stage.place / "heard.jsonl").exists()
@@ -213,14 +210,12 @@ def with_a_call() -> list[Json]:
     ]  # fmt: skip
 
 
-def test_by_itself_everything_it_asks_about_may_run_as_a_gate_has_changed_it(
-    hs: Hs, stage: Stage, home: Path
-) -> None:
+def test_by_itself_everything_it_asks_about_may_run_as_a_gate_has_changed_it(hs: Hs, stage: Stage) -> None:
     stage.plays(with_a_call())
-    gate = home / ".harness/hooks.d/tool_gate/20-dry"
+    gate = at_home("hooks.d/tool_gate/20-dry")
 
     assert hs(*CLAUDE, "go").out == "Done.\n"
-    write_program(gate, '#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n')
+    write_script(gate, 'sed \'s/"make"/"make -n"/\'')
     hs(*CLAUDE, "go")
 
     runs = [{"behavior": "allow", "updatedInput": {"command": command}} for command in ("make", "make -n")]
@@ -249,10 +244,10 @@ def test_what_nobody_knows_is_refused_and_the_turn_goes_on(hs: Hs, stage: Stage)
 
 
 def test_an_edit_of_its_own_is_shown_as_a_difference_and_rules_hold_for_it(
-    stage: Stage, home: Path, project: Path
+    stage: Stage, project: Path
 ) -> None:
     write(project / "calc.py", "def add(a, b):\n    return a - b\n")
-    write(home / ".harness/settings.json", '{"permissions": {"deny": ["Edit(*.lock)"]}}')
+    write("settings.json", '{"permissions": {"deny": ["Edit(*.lock)"]}}')
     locked = {"file_path": str(project / "a.lock"), "content": "x"}
     edit = {"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b", "replace_all": False}
     stage.plays([
@@ -287,7 +282,7 @@ def test_the_user_is_asked_and_always_is_about_the_first_word(stage: Stage, proj
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *for_release(signal.SIGTERM, signal.SIGINT)])
 def test_whatever_ends_hs_the_session_goes_on(
-    number: signal.Signals, hs: Hs, stage: Stage, home: Path, project: Path, tmp_path: Path
+    number: signal.Signals, hs: Hs, started: Started, stage: Stage, tmp_path: Path
 ) -> None:
     fifo = tmp_path / "alive"
     os.mkfifo(fifo)
@@ -295,7 +290,7 @@ def test_whatever_ends_hs_the_session_goes_on(
     # Who has answered the question has heard what came before it.
     begun = [INIT, *call("Bash", command="make"), asks("Bash", command="make")]
     stage.plays([*begun, {"starts": child}, {"hangs": True}], answer("Again."))
-    run = Forked([*CLAUDE, "go"], cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    run = started(*CLAUDE, "go", stderr=subprocess.PIPE)
     with fifo.open("rb") as alive:
         # Its tool runs from here on.
         run.send_signal(number)
@@ -307,45 +302,37 @@ def test_whatever_ends_hs_the_session_goes_on(
         else:
             os.killpg(stage.starts[0]["group"], signal.SIGKILL)
 
-    written = bodies(session_of(home))
+    written = bodies()
     assert written[1][0] == "0002-assistant.md"
     assert "tool_call id=toolu_1 name=Bash" in written[1][1]
     assert hs("--continue", "and now?").out == "Again.\n"
     assert "--resume=c-1" in stage.starts[1]["argv"]
 
 
-ENV = {"HARNESS_PROVIDER": "claude"}
+async def test_a_turn_is_streamed_and_the_user_is_asked(stage: Stage, editor: Editor) -> None:
+    stage.plays(with_a_call())
+    editor.env["HARNESS_PROVIDER"] = "claude"
 
+    async with editor.opened() as session:
+        assert (await session.says("go")).stop_reason == "end_turn"
 
-async def test_a_turn_is_streamed_and_the_user_is_asked(stage: Stage, project: Path) -> None:
-    stage.plays([
-        INIT, *call("Bash", command="make"), asks("Bash", command="make"), came_to("made"),
-        *text("All done."), result("All done."),
-    ])  # fmt: skip
-    editor = Editor()
-
-    async with opened(editor, ENV, project) as session:
-        done = await session.says("go")
-        assert done.stop_reason == "end_turn"
-
-    assert editor.said() == "All done."
+    assert editor.said() == "Done."
     assert len(editor.questions) == 1
     assert editor.updates_of("tool_call")[0].tool_call_id == "toolu_1"
-    assert [update.status for update in editor.updates_of("tool_call_update")][-1] == "completed"
+    assert [update.status for update in editor.ended()] == ["completed"]
     assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make"}}]
 
 
-async def test_a_turn_is_cancelled_and_the_next_one_goes_on(stage: Stage, project: Path) -> None:
+async def test_a_turn_is_cancelled_and_the_next_one_goes_on(stage: Stage, editor: Editor) -> None:
     stage.plays([INIT, *text("I begin."), {"hangs": True}], answer("Again."))
-    editor = Editor()
+    editor.env["HARNESS_PROVIDER"] = "claude"
 
-    async with opened(editor, ENV, project) as session:
+    async with editor.opened() as session:
         prompt = asyncio.create_task(session.says("go"))
         await editor.until(lambda: editor.said() == "I begin.")
         await session.cancel()
         assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
-        done = await session.says("and now?")
-        assert done.stop_reason == "end_turn"
+        assert (await session.says("and now?")).stop_reason == "end_turn"
 
     assert editor.said().endswith("Again.")
     assert "--resume=c-1" in stage.starts[1]["argv"]

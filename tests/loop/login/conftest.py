@@ -15,10 +15,11 @@ from tests.loop.conftest import Hs
 from tests.loop.servers.oauth import CLIENT, SCOPE, AuthServer
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say
+from tests.loop.source_files import at_home, write, write_script
 from tests.run_to_end import Said
 
 
-def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -> Path:
+def describe(auth: AuthServer, model: ModelServer, /, **more: str) -> Path:
     values = {
         "protocol": "openai",
         "model": "gpt-5.5",
@@ -34,35 +35,31 @@ def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -
         "header.originator": "hs",
         **more,
     }
-    path = home / ".harness/providers/hosted.conf"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-    return path
+    return write("providers/hosted.conf", "".join(f"{key}={value}\n" for key, value in values.items()))
 
 
-def browser(tmp_path: Path) -> dict[str, str]:
+def browser() -> dict[str, str]:
     """Return the environment of the user whose browser follows every redirect, as browsers do."""
-    program = tmp_path / "browser"
+    program = Path.home() / "browser"
     code = "import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1]).read()"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$1"\n')
-    program.chmod(0o755)
+    write_script(program, f'exec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$1"')
     return {"BROWSER": f"{program} %s"}
 
 
-def logged_in(hs: Hs, tmp_path: Path) -> Said:
-    said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
+def logged_in(hs: Hs) -> Said:
+    said = hs("auth", "login", "hosted", env=browser(), session=True)
     assert said.code == 0, said.err
     return said
 
 
-def stored(home: Path) -> dict[str, str]:
-    login = json.loads((home / ".harness/.auth.json").read_text())["hosted"][0]
+def stored() -> dict[str, str]:
+    login = json.loads(at_home(".auth.json").read_text())["hosted"][0]
     assert isinstance(login, dict)
     return login
 
 
-def expire(home: Path) -> None:
-    path = home / ".harness/.auth.json"
+def expire() -> None:
+    path = at_home(".auth.json")
     credentials = json.loads(path.read_text())
     credentials["hosted"][0]["expires_at"] = str(int(time.time()) - 1)
     path.write_text(json.dumps(credentials))
@@ -79,13 +76,11 @@ def auth() -> Iterator[AuthServer]:
 
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
-    server = ModelServer(OpenAI, [say("Hello.")])
-    yield server
-    server.shutdown()
-    server.server_close()
+    with ModelServer(OpenAI, [say("Hello.")]) as server:
+        yield server
 
 
 @pytest.fixture
-def provider(home: Path, auth: AuthServer, model: ModelServer) -> Path:
+def provider(auth: AuthServer, model: ModelServer) -> Path:
     """Describe a provider `hosted` that has a login; its servers are ours."""
-    return describe(home, auth, model)
+    return describe(auth, model)

@@ -22,6 +22,13 @@ from tests.loop.protocol.conftest import TOOL, Caller, Ran, events, fields
 from tests.loop.source_files import write
 
 PROTOCOL = Path(__file__).parents[3] / "docs/hs-protocol.md"
+Case = Callable[[Caller], None]
+
+
+def cases() -> list[Case]:
+    """Return the cases that stand above the call."""
+    ours = (each for each in globals().values() if getattr(each, "__module__", "") == __name__)
+    return [each for each in ours if callable(each) and each is not cases and each.__name__[0] != "_"]
 
 
 def acp_adapter(caller: Caller) -> None:
@@ -352,17 +359,7 @@ def repl_double_sigint(caller: Caller) -> None:
     _interrupted_by(caller, "\x03", "\x03")
 
 
-SAME: list[Callable[[Caller], None]] = [
-    acp_adapter, acp_null_id, acp_notification_exit, acp_error_reporting,
-    anthropic_assemble_messages, anthropic_assemble_messages_with_tools,
-    anthropic_receive_text, anthropic_receive_thinking, anthropic_receive_tool_calls,
-    assemble_prompts, assemble_tools, error_display,
-    hashline_read, hashline_edit_basic, hashline_edit_special_chars, hashline_edit_validation,
-    openai_receive_text, openai_receive_tool_calls, read_file_limit, resolve_defaults, resolve_settings,
-    skill_by_frontmatter_name, start_init, tool_done_error, tool_done_last, tool_done_more,
-    tool_exec, tool_exec_not_found, tool_exec_queue, write_file_path,
-    repl_sigint_cleanup, repl_double_sigint,
-]  # fmt: skip
+SAME = cases()
 
 
 def agent_loop_exit_trap(caller: Caller) -> None:
@@ -427,22 +424,16 @@ def tool_exec_precomputed(caller: Caller) -> None:
     assert _tool_exec(caller, "mock_tool")["result"] == "mock result"
 
 
-DIFFERENT: list[Callable[[Caller], None]] = [
-    agent_loop_exit_trap, bash_timeout, chatgpt_assemble_embedded_frontmatter,
-    openai_assemble_embedded_frontmatter, hooks_unknown_stage, session_show_missing_id, repl_wait_pid,
-    resume_command, tool_exec_precomputed,
-]  # fmt: skip
+DIFFERENT = cases()[len(SAME) :]
 
 
 @pytest.mark.parametrize("case", SAME, ids=lambda case: case.__name__)
-def test_a_caller_meets_what_it_knows(caller: Caller, case: Callable[[Caller], None]) -> None:
+def test_a_caller_meets_what_it_knows(caller: Caller, case: Case) -> None:
     case(caller)
 
 
 @pytest.mark.parametrize("case", DIFFERENT, ids=lambda case: case.__name__)
-def test_what_stays_different_is_named_with_its_reason(
-    caller: Caller, case: Callable[[Caller], None]
-) -> None:
+def test_what_stays_different_is_named_with_its_reason(caller: Caller, case: Case) -> None:
     case(caller)
     name = case.__name__.replace("_", "-")
     row = re.compile(rf"^- `{name}`: .{{20,}} Why: .{{20,}}$", re.MULTILINE)

@@ -14,7 +14,7 @@ from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
 from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.source_files import write_program
+from tests.loop.source_files import at_home, write_program, write_script, write_tool
 from tests.waiting import until
 
 # The first key of what a hook reads that stands before all of ours, and of one behind them. Those of the
@@ -28,13 +28,13 @@ FIRST = {
 
 
 @pytest.mark.parametrize("language", PROGRAMS)
-def test_a_tool_and_a_gate(done: Done, home: Path, project: Path, language: str) -> None:
-    write_plugins(home / ".harness", "tools/greet", "hooks.d/tool_gate/10-gate", language=language)
+def test_a_tool_and_a_gate(done: Done, project: Path, language: str) -> None:
+    write_plugins("tools/greet", "hooks.d/tool_gate/10-gate", language=language)
     commands = (Use("bash", {"command": "touch allowed"}), Use("bash", {"command": "touch forbidden"}))
     server, _ = done(use("greet", who="you"), Step(uses=commands), say("Done."))
 
     assert "greet" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-    session = session_of(home)
+    session = session_of()
     results = [body for name, body in bodies(session) if "tool_result" in name]
     assert all(part in results[0] for part in (f"hello from {language}", "you", "and stderr"))
     assert "error: true" in (session / "messages/0003-tool_result.md").read_text()
@@ -47,7 +47,7 @@ def test_a_hook_in_each_stage(go: Go, home: Path) -> None:
     languages = list(PROGRAMS)
     for number, stage in enumerate(FIRST):
         hooks = (f"hooks.d/{stage}/05-before", f"hooks.d/{stage}/95-behind")
-        write_plugins(home / ".harness", *hooks, language=languages[number % len(languages)])
+        write_plugins(*hooks, language=languages[number % len(languages)])
     seen = home / "seen"
     two = Step(uses=(Use("bash", {"command": "true"}), Use("bash", {"command": "false"})))
     _, answer = go(two, Step(status=400), env={"SEEN": str(seen)})
@@ -70,12 +70,10 @@ def _seen_when_done(go: Go, seen: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("language", PROGRAMS)
-def test_a_provider_pack_a_command_and_a_hook_of_sources(
-    hs: Hs, home: Path, tmp_path: Path, language: str
-) -> None:
-    write_echo_pack(home / ".harness", language)
-    write_plugins(home / ".harness", "commands/ship", "hooks.d/sources/50-team", language=language)
-    write_program(tmp_path / "team/commands/hail", "#!/bin/sh\necho hail\n")
+def test_a_provider_pack_a_command_and_a_hook_of_sources(hs: Hs, tmp_path: Path, language: str) -> None:
+    write_echo_pack(language)
+    write_plugins("commands/ship", "hooks.d/sources/50-team", language=language)
+    write_script(tmp_path / "team/commands/hail", "echo hail")
     team = {"TEAM": str(tmp_path / "team")}
     answer, shipped = hs("say this", env=team), hs("ship", "it", "now", env=team)
     shown = hs("help", env=team).out
@@ -94,12 +92,10 @@ def test_a_provider_pack_a_command_and_a_hook_of_sources(
         ("echo '<html>'", "echo exited 0 and printed no answer: <html>.\n"),
     ],
 )
-def test_of_a_provider_that_fails_what_it_has_said_is_told_in_short(
-    go: Go, home: Path, body: str, told: str
-) -> None:
-    write_echo_pack(home / ".harness")
+def test_of_a_provider_that_fails_what_it_has_said_is_told_in_short(go: Go, body: str, told: str) -> None:
+    write_echo_pack()
     failing = f"#!/bin/sh\n[ $# = 0 ] || exit 0\n{body}\n"
-    write_program(home / ".harness/plugins/echo/providers/echo", failing)
+    write_program("plugins/echo/providers/echo", failing)
 
     _, answer = go(say("never"), env={"HARNESS_PROVIDER": "echo", "HARNESS_MODEL": "m"})
 
@@ -114,11 +110,11 @@ def test_a_hook_or_a_provider_that_hangs_fails_after_an_hour(
     serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """As a tool does; HARNESS_TOOL_TIMEOUT makes it longer, never shorter: a hook may ask the user."""
-    write_echo_pack(home / ".harness")
+    write_echo_pack()
     hang = f"#!/bin/sh\n[ $# = 0 ] || exit 0\nsleep 300 & echo $! > '{home}/pid'; wait\n"
-    path = write_program(home / ".harness" / name, hang)
+    path = write_program(name, hang)
     env = {"HARNESS_PROVIDER": "echo", "HARNESS_TOOL_TIMEOUT": "1"}
-    run = started(home, project, CHAT, serve(CHAT, say("never")), **env)
+    run = started(project, CHAT, serve(CHAT, say("never")), **env)
     assert foreign._longest(run) == 3600
     monkeypatch.setattr(foreign, "LONGEST_SECONDS", 1)
 
@@ -129,26 +125,26 @@ def test_a_hook_or_a_provider_that_hangs_fails_after_an_hour(
     assert not Path(f"/proc/{(home / 'pid').read_text().strip()}").exists()
 
 
-def test_a_tool_takes_the_place_of_ours(done: Done, home: Path) -> None:
+def test_a_tool_takes_the_place_of_ours(done: Done) -> None:
     program = PROGRAMS["bash"].replace("greet", "bash")
-    write_program(home / ".harness/tools/bash", program)
+    write_program("tools/bash", program)
     done(use("bash", command="rm -rf /nothing"), say("Done."))
-    assert "hello from bash" in bodies(session_of(home))[2][1]
+    assert "hello from bash" in bodies()[2][1]
 
 
 def test_an_error_hook_can_go_on(done: Done, home: Path) -> None:
     marker = home / "failed-once"
     fails = f'#!/bin/sh\n[ -e "{marker}" ] || {{ touch "{marker}"; exit 1; }}\ncat\n'
-    write_program(home / ".harness/hooks.d/send/05-guard", fails)
+    write_program("hooks.d/send/05-guard", fails)
     retry = '#!/bin/sh\necho \'{"next_state":"assemble"}\'\n'
-    write_program(home / ".harness/hooks.d/error/20-retry", retry)
+    write_program("hooks.d/error/20-retry", retry)
     done(say("Done."))
     assert marker.exists()
 
 
 def test_no_error_hook_goes_on_behind_a_limit(hs: Hs, serve: Serve, home: Path) -> None:
     retry = f'#!/bin/sh\necho again >> "{home}/asked"\necho \'{{"next_state":"assemble"}}\'\n'
-    write_program(home / ".harness/hooks.d/error/20-retry", retry)
+    write_program("hooks.d/error/20-retry", retry)
     server = serve(CHAT, *[Step(status=400, said="No.")] * 2)
 
     answer = hs("--max-turns", "2", "hello")
@@ -160,8 +156,8 @@ def test_no_error_hook_goes_on_behind_a_limit(hs: Hs, serve: Serve, home: Path) 
 
 def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, home: Path) -> None:
     schema = json.dumps({"name": "greet", "description": "d", "input_schema": {"type": "object"}})
-    write_program(home / ".harness/tools/greet", f"[ $1 = --exec ] || exec echo '{schema}'\necho hello\n")
-    write_program(home / ".harness/hooks.d/start/50-mine", f"touch '{home}/ran'\ncat\n")
+    write_program("tools/greet", f"[ $1 = --exec ] || exec echo '{schema}'\necho hello\n")
+    write_program("hooks.d/start/50-mine", f"touch '{home}/ran'\ncat\n")
 
     server, _ = done(use("greet"), say("Done."))
 
@@ -178,9 +174,9 @@ def test_programs_without_a_first_line_run_as_every_shell_runs_them(done: Done, 
         ("\x7fELF\0\0", "Exec format error"),
     ],
 )
-def test_why_a_program_does_not_start_is_said(go: Go, home: Path, first: str, why: str) -> None:
-    tool = write_program(home / ".harness/tools/mine", f"{first}\necho\n")
-    hook = write_program(home / ".harness/hooks.d/start/50-mine", f"{first}\ncat\n")
+def test_why_a_program_does_not_start_is_said(go: Go, first: str, why: str) -> None:
+    tool = write_program("tools/mine", f"{first}\necho\n")
+    hook = write_program("hooks.d/start/50-mine", f"{first}\ncat\n")
 
     _, answer = go(say("never"), words=("--json", "go"))
     tool_alone = go(say("Done."), words=("tool", "mine", "--schema"))[1].err
@@ -191,10 +187,8 @@ def test_why_a_program_does_not_start_is_said(go: Go, home: Path, first: str, wh
 
 
 @pytest.mark.parametrize(("prints", "told"), [("", ""), ("echo boom; ", ": boom"), ("cat; ", "")])
-def test_a_hook_that_fails_without_a_reason_is_named_in_the_error(
-    go: Go, home: Path, prints: str, told: str
-) -> None:
-    path = write_program(home / ".harness/hooks.d/start/50-mine", f"#!/bin/sh\n{prints}exit 3\n")
+def test_a_hook_that_fails_without_a_reason_is_named_in_the_error(go: Go, prints: str, told: str) -> None:
+    path = write_script("hooks.d/start/50-mine", f"{prints}exit 3")
 
     _, answer = go(say("never"))
 
@@ -212,8 +206,8 @@ SCHEMAS: list[dict[str, object]] = [
 BROKEN = ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho no json\n", "#!/no/such/interpreter\n"]
 
 
-def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> None:
-    tools = home / ".harness/tools"
+def test_a_broken_tool_is_named_once_and_left_out(done: Done) -> None:
+    tools = at_home("tools")
     said = [json.dumps({"name": f"t{number}", **each}) for number, each in enumerate(SCHEMAS)]
     for number, text in enumerate([*(f"#!/bin/sh\necho '{each}'\n" for each in said), *BROKEN]):
         write_program(tools / f"t{number}", text)
@@ -222,27 +216,13 @@ def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> Non
     server, answer = done(use("t0", a=1), use("bash", command="echo hello"), say("Done."))
     for number in range(len(SCHEMAS) + len(BROKEN)):
         assert len(re.findall(rf"\bt{number} is left out", answer.err)) == 1, answer.err
-    offered = {tool["function"]["name"] for tool in server.requests[0]["tools"]}
-    assert offered == {
-        "agent",
-        "bash",
-        "edit_file",
-        "glob",
-        "grep",
-        "read_file",
-        "replace",
-        "skill",
-        "write_file",
-    }
+    offered = " ".join(tool["function"]["name"] for tool in server.requests[0]["tools"])
+    assert offered == "agent bash edit_file glob grep read_file replace skill write_file"
 
 
-def test_a_tool_that_hangs_is_ended_with_what_it_started(done: Done, home: Path, project: Path) -> None:
+def test_a_tool_that_hangs_is_ended_with_what_it_started(done: Done, project: Path) -> None:
     """As a command of `bash` is; a tool may take an hour where nothing else is said."""
-    schema = json.dumps({"name": "mine", "description": "d", "input_schema": {"type": "object"}})
-    body = "echo begun; sleep 300 & echo $! > pid; wait"
-    write_program(
-        home / ".harness/tools/mine", f"#!/bin/sh\n[ $1 = --exec ] || exec echo '{schema}'\n{body}\n"
-    )
+    write_tool("mine", "echo begun; sleep 300 & echo $! > pid; wait")
 
     server, _ = done(use("mine"), say("Done."), env={"HARNESS_TOOL_TIMEOUT": "1"})
 
@@ -263,15 +243,9 @@ def test_a_tool_that_hangs_is_ended_with_what_it_started(done: Done, home: Path,
         ("true", ""),
     ],
 )
-def test_a_tool_that_cannot_say_how_it_failed_is_no_silent_success(
-    done: Done, home: Path, body: str, told: str
-) -> None:
+def test_a_tool_that_cannot_say_how_it_failed_is_no_silent_success(done: Done, body: str, told: str) -> None:
     """Chat completions have no word for an error: all that the model sees is the text."""
     # As PHP writes an object without keys.
-    none = {"type": "object", "properties": []}
-    schema = json.dumps({"name": "mine", "description": "d", "input_schema": none})
-    write_program(
-        home / ".harness/tools/mine", f"#!/bin/sh\n[ $1 = --exec ] || exec echo '{schema}'\n{body}\n"
-    )
+    write_tool("mine", body, input_schema={"type": "object", "properties": []})
     server, _ = done(use("mine"), say("Done."))
     assert server.told(1) == told

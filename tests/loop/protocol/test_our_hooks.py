@@ -10,17 +10,11 @@ from harness_lib.loop.piped import Json
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.protocol.conftest import Ours, events, fields
 from tests.loop.servers.script import say
-from tests.loop.source_files import write
+from tests.loop.source_files import at_home, write
 
 
-def test_walk_dirs_lists_bundled_packs_then_home_then_what_is_on_the_way(
-    ours: Ours, home: Path, project: Path
-) -> None:
-    for directory in (
-        home / ".harness/plugins/b",
-        home / ".harness/plugins/a",
-        project / ".harness/plugins/c",
-    ):
+def test_walk_dirs_lists_bundled_packs_then_home_then_what_is_on_the_way(ours: Ours, project: Path) -> None:
+    for directory in (at_home("plugins/b"), at_home("plugins/a"), project / ".harness/plugins/c"):
         directory.mkdir(parents=True)
     (project.parent / ".harness").mkdir()
 
@@ -29,15 +23,15 @@ def test_walk_dirs_lists_bundled_packs_then_home_then_what_is_on_the_way(
     bundled = [source for source in sources if "/loop/bundled/" in source]
     assert sources[: len(bundled)] == bundled
     assert [Path(source).name for source in bundled] == ["anthropic", "core", "openai"]
-    mine, theirs = str(home / ".harness"), str(project / ".harness")
+    mine, theirs = str(at_home()), str(project / ".harness")
     assert sources[len(bundled) :] == [
         f"{mine}/plugins/a", f"{mine}/plugins/b", mine, str(project.parent / ".harness"),
         f"{theirs}/plugins/c", theirs,
     ]  # fmt: skip
 
 
-def test_auth_env_merges_the_credentials_and_passes_its_input_on(ours: Ours, home: Path) -> None:
-    pack, source = home / ".harness/plugins/p", home / ".harness"
+def test_auth_env_merges_the_credentials_and_passes_its_input_on(ours: Ours) -> None:
+    pack, source = at_home("plugins/p"), at_home()
     lists = '"a":[{"type":"api_key","key":"1"}],"b":[{"type":"api_key","key":"2"}]'
     write(pack / ".auth.json", f'{{{lists},"of a plugin":{{"x":"4"}}}}')
     write(source / ".auth.json", '{"b":[{"type":"api_key","key":"3"}],"of a plugin":{"y":"5"}}')
@@ -95,9 +89,9 @@ def test_detect_says_what_to_do_where_none_is_ready(ours: Ours) -> None:
     assert ran.out.startswith('{"error":"no ready provider found')
 
 
-def test_tools_prompts_and_skills_are_added_one_after_another(ours: Ours, home: Path) -> None:
-    write(home / ".harness/prompts/10.md", "Be kind.")
-    write(home / ".harness/skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
+def test_tools_prompts_and_skills_are_added_one_after_another(ours: Ours) -> None:
+    write("prompts/10.md", "Be kind.")
+    write("skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
 
     tools = ours.hook("assemble/20-tools", {"messages": []}).json
     prompted = ours.hook("assemble/30-prompts", {**tools, "system": "replaced"}).json

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
 from tests.loop.protocol.conftest import Ours, Ran
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write
+from tests.loop.source_files import write, write_provider
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
 
@@ -24,14 +22,14 @@ def test_a_provider_describes_itself_and_names_its_model_and_variables(
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
-def test_ready_is_a_status_and_asks_no_network(ours: Ours, home: Path, name: str) -> None:
+def test_ready_is_a_status_and_asks_no_network(ours: Ours, name: str) -> None:
     assert ours.provider(name, "--ready").code == 1
     for variable in (f"{name.upper()}_API_KEY", *(["OPENAI_API_URL"] if name == "openai" else [])):
         ours.env[variable] = "http://127.0.0.1:9"
         assert ours.provider(name, "--ready").code == 0
         del ours.env[variable]
     # A stored credential is enough.
-    write(home / ".harness/.auth.json", f'{{"{name}":[{{"type":"api_key","key":"k"}}]}}', 0o600)
+    write(".auth.json", f'{{"{name}":[{{"type":"api_key","key":"k"}}]}}', 0o600)
     assert ours.provider(name, "--ready").code == 0
 
 
@@ -89,13 +87,13 @@ def test_openais_variables_shape_the_request(
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_variant_is_its_protocol_with_another_address_key_and_limit(
-    hs: Hs, serve: Serve, home: Path, *, stored: bool
+    hs: Hs, serve: Serve, *, stored: bool
 ) -> None:
     server = serve(ANTHROPIC, say("Hello."))
-    conf = f"protocol=anthropic\ndescription=Ours\nmodel=m\nurl={server.address}/v1/messages\n"
-    write(home / ".harness/providers/ours.conf", f"{conf}auth_env=OUR_KEY\nmax_tokens=66\nauth_header=x: y\n")
+    more = ("protocol=anthropic", "auth_env=OUR_KEY", "max_tokens=66", "auth_header=x: y")
+    write_provider("ours", f"{server.address}/v1/messages", *more)
     if stored:
-        write(home / ".harness/.auth.json", '{"ours":[{"type":"api_key","key":"k"}]}', 0o600)
+        write(".auth.json", '{"ours":[{"type":"api_key","key":"k"}]}', 0o600)
     env = {"HARNESS_PROVIDER": "ours", "ANTHROPIC_API_KEY": "another", "ANTHROPIC_AUTH_HEADER": "z: another"}
 
     answer = hs("hello", env=env | ({} if stored else {"OUR_KEY": "k"}))
@@ -108,21 +106,18 @@ def test_a_variant_is_its_protocol_with_another_address_key_and_limit(
 
 
 def test_a_variant_without_a_key_is_chosen_by_itself_and_says_which_model_it_asks_for(
-    hs: Hs, serve: Serve, home: Path
+    hs: Hs, serve: Serve
 ) -> None:
     server = serve(CHAT, say("Hello."))
     conf = f"protocol=openai\nurl={server.address}/v1/chat/completions\n"
-    write(home / ".harness/providers/ours.conf", conf)
+    write("providers/ours.conf", conf)
     answer = hs("hello")
     assert (answer.code, answer.out) == (0, "Hello.\n"), answer.err
     assert f"model: {server.requests[0]['model']}\n" in answer.err
 
 
-def test_a_variant_without_its_key_says_which_variable_is_not_set(hs: Hs, home: Path) -> None:
-    write(
-        home / ".harness/providers/ours.conf",
-        "protocol=openai\nmodel=m\nurl=http://127.0.0.1:9\nauth_env=OUR_KEY\n",
-    )
+def test_a_variant_without_its_key_says_which_variable_is_not_set(hs: Hs) -> None:
+    write_provider("ours", "http://127.0.0.1:9", "auth_env=OUR_KEY")
 
     answer = hs("hello", env={"HARNESS_PROVIDER": "ours", "OPENAI_API_KEY": "another"})
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, plugins, runtime, turn
+from harness_lib.loop import discovery, plugins, turn
 from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.runtime import Runtime
 from tests.loop.conftest import ANTHROPIC, CHAT, Go, Hs, Serve, session_of
-from tests.loop.in_process import started
+from tests.loop.in_process import begun, started
 from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.source_files import write
+from tests.loop.source_files import at_home, write, write_script
 
 
-def hook(home: Path, name: str, text: str) -> Path:
-    return write(home / ".harness/hooks.d" / name, f"#!/bin/sh\n{text}\n", 0o755)
+def hook(name: str, text: str) -> Path:
+    return write_script(f"hooks.d/{name}", text)
 
 
 def prints(**said: object) -> str:
@@ -28,9 +27,9 @@ def prints(**said: object) -> str:
 
 
 def test_a_next_state_may_be_any_name_gets_the_rest_and_is_the_last_without_hooks(go: Go, home: Path) -> None:
-    hook(home, "start/50-elsewhere", prints(next_state="detour", answer=42))
+    hook("start/50-elsewhere", prints(next_state="detour", answer=42))
     on = prints(next_state="nowhere", output="By the way.")
-    hook(home, "detour/10", f"tee '{home}/given' > /dev/null; {on}")
+    hook("detour/10", f"tee '{home}/given' > /dev/null; {on}")
 
     _, answer = go(say("never"))
 
@@ -50,11 +49,9 @@ def test_a_next_state_may_be_any_name_gets_the_rest_and_is_the_last_without_hook
         ("error", "that is all"),
     ],
 )
-def test_a_hook_that_prints_no_json_object_ends_the_run_by_its_name(
-    go: Go, home: Path, stage: str, garbage: str
-) -> None:
+def test_a_hook_that_prints_no_json_object_ends_the_run_by_its_name(go: Go, stage: str, garbage: str) -> None:
     # Behind ours, and before ours, which would read it as nothing.
-    path = hook(home, f"{stage}/{'12' if garbage else '99'}-silent", f"cat > /dev/null; echo '{garbage}'")
+    path = hook(f"{stage}/{'12' if garbage else '99'}-silent", f"cat > /dev/null; echo '{garbage}'")
     _, answer = go(Step(status=400) if stage == "error" else say("Done."))
     assert (answer.code, answer.out) == (1, "")
     assert f"hook {path} printed no JSON object during {stage}" in answer.err
@@ -63,14 +60,14 @@ def test_a_hook_that_prints_no_json_object_ends_the_run_by_its_name(
         assert answer.err.endswith(f"printed no JSON object during {stage}: {garbage}\n")
 
 
-def test_the_output_of_done_is_what_is_printed(go: Go, home: Path) -> None:
-    hook(home, "done/50-shout", "tr a-z A-Z | sed s/OUTPUT/output/")
+def test_the_output_of_done_is_what_is_printed(go: Go) -> None:
+    hook("done/50-shout", "tr a-z A-Z | sed s/OUTPUT/output/")
 
     assert go(say("Done."))[1].out == "DONE.\n"
 
 
-def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(go: Go, home: Path) -> None:
-    hook(home, "done/50-silent", "cat > /dev/null; echo '{}'")
+def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(go: Go) -> None:
+    hook("done/50-silent", "cat > /dev/null; echo '{}'")
 
     _, answer = go(say("Done."))
 
@@ -79,8 +76,8 @@ def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(go: Go, home
 
 
 def test_the_stage_error_reads_what_the_failing_hook_printed(go: Go, home: Path) -> None:
-    hook(home, "assemble/50-no", f"{prints(error='not now', more=1)}; exit 1")
-    hook(home, "error/05-see", f"tee '{home}/given'")
+    hook("assemble/50-no", f"{prints(error='not now', more=1)}; exit 1")
+    hook("error/05-see", f"tee '{home}/given'")
 
     _, answer = go(say("never"))
 
@@ -91,12 +88,12 @@ def test_the_stage_error_reads_what_the_failing_hook_printed(go: Go, home: Path)
 
 @pytest.mark.usefixtures("in_process")
 def test_states_that_go_round_without_a_request_end_with_an_error(
-    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn, "_STATES_WITHOUT_A_REQUEST", 20)
-    hook(home, "round/50-again", prints(next_state="round"))
-    hook(home, "start/95-off", prints(next_state="round"))
-    run = started(home, project, CHAT, serve(CHAT, say("never")))
+    hook("round/50-again", prints(next_state="round"))
+    hook("start/95-off", prints(next_state="round"))
+    run = started(project, CHAT, serve(CHAT, say("never")))
 
     ending = turn.follow(run)
 
@@ -104,18 +101,18 @@ def test_states_that_go_round_without_a_request_end_with_an_error(
     assert ending.output.startswith("20 states have followed each other without a request, the last is round")
 
 
-def test_an_error_hook_that_fails_ends_the_run(go: Go, home: Path) -> None:
-    hook(home, "assemble/50-no", "exit 1")
-    hook(home, "error/05-no", "exit 1")
+def test_an_error_hook_that_fails_ends_the_run(go: Go) -> None:
+    hook("assemble/50-no", "exit 1")
+    hook("error/05-no", "exit 1")
 
     _, answer = go(say("never"))
 
     assert (answer.code, answer.out) == (1, "")
-    assert '{"type":"done"}' in events(session_of(home))
+    assert '{"type":"done"}' in events(session_of())
 
 
 def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Path) -> None:
-    hook(home, "sources/50-count", f"echo x >> '{home}/count'; cat")
+    hook("sources/50-count", f"echo x >> '{home}/count'; cat")
 
     go(use("bash", command="true"), say("Done."))
 
@@ -126,7 +123,7 @@ def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Pat
 @pytest.fixture
 def run(home: Path, project: Path) -> Runtime:
     """Return a run whose log is in home."""
-    return runtime.start({**os.environ, "HARNESS_LOG": str(home / "log")}, project)
+    return begun(project, HARNESS_LOG=str(home / "log"))
 
 
 def call(run: Runtime, stage: str, payload: Json | str) -> Json | str:
@@ -138,36 +135,34 @@ def test_without_hooks_a_stage_prints_what_it_reads(run: Runtime) -> None:
     assert call(run, "no-such-stage", '{"a":1}') == '{"a":1}'
 
 
-def test_hooks_run_in_the_order_of_their_names_as_text(run: Runtime, home: Path) -> None:
+def test_hooks_run_in_the_order_of_their_names_as_text(run: Runtime) -> None:
     for name in ("100-c", "20-b", "3-d", "a"):
-        hook(home, f"mine/{name}", f"cat; echo {name}")
-    hook(home, "mine/z", """printf '{"said":"%s"}' "$(tr '\\n' ' ')\"""")
+        hook(f"mine/{name}", f"cat; echo {name}")
+    hook("mine/z", """printf '{"said":"%s"}' "$(tr '\\n' ' ')\"""")
 
     assert call(run, "mine", "") == {"said": " 100-c 20-b 3-d a "}
 
 
-def test_between_hooks_trailing_line_breaks_are_one(run: Runtime, home: Path) -> None:
-    hook(home, "mine/10", "cat > /dev/null; printf 'x\\n\\n\\n'")
-    hook(home, "mine/20", """printf '{"said":"%s"}' "$(od -An -c | tr -d ' ')\"""")
+def test_between_hooks_trailing_line_breaks_are_one(run: Runtime) -> None:
+    hook("mine/10", "cat > /dev/null; printf 'x\\n\\n\\n'")
+    hook("mine/20", """printf '{"said":"%s"}' "$(od -An -c | tr -d ' ')\"""")
 
     assert call(run, "mine", "") == {"said": "x\n"}
 
 
-def test_the_most_local_of_a_name_counts_and_only_executables_that_can_be_seen(
-    run: Runtime, home: Path
-) -> None:
-    hook(home, "../plugins/p/hooks.d/mine/10-a", "echo no object")
-    hook(home, "mine/10-a", "echo '{}'")
-    hook(home, "mine/.20-hidden", "echo hidden")
-    hook(home, "mine/30-plain", "echo plain").chmod(0o644)
-    (home / ".harness/hooks.d/mine/40-directory").mkdir()
+def test_the_most_local_of_a_name_counts_and_only_executables_that_can_be_seen(run: Runtime) -> None:
+    hook("../plugins/p/hooks.d/mine/10-a", "echo no object")
+    hook("mine/10-a", "echo '{}'")
+    hook("mine/.20-hidden", "echo hidden")
+    hook("mine/30-plain", "echo plain").chmod(0o644)
+    at_home("hooks.d/mine/40-directory").mkdir()
 
     assert call(run, "mine", "") == {}
 
 
 def test_what_a_hook_writes_on_standard_error_goes_to_the_log(run: Runtime, home: Path) -> None:
-    hook(home, "mine/10", "echo first >&2; cat")
-    hook(home, "mine/20", "echo second >&2; cat")
+    hook("mine/10", "echo first >&2; cat")
+    hook("mine/20", "echo second >&2; cat")
 
     assert call(run, "mine", "{}") == {}
     assert (home / "log").read_text() == "first\nsecond\n"
@@ -176,8 +171,8 @@ def test_what_a_hook_writes_on_standard_error_goes_to_the_log(run: Runtime, home
 def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the_log(
     run: Runtime, home: Path
 ) -> None:
-    path = hook(home, "mine/10", "echo half; exit 4")
-    hook(home, "mine/20", "echo never")
+    path = hook("mine/10", "echo half; exit 4")
+    hook("mine/20", "echo never")
 
     with pytest.raises(HookError) as failed:
         call(run, "mine", "{}")
@@ -195,7 +190,7 @@ def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) ->
 
 
 def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> None:
-    hook(home, "start/20-see", f"env > '{home}/seen'; cat")
+    hook("start/20-see", f"env > '{home}/seen'; cat")
     go(say("Done."), env={"HARNESS_MODEL": "model-one"})
 
     lines = (home / "seen").read_text().splitlines()
@@ -223,7 +218,7 @@ def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> 
 
 
 def test_what_is_given_to_the_sources_stage_is_an_empty_object(run: Runtime, home: Path) -> None:
-    hook(home, "sources/10-first", f"tee '{home}/given'")
+    hook("sources/10-first", f"tee '{home}/given'")
 
     discovery.refresh(run)
 
@@ -269,11 +264,11 @@ def test_of_a_long_call_and_a_long_line_the_beginning_is_shown(go: Go) -> None:
 
 def test_the_file_begins_anew_with_each_request(go: Go, home: Path) -> None:
     copy = f'#!/bin/sh\ncp "$HARNESS_SESSION/.stream" "{home}/$HARNESS_STAGE"\ncat\n'
-    write(home / ".harness/hooks.d/tool_done/90-copy", copy, 0o755)
+    write("hooks.d/tool_done/90-copy", copy, 0o755)
     go(use("bash", command="echo hi"), say("Done."))
     first = (home / "tool_done").read_text()
     assert '"type":"tool_done"' in first
-    assert '"type":"tool_done"' not in "".join(events(session_of(home)))
+    assert '"type":"tool_done"' not in "".join(events(session_of()))
 
 
 def test_without_a_session_nobody_is_told(go: Go, home: Path) -> None:
@@ -284,8 +279,8 @@ def test_without_a_session_nobody_is_told(go: Go, home: Path) -> None:
     assert list(home.rglob(".stream")) == []
 
 
-def test_a_provider_that_can_stream_is_asked_to_and_runs_no_tool(hs: Hs, home: Path) -> None:
-    pack = home / ".harness/plugins/flow"
+def test_a_provider_that_can_stream_is_asked_to_and_runs_no_tool(hs: Hs) -> None:
+    pack = at_home("plugins/flow")
     said = '{"type":"text","text":"Flowing."}'
     text = f"""#!/bin/sh
 case $1 in --ready) exit 0;; --defaults) echo model=m; exit 0;; esac
@@ -294,11 +289,11 @@ cat > /dev/null
 echo "{{\\"said\\":\\"fifo: [$HARNESS_TOOL_FIFO]\\"}}"
 """
     write(pack / "providers/flow", text, 0o755)
-    write(pack / "hooks.d/assemble/10-messages", "#!/bin/sh\ncat\n", 0o755)
+    write_script(pack / "hooks.d/assemble/10-messages", "cat")
     save = '#!/bin/sh\nsed \'s/"said"/"next_state":"done","output"/\'\n'
     write(pack / "hooks.d/receive/10-save", save, 0o755)
 
     answer = hs("go", env={"HARNESS_PROVIDER": "flow"})
 
     assert answer.out == "fifo: []\n", answer.err
-    assert said in events(session_of(home))
+    assert said in events(session_of())

@@ -122,6 +122,12 @@ class ModelServer(ThreadingHTTPServer):
         self._lock = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
+    def __exit__(self, *raised: object) -> None:
+        """Stop; it must have refused nothing."""
+        self.shutdown()
+        self.server_close()
+        assert raised[0] or self.refusals == []
+
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"

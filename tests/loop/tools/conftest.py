@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,18 @@ from typing import Any
 import pytest
 
 from harness_lib.hs import session_store
-from harness_lib.loop import discovery, plugins, runtime
+from harness_lib.loop import plugins
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
+from tests.loop.in_process import begun
 
 Do = Callable[..., Result]
 
 
 @pytest.fixture
-def run(home: Path, project: Path) -> Runtime:
+def run(project: Path) -> Runtime:
     """Return a run in a session of `project`."""
-    run = runtime.start({**os.environ, "HOME": str(home)}, project)
-    discovery.refresh(run)
+    run = begun(project)
     run.enter(session_store.create(run))
     return run
 

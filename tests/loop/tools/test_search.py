@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,12 @@ import pytest
 from harness_lib.loop.runtime import Runtime
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
+from tests.system.git.gitrepo import sh
 
 
 @pytest.fixture
 def tree(project: Path) -> Path:
-    write(
-        project / "src/calc.py",
-        "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n",
-    )
+    write(project / "src/calc.py", "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n")
     write(project / "src/page.ts", "export const add = 1;\n")
     write(project / "src/page.tsx", "// nothing\n")
     write(project / "README.md", "How to ADD.\n")
@@ -33,7 +30,7 @@ def tree(project: Path) -> Path:
 @pytest.fixture(params=["git", "no git"])
 def place(request: pytest.FixtureRequest, tree: Path) -> Path:
     if request.param == "git":
-        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+        sh(tree, "init", "-q")
     else:
         (tree / "out/made.py").unlink()
     return tree
@@ -93,13 +90,13 @@ def test_a_pattern_that_takes_for_ever_is_ended(run: Runtime, do: Do, project: P
 
 
 def test_no_secret_is_found_and_no_link_followed(do: Do, home: Path, tree: Path) -> None:
-    write(home / ".harness/settings.json", json.dumps({"permissions": {"deny": ["Read(secrets/**)"]}}))
+    write("settings.json", json.dumps({"permissions": {"deny": ["Read(secrets/**)"]}}))
     write(tree / ".harness/.auth.json", "add\n")
     write(tree / "secrets/key", "add\n")
     write(home / "other", "add\n")
     (tree / "link").symlink_to(home / "other")
     (tree / "way").symlink_to(home)
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    sh(tree, "init", "-q")
 
     for shown in (do("grep", pattern="add").text, do("glob", pattern="*").text):
         names = {line.partition(":")[0] for line in shown.splitlines()}
@@ -114,9 +111,8 @@ def test_a_directory_that_has_become_a_link_shows_no_secret(do: Do, home: Path, 
     write(home / "elsewhere/id", "here\n")
     for name in ("open", "closed", "linked"):
         write(project / name / "id", "here\n")
-    git = ("git", "-c", "user.name=x", "-c", "user.email=x@y")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
-        subprocess.run([*git, *words], cwd=project, check=True)
+        sh(project, *words)
     for name, target in (("closed", home / ".ssh"), ("linked", home / "elsewhere")):
         shutil.rmtree(project / name)
         (project / name).symlink_to(target)
@@ -126,9 +122,9 @@ def test_a_directory_that_has_become_a_link_shows_no_secret(do: Do, home: Path, 
 
 
 def test_what_a_repository_says_to_git_runs_nothing(do: Do, tree: Path) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    sh(tree, "init", "-q")
     for key in ("core.fsmonitor", "core.pager", "diff.external", "core.sshCommand"):
-        subprocess.run(["git", "config", key, "touch ran; false"], cwd=tree, check=True)
+        sh(tree, "config", key, "touch ran; false")
 
     assert "src/calc.py" in do("glob", pattern="*.py").text
     assert not (tree / "ran").exists()

@@ -13,22 +13,16 @@ from harness_lib.loop import discovery, trust
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import asking
 from harness_lib.loop.tools.asking import Question, Said, always_about
-from tests.loop.source_files import write, write_program
+from tests.loop.source_files import write, write_tool
 from tests.loop.tools.conftest import Do
 
 SECRET = "sk-very-secret"
-READER = """#!/bin/sh
-case "$1" in
---schema) echo '{"name":"reader","input_schema":{"type":"object"},"annotations":{"readOnlyHint":true}}' ;;
---exec) echo "it ran" ;;
-esac
-"""
 
 
 @pytest.fixture
-def reader(run: Runtime, home: Path) -> Runtime:
+def reader(run: Runtime) -> Runtime:
     """Return the run with a foreign tool that says of itself that it only reads."""
-    write_program(home / ".harness/tools/reader", READER)
+    write_tool("reader", "echo it ran", annotations={"readOnlyHint": True})
     discovery.refresh(run)
     return run
 
@@ -36,7 +30,7 @@ def reader(run: Runtime, home: Path) -> Runtime:
 @pytest.fixture
 def credentials(home: Path, project: Path) -> Path:
     """Store a key as `hs auth set` does, and put links to it and to /proc into the project."""
-    stored = write(home / ".harness/.auth.json", json.dumps({"openai": [{"key": SECRET}]}))
+    stored = write(".auth.json", json.dumps({"openai": [{"key": SECRET}]}))
     for name in (".netrc", ".ssh/id_ed25519", ".aws/credentials", ".cursor/auth.json", ".hex/hex.config"):
         write(home / name, SECRET)
     write(project / "inside/.harness/.auth.json", SECRET)
@@ -92,8 +86,8 @@ def test_no_tool_reads_credentials_or_a_process(
 def test_what_reads_outside_of_the_project_is_asked_about(
     reader: Runtime, home: Path, project: Path, mode: str, expected: str
 ) -> None:
-    write(home / ".harness/skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
-    write(home / ".harness/skills/cook/references/salt.md", "salt")
+    write("skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
+    write("skills/cook/references/salt.md", "salt")
     outside, inside = write(home / "notes/diary", "dear"), write(project / "src/a", "a")
     (project / "away").symlink_to(outside)
     kept = write(reader.session.directory / "output/0001.txt", "long")

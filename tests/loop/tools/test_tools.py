@@ -199,8 +199,8 @@ def test_a_tool_that_there_is_not_is_an_error_for_the_model(run: Runtime, name: 
     assert (done["result"], done["error"]) == (f"error: tool '{name}' not found", True)
 
 
-def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, home: Path) -> None:
-    write(home / ".harness/models.conf", "small context=10000\n")
+def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime) -> None:
+    write("models.conf", "small context=10000\n")
     discovery.refresh(run)
     run.model = "small-1"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, hosted, runtime, turn
+from harness_lib.loop import hosted, turn
 from harness_lib.loop.piped import Json, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http
@@ -23,10 +22,8 @@ from tests.loop.conftest import (
     Serve,
     Wire,
     bodies,
-    session_of,
 )
-from tests.loop.environment import environment
-from tests.loop.in_process import calls_of, results_of, started
+from tests.loop.in_process import begun, calls_of, results_of
 from tests.loop.servers.script import Step, Use, say
 from tests.loop.source_files import write
 
@@ -66,16 +63,33 @@ def test_an_answer_that_is_never_whole_is_an_error(follow: Follow, wire: Wire) -
     assert len(server.requests) > 1
 
 
-@pytest.mark.parametrize("raw", ['{"command":"echo x >> ran', "[1]", '{"timeout":5}'])
+NO_OBJECT = "are not a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ('{"command":"echo x >> ran', NO_OBJECT),
+        ("[1]", NO_OBJECT),
+        ('{"timeout":5}', "not run"),
+        ("[" * 100_000, NO_OBJECT),
+        # No JSON has such a number: a host cannot read the request that repeats it.
+        *(
+            (f'{{"command": "echo x >> ran", "other": {number}}}', NO_OBJECT)
+            for number in ("NaN", "-Infinity", "1e999")
+        ),
+    ],
+    ids=["cut", "a list", "one is missing", "nested without end", "NaN", "-Infinity", "1e999"],
+)
 def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
-    follow: Follow, wire: Wire, project: Path, raw: str
+    follow: Follow, wire: Wire, project: Path, raw: str, told: str
 ) -> None:
     good = Use("bash", {"command": "echo good >> ran"}, id="c2")
-    run, _, ending = follow(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
-    assert ending == DONE
+    run, server, ending = follow(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
+    assert (ending, len(server.requests)) == (DONE, 2)
 
     assert (project / "ran").read_text() == "good\n"
-    assert "not run" in results_of(run)[0]
+    assert told in results_of(run)[0]
 
 
 def test_of_an_answer_that_was_cut_by_its_length_nothing_runs(
@@ -201,21 +215,19 @@ URL = "url=http://127.0.0.1:9/v1\n"
     ],
 )
 def test_a_variant_that_cannot_be_asked_is_named_and_its_key_goes_nowhere(
-    hs: Hs, home: Path, lines: str, said: str
+    hs: Hs, lines: str, said: str
 ) -> None:
-    write(home / ".harness/providers/there.conf", f"protocol=openai\nmodel=m\n{lines}\n")
+    write("providers/there.conf", f"protocol=openai\nmodel=m\n{lines}\n")
 
     answer = hs("go", env={"HARNESS_PROVIDER": "there", "THERE_KEY": "sesame"})
 
     assert (answer.code, said in answer.err) == (7, True), answer.err
 
 
-def test_a_header_of_its_own_takes_the_place_of_ours(home: Path, project: Path) -> None:
+def test_a_header_of_its_own_takes_the_place_of_ours(project: Path) -> None:
     there = f"protocol=openai\n{URL}auth_env=KEY\nheader.Authorization=Bearer mine\n"
-    write(home / ".harness/providers/there.conf", there)
-    env = {"HOME": str(home), "HARNESS_PROVIDER": "there", "KEY": "sesame"}
-    run = runtime.start(environment(env), project)
-    discovery.refresh(run)
+    write("providers/there.conf", there)
+    run = begun(project, HARNESS_PROVIDER="there", KEY="sesame")
 
     assert hosted.host(run).at(run).headers == {"authorization": "Bearer mine"}
 
@@ -236,7 +248,7 @@ class Host:
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
         monkeypatch.setattr(http, "sleep", self.pauses.append)
         monkeypatch.setattr(http, "_authorized", self.ask)
-        run = runtime.start(environment({"HARNESS_LOG": os.devnull}), Path.cwd())
+        run = begun(Path.cwd())
         run.stream.listeners.append(lambda event: self.notices.append(event["message"]))
         with pytest.raises(TransientError, match="overloaded"):
             http.ask(run, Endpoint("host", "chat", "http://host.example", "m", 1), {})
@@ -274,14 +286,10 @@ def test_thinking_goes_back_as_it_came_to_its_own_model_only(follow: Follow) -> 
     assert "a deep thought" not in str(other)
 
 
-@pytest.mark.usefixtures("in_process")
-def test_reasoning_goes_back_encrypted(serve: Serve, home: Path, project: Path) -> None:
+def test_reasoning_goes_back_encrypted(follow: Follow) -> None:
     # Some models leave the arguments of a call empty, which no host takes back.
     uses = (Use("bash", {"command": "true"}), Use("bash", raw=""))
-    server = serve(RESPONSES, Step(thinking="a summary", text="Let me.", uses=uses), say("Done."))
-
-    turn.follow(started(home, project, RESPONSES, server))
-
+    _, server, _ = follow(RESPONSES, Step(thinking="a summary", text="Let me.", uses=uses), say("Done."))
     assert "c2VjcmV0" in [item.get("encrypted_content") for item in server.requests[1]["input"]]
     assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
 
@@ -299,29 +307,22 @@ def test_an_edited_answer_is_told_as_it_was_edited(follow: Follow, wire: Wire) -
     assert "c2VjcmV0" not in str(server.requests[1])
 
 
-def test_a_session_changes_the_wire_in_the_middle(hs: Hs, serve: Serve, home: Path) -> None:
-    first, second, third = WIRES
+def test_a_session_changes_the_wire_in_the_middle(hs: Hs, serve: Serve) -> None:
     step = Step(thinking="hm", text="Let me.", uses=(Use("bash", {"command": "echo hello"}),))
-    servers = [serve(wire, step, say("Done.")) for wire in (first, second, third)]
-    hs("RUN it", env=first.environment(servers[0]))
-    name = session_of(home).name
+    for wire, words in zip(WIRES, [(), ("--continue",), ("--continue",)], strict=True):
+        server = serve(wire, step, say("Done."))
+        answer = hs("--provider", wire.provider, "--model", "m", *words, "RUN it")
+        assert answer.out == "Done.\n", answer.err
+        assert ("hello" in str(server.requests[0])) is bool(words)
 
-    for wire, server in ((second, servers[1]), (third, servers[2])):
-        env = wire.environment(server) | {"HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}
-        assert hs(name, "again", env=env).out == "Done.\n"
-
-    assert "hello" in str(servers[2].requests[0])
-    assert len(bodies(session_of(home))) == 12
+    assert len(bodies()) == 12
 
 
-def test_ids_of_another_host_are_written_as_anthropic_takes_them(hs: Hs, serve: Serve, home: Path) -> None:
-    first = serve(
-        CHAT, Step(uses=(Use("bash", {"command": "echo hello"}, id="functions.bash:0"),)), say("Done.")
-    )
-    hs("go", env=CHAT.environment(first))
+def test_ids_of_another_host_are_written_as_anthropic_takes_them(hs: Hs, serve: Serve) -> None:
+    serve(CHAT, Step(uses=(Use("bash", {"command": "echo hello"}, id="functions.bash:0"),)), say("Done."))
+    hs("go")
     second = serve(ANTHROPIC, say("Done."))
-    env = ANTHROPIC.environment(second) | {"HARNESS_PROVIDER": "anthropic"}
 
-    assert hs(session_of(home).name, "again", env=env).out == "Done.\n"
+    assert hs("--continue", "--provider", "anthropic", "again").out == "Done.\n"
 
     assert "hello" in str(second.requests[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import socket
 import ssl
 import sys
@@ -13,7 +12,6 @@ from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta, timezone
 from http.server import HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
@@ -37,13 +35,21 @@ def test_a_host_that_says_nothing_is_asked_again(
     assert ending == DONE
 
 
+def asked(url: str) -> list[object]:
+    """Return the events of what `url` answers."""
+    kept: dict[str, object] = {}
+    try:
+        return list(http.events(kept, url, {}, {}))
+    finally:
+        http.forget(kept)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep more connections waiting")
 def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thinks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert (http.CONNECT_SECONDS, http.SILENCE_SECONDS) == (10.0, 300.0)
     monkeypatch.setattr(http, "CONNECT_SECONDS", 0.5)
-    kept: dict[str, Any] = {}
     with ExitStack() as sockets:
         deaf = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         # Whoever stands before us leaves no room: the system does not even answer.
@@ -54,8 +60,7 @@ def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thi
         port = deaf.getsockname()[1]
 
         with pytest.raises(TransientError, match=r"cannot be reached: (?!it said nothing)"):
-            list(http.events(kept, f"http://127.0.0.1:{port}/v1/messages", {}, {}))
-    http.forget(kept)
+            asked(f"http://127.0.0.1:{port}/v1/messages")
 
 
 class _Endless(Quiet):
@@ -88,15 +93,9 @@ class _Once(Quiet):
 
 def heard(handler: type[Quiet], **sent: object) -> list[object]:
     """Return the events of an answer that a server sends so. Its address has a password."""
-    kept: dict[str, object] = {}
     with HTTPServer(("127.0.0.1", 0), type("Sent", (handler,), sent)) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        try:
-            return list(
-                http.events(kept, f"http://u:secret@127.0.0.1:{server.server_port}/v1?key=secret", {}, {})
-            )
-        finally:
-            http.forget(kept)
+        return asked(f"http://u:secret@127.0.0.1:{server.server_port}/v1?key=secret")
 
 
 def test_types_in_capitals_and_a_byte_order_mark_change_nothing() -> None:
@@ -124,17 +123,19 @@ def test_an_error_with_the_status_of_an_answer_is_asked_about_again_if_it_may_pa
     assert caught.type is kind
 
 
+def use_proxy(monkeypatch: pytest.MonkeyPatch, scheme: str, address: str, *, but_not: str = "") -> None:
+    """Let this be the proxy of addresses that begin with `scheme`."""
+    for name, value in ((f"{scheme}_proxy", address), ("no_proxy", but_not)):
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name.upper(), value)
+
+
 def test_a_proxy_that_takes_no_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: dict[str, object] = {}
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("HTTP_PROXY", f"http://u:secret@127.0.0.1:{closed.getsockname()[1]}")
-        monkeypatch.setenv("http_proxy", os.environ["HTTP_PROXY"])
-        for name in ("NO_PROXY", "no_proxy"):
-            monkeypatch.delenv(name, raising=False)
+        use_proxy(monkeypatch, "http", f"http://u:secret@127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(TransientError, match=r"by way of the proxy http://127\.0\.0\.1:\d+\."):
-            list(http.events(kept, "http://models.example/v1", {}, {}))
-    http.forget(kept)
+            asked("http://models.example/v1")
 
 
 class _Refuses(Quiet):
@@ -150,16 +151,11 @@ class _Refuses(Quiet):
 def test_a_proxy_that_refuses_is_named_and_not_asked_again(
     monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
-    kept: dict[str, object] = {}
     with HTTPServer(("127.0.0.1", 0), _Refuses) as proxy:
         threading.Thread(target=proxy.handle_request, daemon=True).start()
-        for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
-            monkeypatch.setenv(name, f"http://u:secret@127.0.0.1:{proxy.server_port}")
-        for name in ("NO_PROXY", "no_proxy"):
-            monkeypatch.delenv(name, raising=False)
+        use_proxy(monkeypatch, scheme, f"http://u:secret@127.0.0.1:{proxy.server_port}")
         with pytest.raises(ProviderError, match=r"407.* proxy .*\.$") as refused:
-            list(http.events(kept, f"{scheme}://models.example/v1", {}, {}))
-    http.forget(kept)
+            asked(f"{scheme}://models.example/v1")
     assert not isinstance(refused.value, TransientError)
     assert "secret" not in str(refused.value)
 
@@ -167,23 +163,18 @@ def test_a_proxy_that_refuses_is_named_and_not_asked_again(
 def test_a_proxy_that_cannot_be_used_concerns_no_host_that_is_asked_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "socks5://127.0.0.1:9")
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.setenv(name, "127.0.0.1")
+    use_proxy(monkeypatch, "all", "socks5://127.0.0.1:9", but_not="127.0.0.1")
     assert heard(_Once, data=b"data: a\n\n") == ["a"]
     with pytest.raises(ProviderError, match="The proxy that"):
-        list(http.events({}, "http://models.example/v1", {}, {}))
+        asked("http://models.example/v1")
 
 
 def test_a_certificate_that_is_not_trusted_is_not_asked_again(tmp_path: Path) -> None:
-    kept: dict[str, object] = {}
     with HTTPServer(("127.0.0.1", 0), _Once) as server:
         server.socket = self_signed(tmp_path).wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.handle_request, daemon=True).start()
         with pytest.raises(ProviderError, match=r"is not trusted: .*SSL_CERT_FILE") as caught:
-            list(http.events(kept, f"https://127.0.0.1:{server.server_port}/v1", {}, {}))
-    http.forget(kept)
+            asked(f"https://127.0.0.1:{server.server_port}/v1")
     assert not isinstance(caught.value, TransientError)
 
 

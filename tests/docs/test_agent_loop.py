@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import disk, hosted, keys
-from tests.docs.pages import CHECKOUT, block, page
+from tests.conftest import CHECKOUT
+from tests.docs.pages import block, page
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 from tests.run_to_end import run_to_end

@@ -26,8 +26,8 @@ from harness_lib.runs import overview
 from harness_lib.runs.run_files import Seen
 from harness_lib.system.git import calls
 from harness_lib.task import State, StopReason, Task
-from tests.conftest import Harness
-from tests.docs.pages import CHECKOUT, README, page, section
+from tests.conftest import CHECKOUT, Harness
+from tests.docs.pages import README, page, section
 from tests.launcher.launching import REAL_ENVIRON
 from tests.system.git.gitrepo import commit_all, sh
 from tests.terminal.pseudo_terminal import ESCAPE, TERMINAL, read_to_end

@@ -55,7 +55,6 @@ def test_every_page_is_linked_from_the_first_one() -> None:
 
 
 def test_the_table_of_verbs_is_complete() -> None:
-    """Every verb stands in the table, and nothing else does."""
     named = re.findall(r"^\| (`.*?) \|", page("commands.md"), re.MULTILINE)
     words = {word for row in named for word in re.findall(r"`(\w+)`", row)}
 
@@ -63,14 +62,12 @@ def test_the_table_of_verbs_is_complete() -> None:
 
 
 def test_the_table_of_exit_codes_is_complete() -> None:
-    """Every exit code stands in the table."""
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", page("commands.md"), re.MULTILINE)}
 
     assert codes == {int(code) for code in Exit}
 
 
 def test_every_stop_reason_has_words() -> None:
-    """Exit 9 always says why."""
     assert all(stops.answer(reason).words and stops.answer(reason).next for reason in get_args(StopReason))
 
 
@@ -175,7 +172,6 @@ def test_so_many_packages_are_fetched_as_it_says() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """Every relative link in our documents names a file."""
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
             if "://" not in target:

@@ -8,8 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -19,6 +17,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system.processes import engines, sandbox
 from harness_lib.system.processes.sandbox import Sandbox
 from tests.conftest import CHECKOUT
+from tests.full_disk import disk
 from tests.runs.workshop import Workshop
 from tests.sandbox.conftest import without_bubblewrap
 from tests.system.git.gitrepo import put
@@ -97,19 +96,6 @@ def test_a_child_that_outlives_its_agent_is_ended(each_engine: str, workshop: Wo
     subprocess.run(["flock", "-n", lock, "true"], check=True)
 
 
-@contextmanager
-def disk(place: Path, options: str = "size=256k") -> Iterator[bool]:
-    """Give `place` a file system of its own, which is small; yield whether the system allows it."""
-    place.mkdir(exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
-    made = subprocess.run(mount, check=False, capture_output=True).returncode == 0
-    try:
-        yield made
-    finally:
-        if made:
-            subprocess.run(["umount", "--lazy", place], check=True)
-
-
 def test_long_paths_bytes_links_and_a_home_on_another_disk_are_confined_all_the_same(
     each_engine: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +104,7 @@ def test_long_paths_bytes_links_and_a_home_on_another_disk_are_confined_all_the_
     monkeypatch.setenv("HOME", str(tmp_path / "home link"))
     tries = "touch made; cat ~/.ssh/id > stolen; touch ~/outside"
     tries += f"; touch '{place}/project/outside' '{tmp_path}/link/outside'"
-    with disk(tmp_path / "real home"):
+    with disk(tmp_path / "real home", "size=256k"):
         shutil.copytree(home, tmp_path / "real home", dirs_exist_ok=True)
         put(tmp_path / "home link/.ssh/id", "a key")
         put(tmp_path / "home link" / os.fsdecode(b"caf\xe9"), "")
@@ -163,7 +149,7 @@ def test_an_engine_that_is_removed_ends_the_run(workshop: Workshop, home: Path, 
 
 
 def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_path: Path) -> None:
-    with disk(tmp_path / "temporary") as made:
+    with disk(tmp_path / "temporary", "size=256k") as made:
         if not made or sandbox.find(os.environ, ["nono"])[0] is None:
             pytest.skip("no disk can be made here, or nono does not start")
         put(home / ".cache/none", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,4 @@ def lock(tmp_path: Path) -> Iterator[SeedLock]:
     lock = SeedLock(tmp_path)
     yield lock
     for left in lock.path.parent.glob(f"{lock.path.name}*"):
-        if left.is_symlink() or left.is_file():
-            left.unlink()
-            continue
-        for file in left.iterdir():
-            file.unlink()
-        left.rmdir()
+        shutil.rmtree(left)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,6 +13,7 @@ from harness_lib.errors import HeldError
 from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.mkdir_lock import SeedLock
+from tests.run_to_end import run_to_end
 
 NO_PROCESS = 2**22 + 1
 
@@ -78,9 +78,7 @@ def test_the_name_is_the_one_that_the_shell_computes_also_through_a_link(tmp_pat
     root = tmp_path / "prøject dir"
     root.mkdir()
     script = "printf '%s' \"$1\" | (shasum -a 256 2>/dev/null || sha256sum) | awk '{print $1}' | cut -c1-16"
-    digest = subprocess.run(
-        ["sh", "-c", script, "sh", root.resolve()], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    digest = run_to_end(["sh", "-c", script, "sh", root.resolve()], check=True).stdout.strip()
     (tmp_path / "link").symlink_to(root)
 
     for place in (root, tmp_path / "link"):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 
 
 class Slip(NamedTuple):
@@ -102,8 +102,8 @@ SLIPS = {
 @pytest.mark.release
 @pytest.mark.timeout(600)
 def test_mypy_says_so(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "harness_lib", tmp_path / "harness_lib")
-    settings = (ROOT / "pyproject.toml").read_text()
+    shutil.copytree(CHECKOUT / "harness_lib", tmp_path / "harness_lib")
+    settings = (CHECKOUT / "pyproject.toml").read_text()
     (tmp_path / "pyproject.toml").write_text(
         re.sub(r"^files = .*", 'files = ["harness_lib"]', settings, flags=re.MULTILINE)
     )
@@ -127,13 +127,7 @@ def test_mypy_says_so(tmp_path: Path) -> None:
 
 def _complaints(top: Path) -> list[str]:
     """Return what mypy has to say of the library in `top`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "--no-error-summary"],
-        cwd=top,
-        env={**os.environ, "MYPYPATH": str(top)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "--no-error-summary"]
+    done = run_to_end(command, cwd=top, env={**os.environ, "MYPYPATH": str(top)})
     assert not done.stderr, done.stderr
     return done.stdout.splitlines()

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import harness_lib
 from harness_lib.system.place import own_files
 from harness_lib.system.processes import owner, process
+from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 
 WHO = (
     "import json, os; from harness_lib.system.processes import owner;"
@@ -23,12 +24,8 @@ NO_PROCESS = 2**22 + 1
 
 
 def ask(*command: str, **env: str) -> dict[str, object]:
-    done = subprocess.run(
-        [*command, sys.executable, "-c", WHO], env={**os.environ, **env}, capture_output=True, check=True
-    )
-    answer = json.loads(done.stdout)
-    assert isinstance(answer, dict)
-    return answer
+    done = run_to_end([*command, sys.executable, "-c", WHO], env={**os.environ, **env}, check=True)
+    return dict(json.loads(done.stdout))
 
 
 def ourselves() -> process.Process:
@@ -147,10 +144,9 @@ def test_no_proof_no_death() -> None:
 
 def test_it_needs_the_standard_library_alone() -> None:
     """Hooks run it under an isolated interpreter without site-packages."""
-    checkout = Path(harness_lib.__file__).parents[1]
-    modules = "processes.owner, place.roots, processes.process, fs, flock"
-    imports = ", ".join(f"harness_lib.system.{module}" for module in modules.split(", "))
-    program = f"import sys; sys.path.insert(0, {str(checkout)!r}); import {imports}"
+    modules = ("processes.owner", "place.roots", "processes.process", "fs", "flock")
+    imports = ", ".join(f"harness_lib.system.{module}" for module in modules)
+    program = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); import {imports}"
 
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
 

@@ -15,6 +15,7 @@ import pytest
 
 from harness_lib.system.processes import process
 from tests import another_user
+from tests.run_to_end import run_to_end
 
 NO_PROCESS = 2**22 + 1
 
@@ -134,18 +135,13 @@ def test_who_has_no_child_looks_at_nobody() -> None:
         "os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT); "
         "print(none, process.children(me) == [child.pid], child.wait(), process.children(me))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] True 3 []\n"
+    assert run_to_end([sys.executable, "-c", program], check=True).stdout == "[] True 3 []\n"
 
 
 def test_boot_id_is_the_same_in_every_process() -> None:
     program = "from harness_lib.system.processes import process; print(process.boot_id())"
-    printed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout
-
     assert process.boot_id()
-    assert printed.strip() == process.boot_id()
+    assert run_to_end([sys.executable, "-c", program], check=True).stdout == f"{process.boot_id()}\n"
 
 
 def test_ps_agrees_with_proc(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:

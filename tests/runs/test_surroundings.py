@@ -350,6 +350,18 @@ def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, 
     assert kept == {"one\n", "two\n", "two\nthree\n"}
 
 
+@pytest.mark.skipif(shutil.which("git-crypt") is None, reason="git-crypt is not installed")
+def test_encrypted_files_can_be_read_in_a_work_tree_and_the_key_stays(workshop: Workshop) -> None:
+    sh(workshop.top, "crypt", "init")
+    commit_all(workshop.top, "A secret", {".gitattributes": "s* filter=git-crypt\n", "secret": "one\n"})
+    workshop.add("Change", "grep -q two s*", do=f"sh grep one secret\nwrite secret two\nsh {COMMIT}")
+
+    workshop.ends(0)
+
+    assert sh(workshop.top, "show", "HEAD:secret").startswith("\0GITCRYPT")
+    assert (workshop.top / ".git/git-crypt/keys/default").is_file()
+
+
 # -- HARNESS_HOME names one directory for `harness` and `hs`, in which neither is in the other's way
 
 

@@ -87,6 +87,8 @@ def renew(git: Git) -> Settings:
     old, clone = git.top / ".git", git.top.with_name(f"{git.top.name}.new")
     discard(clone)
     settings = make(git, clone, str(git.head()))
+    if (keys := git.common_dir / worktrees.KEYS).is_dir():
+        (clone / worktrees.KEYS).symlink_to(keys)
     _copy(git.git_dir / "info" / "sparse-checkout", clone / "info" / "sparse-checkout")
     for index in (git.git_dir / "index", *fs.matching(git.git_dir, "sharedindex.*")):
         _copy(index, clone / index.name)

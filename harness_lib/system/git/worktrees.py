@@ -22,6 +22,8 @@ from harness_lib.system.place import find_root
 LOCK = "harness-worktrees.lock"
 # In harness's git directory of a work tree: copies of repositories that an agent has in it.
 NESTED = "harness-nested"
+# git-crypt looks for its keys there, and knows no work trees.
+KEYS = "git-crypt"
 # Git's message if an object of a partial clone is missing.
 PROMISED = "promisor remote"
 CAPTURED = "refs/harness/captured/"
@@ -103,11 +105,13 @@ def link(path: Path) -> Path:
 def add(main: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with `commit` checked out; `renew` gives it a clone."""
     fs.make_directory(path.parent)
+    keys = main.common_dir / KEYS
+    later = ("--no-checkout",) if keys.is_dir() else ()
     with flock.alone(main.common_dir / LOCK):
         _unlock_lost(main, path.resolve().parent.parent)
         main.run("worktree", "prune")
         try:
-            main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
+            main.run("worktree", "add", "--quiet", "--force", "--detach", *later, str(path), commit)
         except calls.GitError as error:
             if PROMISED not in error.stderr:
                 raise
@@ -120,7 +124,11 @@ def add(main: Git, path: Path, commit: str) -> Git:
         # So that git never prunes it, whatever an agent does with `.git`.
         fs.write(Path(own) / "locked", f"{LOCKED}\n".encode(), durable=False)
         (path / ".git").rename(link(path))
-    return Git(path.resolve(), Path(own), main.common_dir)
+    git = Git(path.resolve(), Path(own), main.common_dir)
+    if later:
+        (git.git_dir / KEYS).symlink_to(keys)
+        git.run("reset", "--quiet", "--hard")
+    return git
 
 
 def _unlock_lost(main: Git, workers: Path) -> None:

@@ -150,6 +150,10 @@ SCRIPTS: Rows = {
         ['{"said": "First."}', '{"said": "Added\\nit."}', "noise"],
         {"said": "Added\nit."},
     ),
+    "another object is a plain line": (
+        ['{"level": "info"}'],
+        {"last": '{"level": "info"}', "actions": 0, "tokens": 0, "said": "", "trouble": None},
+    ),
     "until the agent works again": (['{"transient": "503"}', '{"action": "again"}'], {"trouble": None}),
     **{
         f"a limit until {value}": ([f'{{"limit_resets_at": {value}}}'], {"kind": "limit", "resets_at": until})
@@ -186,10 +190,6 @@ def test_why_an_agent_did_not_start_is_the_last_thing_seen(name: str) -> None:
     line = "error: unknown option '--nonsense'"
 
     assert heard(named(name), line).last == line
-
-
-def test_other_objects_of_a_script_are_plain_lines() -> None:
-    assert heard(SCRIPT, '{"level": "info"}') == Report(last='{"level": "info"}')
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ from harness_lib import timestamps
 from harness_lib.agents import resets
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)
-
-
-BERLIN = NOW.astimezone(ZoneInfo("Europe/Berlin"))
+EVE = datetime(2026, 12, 31, 20, 0, tzinfo=timezone.utc)
 
 FORMS = {
     # Claude Code
@@ -83,29 +81,22 @@ def test_what_says_no_moment_is_none(text: str) -> None:
     assert resets.moment(text, NOW) is None
 
 
-def test_a_time_without_a_zone_is_local() -> None:
-    """The client prints its own machine's time, which is ours."""
-    moment = resets.moment("try again at 3:05 PM.", BERLIN)
-
-    assert moment == NOW.replace(hour=14, minute=5)
-
-
-@pytest.mark.parametrize("text", ["resets 9:59am (UTC)", "limit reached|1795341590"])
-def test_a_moment_that_has_just_passed_is_soon(text: str) -> None:
-    """It is said to the minute, so it is not tomorrow."""
-    assert resets.moment(text, NOW) == NOW + timedelta(minutes=1)
-
-
-def test_nobody_waits_longer_than_eight_days() -> None:
-    assert resets.moment("resets Dec 22 at 1pm (UTC)", NOW) == NOW + resets.LONGEST
-
-
-def test_the_year_may_end_meanwhile() -> None:
-    eve = datetime(2026, 12, 31, 20, 0, tzinfo=timezone.utc)
-
-    moment = resets.moment("resets Jan 2 at 4am (UTC)", eve)
-
-    assert moment == datetime(2027, 1, 2, 4, 0, tzinfo=timezone.utc)
+@pytest.mark.parametrize(
+    ("text", "now", "moment"),
+    [
+        # Without a zone it is the time of the client's own machine, which is ours.
+        ("try again at 3:05 PM.", NOW.astimezone(ZoneInfo("Europe/Berlin")), NOW.replace(hour=14, minute=5)),
+        # It is said to the minute: one that has just passed is soon, and not tomorrow.
+        ("resets 9:59am (UTC)", NOW, NOW + timedelta(minutes=1)),
+        ("limit reached|1795341590", NOW, NOW + timedelta(minutes=1)),
+        # Nobody waits longer than eight days.
+        ("resets Dec 22 at 1pm (UTC)", NOW, NOW + resets.LONGEST),
+        # The year may end meanwhile.
+        ("resets Jan 2 at 4am (UTC)", EVE, EVE + timedelta(days=1, hours=8)),
+    ],
+)
+def test_the_moment_comes_next_and_soon(text: str, now: datetime, moment: datetime) -> None:
+    assert resets.moment(text, now) == moment
 
 
 @pytest.mark.parametrize("seconds", [0, 1, -1, 1e12, 1e300, float("inf"), float("nan")])

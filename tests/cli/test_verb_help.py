@@ -17,6 +17,7 @@ from harness_lib.cli import main, parser
 from harness_lib.errors import Exit, UsageError
 from tests.cli.conftest import EXAMPLES, NAMES
 from tests.conftest import Harness
+from tests.run_to_end import run_to_end
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -190,8 +191,7 @@ def test_a_new_verb_is_one_file_and_is_typed_listed_and_meant(tmp_path: Path) ->
     (top / "harness_lib/verbs/hello.py").write_text(VERB)
 
     def typed(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "harness_lib", *words]
-        return subprocess.run(command, cwd=top, capture_output=True, encoding="utf-8", check=False)
+        return run_to_end([sys.executable, "-m", "harness_lib", *words], cwd=top)
 
     assert typed("hello", "Ann").stdout.splitlines()[0] == "Hello, Ann."
     listed = typed("--help").stdout

@@ -234,9 +234,7 @@ def test_on_a_terminal_the_user_is_asked_first(agent: Agent, home: Path) -> None
         assert place(home, "codex").exists() == (answer == "y")
 
 
-def test_hooks_that_lie_in_a_cache_are_warned_of(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hooks_in_a_cache_are_told(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "cache/hooks"
     place.parent.mkdir()
     place.symlink_to(entries.folder())

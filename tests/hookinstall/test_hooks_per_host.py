@@ -15,6 +15,7 @@ import tomlkit
 from harness_lib.agents import codex, registry
 from harness_lib.hookinstall import entries
 from tests.hookinstall.hookfiles import HOSTS, everything, place
+from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
@@ -112,10 +113,8 @@ def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, t
     for script in (entries.folder() / "harness-stop.py", weird / "hooks/harness-stop.py"):
         command = entries.command(script, host)
         assert entries.script_of(command) == script
-        done = subprocess.run(
-            ["sh", "-c", command], input=b"{}", capture_output=True, cwd=tmp_path, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        done = run_to_end(["sh", "-c", command], cwd=tmp_path, stdin="{}")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 EDITS = "Edit|Write|MultiEdit|NotebookEdit|apply_patch"

@@ -36,9 +36,7 @@ def test_a_broken_file_is_left_alone_and_its_line_named(agent: Agent, home: Path
 
 
 @pytest.mark.parametrize("listed", ['"x"', "{}", "null"])
-def test_what_stands_for_an_event_and_is_no_list_is_left_alone_and_named(
-    agent: Agent, home: Path, listed: str
-) -> None:
+def test_an_event_that_has_no_list_is_left_alone_and_named(agent: Agent, home: Path, listed: str) -> None:
     file = put(place(home, "claude"), f'{{"hooks": {{"Stop": {listed}}}}}')
     before = everything(home)
     said = agent.fails(3, "hooks", "install", "--agent", "claude")
@@ -54,9 +52,7 @@ def test_a_read_only_file_is_refused(agent: Agent, home: Path) -> None:
     assert file.read_bytes() == b"{}"
 
 
-def test_a_file_that_no_host_could_read_is_refused(
-    agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_host_can_read_is_refused(agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = put(place(home, "claude"), "{}")
     monkeypatch.setattr(host_files, "LARGEST", 1)
     assert "could read" in agent.fails(8, "hooks", "install", "--agent", "claude")["message"]
@@ -127,9 +123,7 @@ def test_a_skill_folder_or_a_plugin_that_brings_the_hooks_needs_no_file(agent: A
     assert agent.ok("hooks", "install", "--agent", "claude")["written"]
 
 
-def test_a_package_without_hooks_says_where_they_are(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_say_where_hooks_are(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "_HOME", tmp_path / "site-packages")
     said = agent.fails(7, "hooks", "install", "--agent", "claude")
     assert "npx skills add" in said["error"]["hint"]

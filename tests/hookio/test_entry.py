@@ -18,6 +18,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 from tests.hookio.conftest import EVENTS, HOOKS, Ring
 from tests.hookio.lists import ME, make
+from tests.run_to_end import run_to_end
 
 
 @pytest.fixture
@@ -81,9 +82,7 @@ def test_a_root_that_was_named_comes_first_unless_behind_a_link(home_list: Path,
         b'{"cwd": "HERE", "y": {"cwd": "/"}, "z": "\xff"}',
     ],
 )
-def test_where_an_agent_is_stands_in_what_its_host_sends(
-    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_send_where_an_agent_is(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     here = tmp_path / 'a "quoted" \u00e9'
     here.mkdir()
@@ -256,18 +255,12 @@ def test_an_answer_that_nobody_can_hear_is_no_error(root: Root, streams: str) ->
     make(root, LEFT)
     bell = shlex.join([sys.executable, "-I", "-S", str(HOOKS / "harness-stop.py")])
 
-    done = subprocess.run(
-        ["/bin/sh", "-c", f"exec {bell} {streams}"],
-        cwd=root.path,
-        input=b"{}",
-        capture_output=True,
-        check=False,
-    )
+    done = run_to_end(["/bin/sh", "-c", f"exec {bell} {streams}"], cwd=root.path, stdin="{}")
 
     heard = "hook disabled: [" if streams == STREAMS["full"] else ""
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert heard in done.stderr.decode()
-    assert done.stderr.count(b"\n") == bool(heard)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert heard in done.stderr
+    assert done.stderr.count("\n") == bool(heard)
     assert not list((root.path / ".harness").glob("bug-*"))
 
 

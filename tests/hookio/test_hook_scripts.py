@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.conftest import for_release
 from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, executed
 from tests.hookio.hooks_json import CONFIG, commands
 from tests.hookio.lists import ME, keep, make
+from tests.run_to_end import run_to_end
 
 LEFT = Task("a")
 DOORBELLS = sorted(HOOKS.glob("harness-*.py"))
@@ -86,14 +86,9 @@ def test_nothing_but_the_standard_library_is_loaded(root: Root) -> None:
     make(root, LEFT)
     for _ in range(2):
         for name, event in EVENTS.items():
-            done = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", program, HOOKS / f"harness-{name}.py"],
-                input=sent(root, event),
-                cwd=root.path,
-                capture_output=True,
-                check=True,
-            )
-            assert set(done.stderr.decode().split()) <= {"__main__", "harness_lib"}, name
+            command = [sys.executable, "-I", "-S", "-c", program, f"{HOOKS}/harness-{name}.py"]
+            done = run_to_end(command, cwd=root.path, stdin=sent(root, event).decode(), check=True)
+            assert set(done.stderr.split()) <= {"__main__", "harness_lib"}, name
         root.summary.unlink(missing_ok=True)
 
 
@@ -153,17 +148,14 @@ def test_nothing_is_written_into_the_skill_folder(root: Root, skill: Path, home:
     assert list((data_home / "pycache").rglob("policy.*.pyc"))
 
 
-def run(command: str, root: Path, data: bytes, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+def run(event: str, plugin: Path, data: bytes, cwd: Path, **env: str) -> tuple[int, str, str]:
     """Run a command of hooks.json as Claude Code and Codex do."""
-    env = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(root)}
-    return subprocess.run(
-        ["/bin/sh", "-c", command], input=data, cwd=cwd, env=env, capture_output=True, check=False
-    )
+    variables = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), **env}
+    done = run_to_end(["/bin/sh", "-c", commands()[event]], cwd=cwd, env=variables, stdin=data.decode())
+    return done.returncode, done.stdout, done.stderr
 
 
-def test_hooks_json_starts_every_hook_script_also_in_a_folder_with_odd_characters(
-    root: Root, home: Path
-) -> None:
+def test_hooks_json_starts_every_hook_script_also_in_an_oddly_named_folder(root: Root, home: Path) -> None:
     assert sorted(commands()) == sorted(EVENTS.values())
     make(root, LEFT)
     for event, command in commands().items():
@@ -173,28 +165,22 @@ def test_hooks_json_starts_every_hook_script_also_in_a_folder_with_odd_character
     odd.symlink_to(CHECKOUT)
 
     for place in (CHECKOUT, odd):
-        done = run(commands()["Stop"], place, sent(root, "Stop"), root.path)
-        assert json.loads(done.stdout)["decision"] == "block"
+        _, said, _ = run("Stop", place, sent(root, "Stop"), root.path)
+        assert json.loads(said)["decision"] == "block"
 
 
 @pytest.mark.parametrize("event", EVENTS.values())
 def test_a_missing_script_holds_nobody(event: str, tmp_path: Path) -> None:
     """Codex and Gemini take the exit code 2 of `python3 MISSING` as a block, for ever."""
-    done = run(commands()[event], tmp_path / "gone", b"{}", tmp_path)
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert run(event, tmp_path / "gone", b"{}", tmp_path) == (0, "", "")
 
 
 def test_only_the_guard_refuses_by_failing_and_not_for_want_of_a_python(tmp_path: Path) -> None:
     """Without a Python every edit in every project would be refused."""
     refusing = [event for event, ((group),) in CONFIG["hooks"].items() if "onFailure" in group["hooks"][0]]
-    env = {"PATH": str(tmp_path), "CLAUDE_PLUGIN_ROOT": str(CHECKOUT)}
-    done = subprocess.run(
-        ["/bin/sh", "-c", commands()["PreToolUse"]], input=b"{}", env=env, capture_output=True, check=False
-    )
 
     assert refusing == ["PreToolUse"]
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert run("PreToolUse", CHECKOUT, b"{}", tmp_path, PATH=str(tmp_path)) == (0, "", "")
 
 
 def test_the_sign_of_life_does_not_make_the_agent_wait() -> None:

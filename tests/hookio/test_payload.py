@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from harness_lib.agents import registry
 from harness_lib.hookio import payload
 from harness_lib.hookio.payload import Answer, Payload
 from tests.hookio.lists import running
+from tests.run_to_end import run_to_end
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
@@ -291,7 +291,5 @@ def test_who_names_its_permissions_is_answered_without_loading_the_agents() -> N
         "print(payload.host('', {}, sent) + payload.host(codex, {}, sent), "
         "'harness_lib.agents.registry' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
-    )
+    done = run_to_end([sys.executable, "-I", "-S", "-c", program], check=True)
     assert done.stdout.split() == ["False"]

@@ -380,9 +380,7 @@ def test_a_command_of_the_holder_renews_its_workers_lease(root: Root, visit: Vis
 
 
 @pytest.mark.parametrize(("age", "count"), [(0, 1), (50, 1), (61, 2), (-100, 2)])
-def test_a_lease_is_renewed_once_a_minute(
-    root: Root, visit: Visit, beats: Beats, age: float, count: int
-) -> None:
+def test_each_minute_renews_a_lease(root: Root, visit: Visit, beats: Beats, age: float, count: int) -> None:
     make(root, LEASED, mode="concurrent")
     visit("PostToolUse")
     at = time.time() - age

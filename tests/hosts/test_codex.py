@@ -24,9 +24,7 @@ from tests.hosts.talk import Request, Say, Script
 
 
 @pytest.mark.release
-def test_the_typed_command_brings_the_page(
-    codex: Codex, model: Model, machine: Machine, published: Path
-) -> None:
+def test_what_is_typed_brings_the_page(codex: Codex, model: Model, machine: Machine, published: Path) -> None:
     """`$harness:harness run` puts the whole page into the conversation, from which the list gets done.
 
     Of the hooks Codex has nothing to say but that they were not looked at.

@@ -91,9 +91,7 @@ def _files(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.release
-def test_claude_code_takes_the_plugin(
-    claude: Claude, model: Model, machine: Machine, published: Path
-) -> None:
+def test_claude_takes_the_plugin(claude: Claude, model: Model, machine: Machine, published: Path) -> None:
     """Installed as a plugin, `/harness run` is known and the hooks fire, each once."""
     claude.plugin("marketplace", "add", str(published))
     claude.plugin("install", "harness@harness")

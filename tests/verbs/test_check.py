@@ -92,9 +92,7 @@ def test_all_problems_are_named_the_nearest_to_the_top_first(project: Project, a
     assert "harness check --restore" in said["message"]
 
 
-def test_the_work_of_a_task_in_progress_does_not_make_its_check_one_that_cannot_fail(
-    project: Project, agent: Agent
-) -> None:
+def test_the_work_of_a_task_in_progress_makes_its_check_no_doubt(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "grep -q done work")
     agent.ok("start")
     agent.ok("claim")

@@ -13,14 +13,6 @@ import pytest
 from tests.system.git.gitrepo import put
 from tests.verbs.project import LINE, Agent, Project
 
-
-@pytest.fixture
-def one(agent: Agent) -> Agent:
-    """Return an agent with a task to take."""
-    agent.ok("add", "One", "--validate", "test -f done")
-    return agent
-
-
 # -- which task
 
 

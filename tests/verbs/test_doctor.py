@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from harness_lib.system import mkdir_lock
 from tests.conftest import CHECKOUT
+from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import read_to_end, typed
 from tests.verbs.conftest import Make
@@ -184,22 +184,18 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{place}{os.pathsep}{CHECKOUT}")
 
 
-def piped(project: Project, *argv: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness_lib", *argv]
-    return subprocess.run(command, cwd=project.top, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.usefixtures("older")
 def test_what_needs_them_names_the_package_and_doctor_the_version(project: Project) -> None:
     project.edit(created="2026-11-29T09:00:00Z")
 
-    said = piped(project, "check")
+    harness = (sys.executable, "-m", "harness_lib")
+    said = run_to_end([*harness, "check"], cwd=project.top)
 
     assert said.returncode == 7
     assert "harness: ENV_SETUP: The package jsonschema cannot be used: " in said.stderr
     assert "hint: See what harness needs: " in said.stderr
     assert not list((project.top / ".harness").glob("bug-*"))
-    found = piped(project, "doctor").stdout
+    found = run_to_end([*harness, "doctor"], cwd=project.top).stdout
     assert "bad   too old: jsonschema 3.2.0 (harness needs 4.18), rich 10.0.0 (harness needs 13.7)" in found
 
 

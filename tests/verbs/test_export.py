@@ -35,9 +35,7 @@ def test_importing_again_adds_what_is_new_and_names_what_changed(project: Projec
     assert "No longer in the plan: task-002" in warnings
 
 
-def test_a_check_list_of_ours_is_imported_again_and_ticked_like_a_plan(
-    project: Project, agent: Agent
-) -> None:
+def test_a_check_list_of_ours_is_imported_again_and_ticked_too(project: Project, agent: Agent) -> None:
     """Its items are known by their titles, or by their ids; it says nothing more to an agent."""
     text = (
         "- [ ] One\n  - check: test -f a.txt\n- [ ] Group\n  - [ ] One\n    - check: test -f b.txt\n"

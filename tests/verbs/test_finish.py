@@ -115,9 +115,7 @@ def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project,
 
 
 @pytest.mark.parametrize("is_new", [False, True])
-def test_the_list_that_git_tracks_stays_out_of_what_the_agent_commits_itself(
-    project: Project, agent: Agent, is_new: bool
-) -> None:
+def test_a_tracked_list_stays_out_of_agents_commits(project: Project, agent: Agent, is_new: bool) -> None:
     """The settings of the project are the user's to commit, also while an agent works in a chat."""
     if not is_new:
         project.put("harness.toml", "[run]\njobs = 2\n")
@@ -142,9 +140,7 @@ def test_the_list_that_git_tracks_stays_out_of_what_the_agent_commits_itself(
 
 
 @pytest.mark.parametrize("check", ["true", "false"])
-def test_no_attempt_commits_or_rolls_back_the_settings_of_the_project(
-    project: Project, agent: Agent, check: str
-) -> None:
+def test_no_attempt_commits_or_rolls_back_the_settings(project: Project, agent: Agent, check: str) -> None:
     """An agent that could change them would undo what the user narrows for the next run."""
     project.put("harness.toml", "[run]\njobs = 2\n")
     project.git("add", "harness.toml")
@@ -209,9 +205,7 @@ def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Pro
     assert project.git("show", f"{ref}:tracked.txt") == "by the check"
 
 
-def test_of_a_fifo_in_the_place_of_a_file_it_is_not_said_that_the_check_made_it(
-    project: Project, agent: Agent
-) -> None:
+def test_a_fifo_in_the_place_of_a_file_is_not_blamed_on_the_check(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     place = project.put("tracked.txt", "")
     place.unlink()

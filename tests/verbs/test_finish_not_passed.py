@@ -104,9 +104,7 @@ def test_the_check_edited_in_the_file_is_a_failure_that_names_it(project: Projec
     assert "harness edit task-001" in agent.fails(9, "claim", "task-001")["message"]
 
 
-def test_a_protection_of_the_run_that_was_struck_from_the_list_is_noticed(
-    project: Project, agent: Agent
-) -> None:
+def test_a_protection_of_the_run_that_the_list_has_lost_is_noticed(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     ctx = Context(env=dict(os.environ), cwd=project.top)
     task = ctx.store.ask().search()[0]
@@ -119,11 +117,15 @@ def test_a_protection_of_the_run_that_was_struck_from_the_list_is_noticed(
     assert baseline.differs(ctx, task)
 
 
-def test_a_copy_that_an_older_harness_kept_is_no_reproach(project: Project, agent: Agent) -> None:
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_without_its_copy_of_the_gate_it_is_believed(project: Project, agent: Agent, is_lost: bool) -> None:
+    """An older harness has kept another one, or it is gone."""
     begin(agent, "true")
     (copy,) = project.top.glob(".harness/gates/task-001*")
     base = project.task()["started_at_commit"]
     copy.write_text(json.dumps({"attempt": [base, 0], "gate": ["other"], "protect": None}))
+    if is_lost:
+        shutil.rmtree(project.top / ".harness")
     agent.ok("finish")
 
 
@@ -158,12 +160,6 @@ def test_a_gate_that_was_changed_with_its_check_or_without_it_is_a_failure(
     assert named in agent.fails(1, "finish")["message"]
     assert project.task()["status"] == "failed"
     assert "the user must say" in project.task()["halt"]
-
-
-def test_without_the_copy_of_the_gate_the_list_is_believed(project: Project, agent: Agent) -> None:
-    begin(agent, "true")
-    shutil.rmtree(project.top / ".harness")
-    agent.ok("finish")
 
 
 def test_a_protected_file_that_changed_is_a_failure_that_names_it(project: Project, agent: Agent) -> None:

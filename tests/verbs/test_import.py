@@ -34,9 +34,7 @@ def test_both_ways_to_go_on_are_named(project: Project, agent: Agent) -> None:
     assert "from a plan: task One of tasks.md" in agent.ok("show", "1")["message"]
 
 
-def test_a_task_that_the_plan_says_otherwise_now_is_named_with_the_fields_and_left_as_it_is(
-    project: Project, agent: Agent
-) -> None:
+def test_a_task_that_changed_in_the_plan_is_named_and_left_as_it_is(project: Project, agent: Agent) -> None:
     plain = "  - priority: P1\n  - timeout: 300\n  - max attempts: 3\n  - cwd: .\n  - red first: false\n"
     agent.ok("import", markdown_plan(project, f"- [ ] A\n  - check: a\n- [ ] B\n  - check: b\n{plain}"))
     agent.ok("edit", "task-001", "--priority", "P0", "--depends-on", "task-002")

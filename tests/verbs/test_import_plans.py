@@ -90,9 +90,7 @@ def test_a_design_without_tasks_is_told_what_was_looked_for(project: Project, ag
         assert sign in message
 
 
-def test_the_table_shows_what_would_be_added_and_tasks_without_a_check_are_named(
-    project: Project, agent: Agent
-) -> None:
+def test_a_table_shows_what_would_be_added_and_what_has_no_check(project: Project, agent: Agent) -> None:
     looked = agent.ok("import", put(project, "plan.md", PLAN), "--dry-run")["message"]
     assert looked.splitlines()[:5] == [
         "superpowers plan: 2 tasks, 1 with a check",
@@ -153,9 +151,7 @@ def test_plans_that_say_nothing_of_each_other_follow_each_other(project: Project
 # -- what the brief says
 
 
-def test_the_brief_begins_with_the_plan_and_says_what_is_not_for_the_agent(
-    project: Project, agent: Agent
-) -> None:
+def test_the_brief_begins_with_the_plan_and_what_is_not_for_agents(project: Project, agent: Agent) -> None:
     put(project, "specs/001-x/spec.md", "# Spec\n")
     agent.ok(
         "import", put(project, "specs/001-x/tasks.md", "# Tasks: X\n\n## Phase 1: A\n\n- [ ] T001 Do it\n")
@@ -215,9 +211,7 @@ def test_an_agent_adds_the_tasks_and_a_user_trusts_their_commands(project: Proje
     assert agent("validate", "task-002").code == 1
 
 
-def test_a_user_at_a_terminal_and_a_script_that_says_yes_trust_by_importing(
-    project: Project, agent: Agent
-) -> None:
+def test_users_at_a_terminal_and_scripts_with_yes_trust_by_importing(project: Project, agent: Agent) -> None:
     code, printed = answered(project.top, "", "import", put(project, "plan.md", PLAN))
     assert (code, "grep -q hello a.txt" in printed, "trust" in printed) == (0, True, False)
     assert agent("validate", "task-001").code == 1

@@ -132,9 +132,7 @@ def test_the_init_script_is_a_template_that_never_replaces_yours(bare: Project) 
 
 
 @pytest.mark.parametrize("has_list", [False, True])
-def test_a_list_stays_trusted_when_the_template_of_the_init_script_is_committed(
-    bare: Project, has_list: bool
-) -> None:
+def test_a_list_stays_trusted_when_the_new_init_script_is_committed(bare: Project, has_list: bool) -> None:
     agent = bare.agent()
     if has_list:
         agent.ok("init")

@@ -203,9 +203,7 @@ def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_work_whose_base_is_gone_is_completed_where_its_check_passes(
-    project: Project, agent: Agent, verb: str
-) -> None:
+def test_work_whose_base_is_gone_is_completed_if_it_passes(project: Project, agent: Agent, verb: str) -> None:
     begin(agent, "true")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)
@@ -279,9 +277,7 @@ def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, steps:
 
 
 @pytest.mark.parametrize("action", ["commit", "merge"])
-def test_checked_work_whose_work_tree_is_gone_goes_to_the_next_attempt(
-    make_project: Make, action: str
-) -> None:
+def test_checked_work_of_a_lost_work_tree_goes_to_the_next_attempt(make_project: Make, action: str) -> None:
     """Its worker was killed before it had merged it."""
     project = make_project(mode="concurrent")
     worker = own_work_tree(project, "worker")
@@ -303,9 +299,7 @@ def test_checked_work_whose_work_tree_is_gone_goes_to_the_next_attempt(
     assert project.git("rev-parse", task["handback"]["rescue"]) == commit
 
 
-def test_commits_of_others_are_no_work_of_a_legacy_claim_whose_work_tree_is_not_known(
-    make_project: Make,
-) -> None:
+def test_commits_of_others_are_no_work_of_a_legacy_claim_of_an_unknown_place(make_project: Make) -> None:
     """It does not record its branch, so what is on the branch here since then tells nothing."""
     project = make_project(mode="concurrent")
     project.agent("one").ok("add", "One", "--validate", "test -f one.txt")
@@ -379,9 +373,7 @@ def test_work_in_a_clone_is_not_looked_for_in_the_project(project: Project, verb
     assert project.read("tracked.txt") == "my own edit\n"
 
 
-def test_a_project_that_was_renamed_meanwhile_is_still_recovered(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_a_project_that_was_renamed_is_recovered(project: Project, agent: Agent, tmp_path: Path) -> None:
     begin(agent, "false")
     project.put("work.txt", "work\n")
     agent.die()
@@ -399,9 +391,7 @@ def test_a_project_that_was_renamed_meanwhile_is_still_recovered(
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_a_copy_of_a_project_at_work_goes_on_by_itself(
-    project: Project, agent: Agent, tmp_path: Path, verb: str
-) -> None:
+def test_a_copied_project_goes_on(project: Project, agent: Agent, tmp_path: Path, verb: str) -> None:
     begin(agent)
     project.put("done")
     shutil.copytree(project.top, tmp_path / "copy", symlinks=True)

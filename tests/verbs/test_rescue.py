@@ -99,9 +99,7 @@ def test_apply_never_writes_over_the_user_s_change(project: Project, agent: Agen
         project.git("clean", "-qfx", name)
 
 
-def test_apply_names_files_of_harness_and_does_not_say_that_they_are_there(
-    project: Project, agent: Agent
-) -> None:
+def test_apply_names_files_of_harness_that_it_does_not_bring_in(project: Project, agent: Agent) -> None:
     begin(agent, "false")
     own = {"harness.toml": "[run]\njobs = 9\n", ".harness/tools/mine": "x\n"}
     for name, text in own.items():

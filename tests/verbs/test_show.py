@@ -72,9 +72,7 @@ def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, 
 
 
 @pytest.mark.parametrize("began", ["on it", "before it"])
-def test_a_commit_stays_its_tasks_own_where_a_later_one_committed_nothing(
-    project: Project, agent: Agent, began: str
-) -> None:
+def test_a_commit_stays_its_tasks_if_a_later_has_none(project: Project, agent: Agent, began: str) -> None:
     """A worker of a run begins before the commit of another one, and names that one as its own at the end."""
     base = project.head
     begin(agent)
@@ -93,9 +91,7 @@ def test_a_commit_stays_its_tasks_own_where_a_later_one_committed_nothing(
     assert second["undo"] is None
 
 
-def test_a_commit_that_git_has_lost_is_not_here_any_more(
-    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_commit_is_told(project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(agent)
     agent.finishes({"done": "x\n"})
     lost = project.head

@@ -237,9 +237,7 @@ def test_a_session_ends_after_so_many_attempts_failed_ones_count(project: Projec
     assert agent.ok("claim")["task"]["id"] == "task-003"
 
 
-def test_a_limit_that_was_lowered_meanwhile_counts_for_what_is_named_next(
-    project: Project, agent: Agent
-) -> None:
+def test_a_limit_that_was_lowered_counts_for_what_is_named_next(project: Project, agent: Agent) -> None:
     """`claim` would do nothing: after `harness stop` the next session goes on."""
     for check in ("true", "true"):
         agent.ok("add", "One", "--validate", check)
@@ -299,9 +297,7 @@ def test_halted_tasks_use_up_no_sessions_and_the_limit_holds(halted: Project, ag
     assert halted.state["session_count"] == 1
 
 
-def test_a_session_that_was_refused_before_it_did_anything_is_counted_once(
-    project: Project, one: Agent
-) -> None:
+def test_a_session_that_was_refused_at_its_first_task_is_counted_once(project: Project, one: Agent) -> None:
     project.configure(max_sessions=1)
     project.put("tracked.txt", "mine\n")
     one.fails(8, "claim")

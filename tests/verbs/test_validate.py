@@ -56,9 +56,7 @@ def test_all_checks_are_run_and_those_that_do_not_pass_are_told(agent: Agent) ->
     agent.fails(7, "validate", "task-005")
 
 
-def test_a_hundred_failures_are_told_in_a_few_lines_and_the_same_check_runs_once(
-    project: Project, agent: Agent
-) -> None:
+def test_a_hundred_failures_are_a_few_lines_and_one_check_runs_once(project: Project, agent: Agent) -> None:
     ran = project.top.parent / "ran"
     agent.ok("add", "First", "--validate", f"echo >> {ran}; false")
     task = project.task()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from harness_lib.system import mkdir_lock
-from tests.verbs.conftest import Make
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Agent, Project, begin, lose
 
 
@@ -130,10 +128,6 @@ def _block(title: str) -> str:
     return block[1]
 
 
-def _in_shell(project: Project, script: str) -> None:
-    subprocess.run(["sh", "-eu", "-c", script], cwd=project.top, check=True, env=dict(os.environ))
-
-
 def test_a_completed_task_is_undone_and_can_be_done_again(project: Project, agent: Agent) -> None:
     begin(agent, "test -f made.txt")
     agent.finishes({"made.txt": "x\n"})
@@ -142,7 +136,7 @@ def test_a_completed_task_is_undone_and_can_be_done_again(project: Project, agen
     commit = project.task()["completed_commit"]
     assert commit[:7] in shown
 
-    _in_shell(project, revert.replace("COMMIT", commit))
+    run_to_end(["sh", "-c", revert.replace("COMMIT", commit)], cwd=project.top, check=True)
     agent.ok(*retry.split()[1:])
 
     assert not (project.top / "made.txt").exists()
@@ -160,28 +154,25 @@ def test_failed_work_is_got_back_as_shown(project: Project, agent: Agent) -> Non
     assert project.read("made.txt") == "x\n"
 
 
-def test_everything_can_be_removed_from_a_project(make_project: Make) -> None:
+def test_everything_can_be_removed_from_a_project(bare: Project) -> None:
     """But for what the page names: the lines that git ignores our files by."""
-    project = make_project(bare=True)
-    exclude = project.top / ".git/info/exclude"
-    before = exclude.read_text().splitlines() if exclude.exists() else []
-    agent = project.agent()
+    agent = bare.agent()
     agent.ok("init")
     lose(agent, "made.txt")
-    assert project.git("for-each-ref", "refs/harness")
-    project.put("mine.txt")
-    lock = mkdir_lock.path_for(project.top)
+    assert bare.git("for-each-ref", "refs/harness")
+    bare.put("mine.txt")
+    lock = mkdir_lock.path_for(bare.top)
     assert lock.is_dir()
 
     stop, _, rest = _block("Remove everything").partition("\n")
     agent.ok(*stop.split("#")[0].split()[1:])
-    _in_shell(project, rest)
+    run_to_end(["sh", "-eu", "-c", rest], cwd=bare.top, check=True)
 
     assert not lock.exists()
-    assert project.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
-    assert not [path for path in (project.top / ".git").rglob("*harness*") if path.is_file()]
-    added = [line for line in exclude.read_text().splitlines() if line not in before]
-    assert all(line.startswith(("/harness-", "/.harness")) for line in added), added
-    left = {path.name for path in project.top.iterdir()}
+    assert bare.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert not [path for path in (bare.top / ".git").rglob("*harness*") if path.is_file()]
+    ignored = bare.read(".git/info/exclude").splitlines()
+    assert all(line.startswith(("/harness-", "/.harness")) for line in ignored), ignored
+    left = {path.name for path in bare.top.iterdir()}
     assert not {name for name in left if name.startswith((".harness", "harness-"))}
     assert "mine.txt" in left

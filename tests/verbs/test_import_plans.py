@@ -282,16 +282,14 @@ def test_two_thousand_tasks_of_two_megabytes_are_told_in_a_bounded_table(project
 
 
 def test_open_boxes_that_belong_to_no_task_are_named(project: Project, agent: Agent) -> None:
-    texts = {
-        "superpowers.md": PLAN + "\n## Later\n\n- [ ] Tell the others\n- [x] Rest\n",
-        "spec-kit.md": "## Phase 1: One\n\n- [ ] T001 A\n\n## Phase 2: Two\n\n- [ ] No number\n",
-        "openspec.md": "## 1. One\n\n- [ ] 1. All\n  - [ ] 1.1 A\n\n- [ ] No number\n",
+    lines = {
+        PLAN + "\n## Later\n\n- [ ] Tell the others\n- [x] Rest\n": 20,
+        "## Phase 1: One\n\n- [ ] T001 A\n\n## Phase 2: Two\n\n- [ ] No number\n": 7,
+        "## 1. One\n\n- [ ] 1. All\n  - [ ] 1.1 A\n\n- [ ] No number\n": 6,
     }
-    lines = {"superpowers.md": 20, "spec-kit.md": 7, "openspec.md": 6}
-    for name, text in texts.items():
-        said = agent.ok("import", put(project, name, text), "--dry-run")
-        where = f"line {lines[name]}."
-        assert f"Open boxes outside of the tasks of a plan are not tasks: {where}" in said["warnings"]
+    for text, line in lines.items():
+        said = agent.ok("import", put(project, "plan.md", text), "--dry-run")
+        assert f"Open boxes outside of the tasks of a plan are not tasks: line {line}." in said["warnings"]
     assert "Open boxes" not in str(agent.ok("import", put(project, "plan.md", PLAN), "--dry-run"))
 
 

@@ -253,15 +253,13 @@ def test_nobody_saves_away_the_work_of_an_attempt(project: Project, agent: Agent
     begin(agent)
     project.put("tracked.txt", "of the attempt\n")
 
-    mine = agent.fails(8, "rescue", "save", "task-001")["error"]
-    person = project.agent("person")
-    theirs = [person.fails(8, "rescue", "save", "task-001")["error"]]
-    # As in a list of the legacy protocol, whose claims name no work tree.
-    project.edit_task(worktree=None)
-    theirs.append(person.fails(8, "rescue", "save", "task-001")["error"])
+    save = ("rescue", "save", "task-001")
 
-    assert "harness release task-001" in mine["hint"]
-    assert all("agent works on task-001" in each["message"] for each in theirs)
+    assert "harness release task-001" in agent.fails(8, *save)["error"]["hint"]
+    # The second one is as in a list of the legacy protocol, whose claims name no work tree.
+    for place in (project.task()["worktree"], None):
+        project.edit_task(worktree=place)
+        assert "agent works on task-001" in project.agent("person").fails(8, *save)["error"]["message"]
     assert project.read("tracked.txt") == "of the attempt\n"
     assert project.refs() == []
 

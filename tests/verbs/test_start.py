@@ -96,10 +96,9 @@ def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Pr
     with (project.top / "harness-progress.txt").open("a") as log:
         log.writelines(f"[2025-07-01T10:00:00Z] [SESSION-1] WARN line {number}\n" for number in range(250))
 
-    for text in ("stashed\n", "uncommitted\n"):
-        project.put("tracked.txt", text)
-        if text == "stashed\n":
-            project.git("stash")
+    project.put("tracked.txt", "stashed\n")
+    project.git("stash")
+    project.put("tracked.txt", "uncommitted\n")
 
     reply = one.ok("start")
 

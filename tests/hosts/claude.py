@@ -33,15 +33,11 @@ class Claude:
     def env(self) -> dict[str, str]:
         return {**QUIET, "ANTHROPIC_BASE_URL": self.address}
 
-    def __call__(
-        self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> ClaudeRan:
+    def __call__(self, prompt: str, *flags: str, env: Mapping[str, str] | None = None) -> ClaudeRan:
         """Let it work on `prompt` until it stops by itself."""
-        return self.asking(prompt, "--dangerously-skip-permissions", *flags, cwd=cwd, env=env)
+        return self.asking(prompt, "--dangerously-skip-permissions", *flags, env=env)
 
-    def asking(
-        self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> ClaudeRan:
+    def asking(self, prompt: str, *flags: str, env: Mapping[str, str] | None = None) -> ClaudeRan:
         """Let it work on `prompt` as it does by default: what needs the user's approval is refused."""
         ran = self.machine.run(
             "claude",
@@ -51,7 +47,6 @@ class Claude:
             "--verbose",
             "--include-hook-events",
             *flags,
-            cwd=cwd,
             env={**self.env, **(env or {})},
         )
         return ClaudeRan(ran.code, ran.out, ran.err)
@@ -59,12 +54,6 @@ class Claude:
     def plugin(self, *words: str) -> Ran:
         """Type `claude plugin WORDS`."""
         return self.machine.run("claude", "plugin", *words, env=self.env).check()
-
-    def settings(self, content: Mapping[str, Any]) -> None:
-        """Write the user's settings."""
-        folder = self.machine.home / ".claude"
-        folder.mkdir(exist_ok=True)
-        (folder / "settings.json").write_text(json.dumps(content))
 
     def trust(self, folder: Path) -> None:
         """Do what the user does who answers yes when asked whether `folder` is to be trusted."""

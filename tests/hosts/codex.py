@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,19 +51,12 @@ class Codex:
         text = CONFIG.format(sandbox=sandbox, address=self.address, project=self.machine.project)
         (self.home / "config.toml").write_text(text)
 
-    def __call__(
-        self,
-        prompt: str,
-        *flags: str,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        before: Sequence[str] = (),
-    ) -> Ran:
+    def __call__(self, prompt: str, *flags: str, cwd: Path | None = None, before: Sequence[str] = ()) -> Ran:
         """Let it work on `prompt` until it stops by itself; `before` are words that precede the prompt."""
         # What the user has looked at and trusted.
         flags = ("--dangerously-bypass-hook-trust", "--json", *flags)
         command = ["codex", "exec", *flags, *before, prompt]
-        return self.machine.run(*command, cwd=cwd, env={**self.env, **(env or {})})
+        return self.machine.run(*command, cwd=cwd, env=self.env)
 
     def take_skill(self, published: Path) -> None:
         """Install the skill by the real CLI, and the hooks by its own command."""

@@ -61,15 +61,11 @@ class Machine:
         made.programs.append(_python(place / "bin"))
         # Codex types commands into a login shell, which forgets the PATH where it is not told here.
         (made.home / ".bash_profile").write_text(f'PATH="{place / "bin"}:$PATH"\n')
-        made.repository(made.project)
-        return made
-
-    def repository(self, path: Path) -> None:
-        """Make a repository with one commit."""
-        path.mkdir(parents=True)
-        (path / "README.md").write_text("# Project\n")
+        made.project.mkdir()
+        (made.project / "README.md").write_text("# Project\n")
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Begin"]):
-            self.run("git", *words, cwd=path).check()
+            made.run("git", *words).check()
+        return made
 
     def clear(self) -> None:
         """Remove what a killed or released agent has left outside of this machine's folders."""
@@ -128,9 +124,9 @@ class Machine:
 
     # -- the harness, as this user types it
 
-    def harness(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Ran:
+    def harness(self, *words: str, env: Mapping[str, str] | None = None) -> Ran:
         """Type `harness WORDS` of the checkout."""
-        return self.run(CHECKOUT / "bin/harness", *words, cwd=cwd, env=env)
+        return self.run(CHECKOUT / "bin/harness", *words, env=env)
 
     def add(self, title: str, *options: str) -> None:
         """Add a task; the first one makes the list too."""

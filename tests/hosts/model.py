@@ -243,10 +243,6 @@ class Model:
             raise failure
         assert not self.strays, self.strays
 
-    def asked(self, words: str) -> list[Request]:
-        """Return the requests in which the user said `words`."""
-        return [request for request in self.requests if words in request.said_by("user")]
-
 
 class _Handler(Quiet):
     protocol_version = "HTTP/1.1"

@@ -132,7 +132,7 @@ def test_codex_takes_the_plugin(codex: Codex, model: Model, machine: Machine, pu
 
     codex("$harness:harness run").check()
 
-    assert len(model.asked("hook_prompt")) > 0
+    assert any("hook_prompt" in request.said_by("user") for request in model.requests)
     assert machine.statuses == ["completed"]
 
 

@@ -65,11 +65,11 @@ def loads_the_page(tool: str, argument: str, then: Actor) -> Actor:
     return script
 
 
-def follows_the_page(work: Work, first: str = "start") -> Actor:
-    """Return the agent that types `first` and then every `next:`, doing `work` in between."""
+def follows_the_page(work: Work) -> Actor:
+    """Return the agent that types `start` and then every `next:`, doing `work` in between."""
 
     def script(request: Request) -> Script:
-        yield from obey(request, launcher(request.everything), first, work)
+        yield from obey(request, launcher(request.everything), "start", work)
         yield Say(DONE)
 
     return script

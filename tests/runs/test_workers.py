@@ -27,7 +27,7 @@ from tests.conftest import CHECKOUT
 from tests.full_disk import small_disk
 from tests.runs import forking
 from tests.runs.conftest import Make
-from tests.runs.workshop import COMMAND, KILL_WORKER, Workshop
+from tests.runs.workshop import COMMAND, HURRIED, KILL_WORKER, Workshop
 from tests.state.clock import Sleeper
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
@@ -131,7 +131,7 @@ def test_a_task_that_gets_git_killed_is_tried_three_times(workshop: Workshop, tm
     workshop.add("Too large", "grep -q done f", do=f"write f more\nsh : > {tmp_path}/trouble")
     workshop.add("Next", "grep -q done g", do="write g done")
 
-    said = workshop.ends(9, PATH=path)
+    said = workshop.ends(9, PATH=path, **HURRIED)
 
     assert said.stdout.count("task-001 attempt 1: Too large") == 3
     first, second = (workshop.task(f"task-00{number}") for number in (1, 2))
@@ -145,7 +145,7 @@ def test_trouble_of_the_machine_halts_no_task(workshop: Workshop, tmp_path: Path
     path = failing_git(tmp_path, how, times=5)
     workshop.add("Make f", "grep -q done f", do=f"write f done\nsh touch {tmp_path}/trouble")
 
-    said = workshop.ends(0, PATH=path)
+    said = workshop.ends(0, PATH=path, **HURRIED)
 
     assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
     assert said.stdout.count(". The run waits up to half an hour.") == 1

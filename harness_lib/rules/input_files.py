@@ -46,9 +46,15 @@ _AFTER_ANOTHER = (";", "\n")
 # Words that may end a check before its last command.
 _ENDS_EARLY = frozenset(["exit", "return", "exec", "errexit"])
 _GREP = 3
-# What most work may add: dependencies and their versions.
-_GO_FREE = r"(?ms)//[^\n]*|^require\s*\(.*?^\)|^require [^\n]*"
-_POM_FREE = r"(?s)<!--.*?-->|<(dependencyManagement|dependencies|[\w.-]*[vV]ersion)\s*>.*?</\1\s*>"
+# What most work may add: dependencies and their versions. The end of the text ends what is never closed: to
+# search for the end from each beginning would take hours.
+_GO_FREE = (
+    r"(?m)//[^\n]*|^require[^\S\n]*\([^\S\n]*(?://[^\n]*)?\n(?:(?![^\S\n]*\))[^\n]*\n)*(?:[^\S\n]*\))?"
+    r"|^require [^\n]*"
+)
+_POM_FREE = (
+    r"(?s)<!--.*?(?:-->|\Z)|<(dependencyManagement|dependencies|[\w.-]*[vV]ersion)\s*>.*?(?:</\1\s*>|\Z)"
+)
 _GRADLE_FREE = (
     r"(?m)^[ \t]*\w*(?:[iI]mplementation|[aA]pi|Only|[cC]ompile|[rR]untime|[pP]rocessor|kapt|ksp)[ (]+"
     r"(?:(?:platform|project|kotlin) *\( *)?(?:(['\"])[\w.:$@/+-]*\1|libs\.[\w.]+)[ )]*$"

@@ -328,6 +328,11 @@ GRADLE = "dependencies {\n  implementation 'a:b:1'\n}\ntest {\n  useJUnit()\n}\n
         ("package.json", '{"jest": {}}', "[" * 5000, True),
         ("go.mod", "module x\n", "module x\n\nrequire (\n\ta v1\n)\nrequire b v1 // indirect\n", False),
         ("go.mod", "module x\n", "module x\nreplace a => ./fake\n", True),
+        ("go.mod", "", "require ()\nreplace a => ./fake\nrequire (\n\tb v1\n)\n", True),
+        ("go.mod", "", "require (\n\ta v1\n\t)\nreplace a => ./fake\n", True),
+        # What has many beginnings and no end is read in a moment.
+        pytest.param("go.mod", "", "require (\n" * 50_000, False, id="go.mod, never closed"),
+        pytest.param("pom.xml", "", "<!-- <version>" * 20_000, False, id="pom.xml, never closed"),
         ("Cargo.toml", "[package]\n", '[package]\n[dependencies]\na = "1"\n', False),
         ("Cargo.toml", "[package]\n", "[package]\n[lib]\ntest = false\n", True),
         (

@@ -119,7 +119,7 @@ def text_of(tool_input: Json, key: str) -> str:
     """Return the string `key`. Raises ToolError if it is missing or no string."""
     value = tool_input.get(key)
     if not isinstance(value, str):
-        raise ToolError(f"{key} is required")
+        raise ToolError(f"{key} is required" if value is None else f"{key} must be a string")
     return value
 
 

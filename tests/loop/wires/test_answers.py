@@ -72,6 +72,7 @@ NO_OBJECT = "are not a JSON object"
         ('{"command":"echo x >> ran', NO_OBJECT),
         ("[1]", NO_OBJECT),
         ('{"timeout":5}', "not run"),
+        ('{"command":["ls"]}', "command must be a string"),
         ("[" * 100_000, NO_OBJECT),
         # No JSON has such a number: a host cannot read the request that repeats it.
         *(
@@ -79,7 +80,7 @@ NO_OBJECT = "are not a JSON object"
             for number in ("NaN", "-Infinity", "1e999")
         ),
     ],
-    ids=["cut", "a list", "one is missing", "nested without end", "NaN", "-Infinity", "1e999"],
+    ids=["cut", "a list", "one missing", "one a list", "nested without end", "NaN", "-Infinity", "1e999"],
 )
 def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
     follow: Follow, wire: Wire, project: Path, raw: str, told: str

@@ -95,68 +95,19 @@ class Merging(World):
 
 BY_PERSON = "The user's"
 OF_BESIDE = {"beside.txt": b"made beside it\n"}
+OF_ANOTHER = {"of-another.txt": b"made by another\n"}
 IN_THE_WAY = {**contents.MADE, "notes.txt": b"the attempt's notes\n"}
 CLASHING = {"README.md": b"# Project\nedited by another\n"}
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """What stands when the check is about to be asked, and what `main` holds when all is over.
-
-    `conflicts`: it cannot arrive without another agent; `waits`: not before the user has made way.
-    `beside`: a second worker comes to the end of its own task between the death and the recovery;
-    `queued`: it has come there before, and waits to be merged.
-    `committed`: the user commits these, in their checkout as the death has left it.
-    """
-
-    name: str
-    prepare: Callable[[Merging], None]
-    others: Mapping[str, bytes]
-    every: int
-    conflicts: bool = False
-    waits: bool = False
-    beside: bool = False
-    queued: bool = False
-    committed: Mapping[str, bytes] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def _forward(world: Merging) -> None:
-    world.begin()
-
-
-def _on_top(world: Merging) -> None:
-    world.begin()
-    world.others_merge({"of-another.txt": b"made by another\n"})
-
-
-def _conflict(world: Merging) -> None:
-    world.begin()
-    world.others_merge(CLASHING)
-
-
-def _in_the_way(world: Merging) -> None:
-    world.begin(IN_THE_WAY)
-
-
 def _goes_over(world: Merging) -> None:
     """Let what another has merged wait, though nothing is in its way any more."""
-    world.begin()
-    world.others_merge({"of-another.txt": b"made by another\n"})
     world.git("update-ref", WAITING, "HEAD")
     world.git("reset", "-q", "--hard", world.base)
 
 
-def _beside(world: Merging) -> None:
-    world.begin()
-    world.begin_beside(OF_BESIDE)
-
-
 def _queued(world: Merging) -> None:
     """Let the second worker's work wait behind: who is in front merges both at once."""
-    _beside(world)
     ctx = world.context(BESIDE_WORKER)
     beside = ctx.at(Git.open(world.worktree(BESIDE_WORKER)))
     tree = snapshot.capture(beside.git, beside.excluded_paths)
@@ -167,27 +118,55 @@ def _queued(world: Merging) -> None:
         tx.replace(transitions.begin_merge(task, now=tx.now, commit=oid))
 
 
-def _aside(world: Merging) -> None:
-    world.begin(IN_THE_WAY)
-    world.begin_beside(OF_BESIDE)
+@dataclass(frozen=True)
+class Scenario:
+    """What stands when the check is about to be asked, and what is true when all is over.
 
+    `made`: what the attempt has made; `others`: what another worker has merged meanwhile.
+    `beside`: what a second worker makes, which comes to its end between the death and the recovery, or, with
+    `_queued`, has come there before; `then`: what happens after all that.
+    `conflicts`: it cannot arrive without another agent; `waits`: not before the user has made way.
+    `committed`: the user commits these, in their checkout as the death has left it.
+    """
 
-def _clash(world: Merging) -> None:
-    world.begin()
-    world.begin_beside(CLASHING)
+    name: str
+    every: int
+    made: Mapping[str, bytes | None] = field(default_factory=lambda: contents.MADE)
+    others: Mapping[str, bytes] = field(default_factory=dict)
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    then: Callable[[Merging], None] | None = None
+    conflicts: bool = False
+    waits: bool = False
+    committed: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def queued(self) -> bool:
+        return self.then is _queued
+
+    def prepare(self, world: Merging) -> None:
+        world.begin(self.made)
+        if self.others:
+            world.others_merge(self.others)
+        if self.beside:
+            world.begin_beside(self.beside)
+        if self.then is not None:
+            self.then(world)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 SCENARIOS = (
-    Scenario("nothing in between", _forward, {}, every=19),
-    Scenario("the user commits after it", _forward, {}, every=16, committed={"mine": b"the user's\n"}),
-    Scenario("on top of others", _on_top, {"of-another.txt": b"made by another\n"}, every=22),
-    Scenario("conflict", _conflict, {}, every=24, conflicts=True),
-    Scenario("the user's file in the way", _in_the_way, {}, every=24, waits=True),
-    Scenario("what waits goes over", _goes_over, {"of-another.txt": b"made by another\n"}, every=24),
-    Scenario("another one merges first", _beside, {}, every=19, beside=True),
-    Scenario("another one waits behind", _queued, {}, every=24, beside=True, queued=True),
-    Scenario("another one merges aside first", _aside, {}, every=24, waits=True, beside=True),
-    Scenario("another one clashes first", _clash, {}, every=19, conflicts=True, beside=True),
+    Scenario("nothing in between", every=19),
+    Scenario("the user commits after it", every=16, committed={"mine": b"the user's\n"}),
+    Scenario("on top of others", every=22, others=OF_ANOTHER),
+    Scenario("conflict", every=24, others=CLASHING, conflicts=True),
+    Scenario("the user's file in the way", every=24, made=IN_THE_WAY, waits=True),
+    Scenario("what waits goes over", every=24, others=OF_ANOTHER, then=_goes_over),
+    Scenario("another one merges first", every=19, beside=OF_BESIDE),
+    Scenario("another one waits behind", every=24, beside=OF_BESIDE, then=_queued),
+    Scenario("another one merges aside first", every=24, made=IN_THE_WAY, beside=OF_BESIDE, waits=True),
+    Scenario("another one clashes first", every=19, beside=CLASHING, conflicts=True),
 )
 
 

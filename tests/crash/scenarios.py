@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from tests.crash import contents, invariants
@@ -64,30 +65,20 @@ def _shared_attempt(world: World) -> None:
     _attempted(world)
 
 
-def _dies(world: World, verb: str, name: str, number: int = 1) -> None:
-    """Let the verb be killed a first time, so that its recovery can be killed, too."""
+def _dies(world: World, before: str) -> None:
+    """Let a `finish` be killed a first time, before that effect, so that its recovery can be killed, too."""
     _attempted(world)
     template = world.project.with_name("before-first-death")
     world.save(template)
     with world.agent() as agent:
         world.load(template, agent)
-        agent.type(verb, die_at=(name, number, "before"), ends={DIED})
+        agent.type("finish", die_at=(before, 1, "before"), ends={DIED})
 
 
-def _rollback_begun(world: World) -> None:
-    _dies(world, "finish", "run git update-ref refs/harness/rescue/task-001/1 OID")
-
-
-def _half_back(world: World) -> None:
-    _dies(world, "finish", "os.rename .git/harness-scratch-RANDOM/files/staged.txt -> staged.txt")
-
-
-def _commit_begun(world: World) -> None:
-    _dies(world, "finish", "run git update-ref -m harness: commit HEAD OID OID")
-
-
-def _half_committed(world: World) -> None:
-    _dies(world, "finish", "run git reset --no-quiet OID -- :/")
+_rollback_begun = partial(_dies, before="run git update-ref refs/harness/rescue/task-001/1 OID")
+_half_back = partial(_dies, before="os.rename .git/harness-scratch-RANDOM/files/staged.txt -> staged.txt")
+_commit_begun = partial(_dies, before="run git update-ref -m harness: commit HEAD OID OID")
+_half_committed = partial(_dies, before="run git reset --no-quiet OID -- :/")
 
 
 def _judged_twice(world: World) -> None:

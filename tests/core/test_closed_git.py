@@ -28,29 +28,24 @@ def closed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-@pytest.mark.parametrize("verb", ["start", "claim"])
-def test_codex_is_told_how_it_must_be_started_and_not_held(closed: Project, agent: Agent, verb: str) -> None:
+@pytest.mark.parametrize(("verb", "linked"), [("start", False), ("claim", False), ("start", True)])
+def test_codex_is_told_how_it_must_be_started_and_not_held(
+    closed: Project, agent: Agent, verb: str, *, linked: bool
+) -> None:
+    """In a linked work tree all places: the list, the repository, what git has of it; Codex closes each."""
     closed.edit(tasks=[{"id": "task-001", "status": "pending", "validation": {"command": "true"}}])
+    places = [closed.top / ".git"]
+    if linked:
+        closed.git("worktree", "add", "-q", "../linked")
+        agent.cwd = closed.top.parent / "linked"
+        places = [closed.top, *places, closed.top / ".git/worktrees/linked"]
 
     error = agent.fails(7, verb, CODEX_SESSION_ID="abc")["error"]
 
-    roots = json.dumps([str(closed.top / ".git")])
+    roots = json.dumps(list(map(str, places)))
     assert f"codex -c 'sandbox_workspace_write.writable_roots={roots}'" in error["hint"]
     assert "Nothing was changed" in error["message"]
     assert closed.state["sessions"] == []
-
-
-def test_in_a_linked_work_tree_codex_is_told_all_places(closed: Project, agent: Agent) -> None:
-    """The list, the repository, and what git has of this work tree: Codex closes each by itself."""
-    closed.edit(tasks=[{"id": "task-001", "status": "pending", "validation": {"command": "true"}}])
-    closed.git("worktree", "add", "-q", "../linked")
-    agent.cwd = closed.top.parent / "linked"
-
-    error = agent.fails(7, "start", CODEX_SESSION_ID="abc")["error"]
-
-    places = (closed.top, closed.top / ".git", closed.top / ".git/worktrees/linked")
-    roots = json.dumps(list(map(str, places)))
-    assert f"codex -c 'sandbox_workspace_write.writable_roots={roots}'" in error["hint"]
 
 
 def test_an_open_session_is_halted(project: Project, one: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

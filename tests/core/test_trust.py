@@ -40,6 +40,13 @@ def run_by(state: State, script: bytes | None = None) -> Runs:
     )
 
 
+def shared_at(place: Path) -> Any:
+    """Return what a verb knows of a list there that machines share."""
+    git = SimpleNamespace(common_dir=place)
+    root = SimpleNamespace(path=place, init_script=place / "harness-init.sh")
+    return SimpleNamespace(git=git, main=git, root=root, shared=True)
+
+
 def is_trusted(common: Path, root: Path, state: State, *, tracked: bool, script: bytes | None = None) -> bool:
     return trust.trusted_at(common, root, run_by(state, script), is_tracked=lambda: tracked)
 
@@ -59,11 +66,7 @@ def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_pat
 
 
 def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhile(tmp_path: Path) -> None:
-    script = tmp_path / "harness-init.sh"
-    place = SimpleNamespace(path=tmp_path, init_script=script)
-    git = SimpleNamespace(common_dir=tmp_path)
-    ctx: Any = SimpleNamespace(git=git, main=git, root=place, shared=True)
-    both = run_by(STATE)
+    ctx, both = shared_at(tmp_path), run_by(STATE)
     trust.note_at(tmp_path, tmp_path, run_by(State(tasks=STATE.tasks[:1])), mark="before")
 
     class Asked(Answers):
@@ -80,9 +83,7 @@ def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhi
 
 
 def test_the_commands_of_a_shared_list_are_read_once_until_they_change(tmp_path: Path) -> None:
-    git = SimpleNamespace(common_dir=tmp_path)
-    root = SimpleNamespace(path=tmp_path, init_script=tmp_path / "harness-init.sh")
-    ctx: Any = SimpleNamespace(git=git, main=git, root=root, shared=True)
+    ctx = shared_at(tmp_path)
     looks: list[str] = []
 
     class Asked(Answers):

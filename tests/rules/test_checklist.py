@@ -24,7 +24,7 @@ def items_of(text: str) -> list[Item]:
 @pytest.mark.parametrize(
     ("text", "titles"),
     [
-        pytest.param("- [ ] a\n* [x] b\n+ [X] c\n1. [ ] d\n2) [ ] e\n", "a b c d e", id="every bullet"),
+        pytest.param("- [ ] a\n* [x] B\n+ [X] C\n1. [ ] d\n2) [ ] e\n", "a B C d e", id="every bullet"),
         pytest.param(
             "# [ ] a\ntext - [ ] b\n- plain\n```\n- [ ] c\n```\n~~~\n- [ ] d\n~~~\n- [ ] e\n",
             "e",
@@ -34,12 +34,12 @@ def items_of(text: str) -> list[Item]:
         pytest.param("- [ ] a\n  - [ ] b\n", "a b", id="a nested item is a task of its own"),
     ],
 )
-def test_which_lines_are_tasks(text: str, titles: str) -> None:
-    assert [item.title for item in items_of(text)] == titles.split()
+def test_which_lines_are_tasks_and_which_are_done(text: str, titles: str) -> None:
+    """Here those that are done have a capital letter."""
+    items = items_of(text)
 
-
-def test_checked_items_are_done() -> None:
-    assert [item.done for item in items_of("- [ ] a\n* [x] b\n+ [X] c\n")] == [False, True, True]
+    assert [item.title for item in items] == titles.split()
+    assert [item.done for item in items] == [title.isupper() for title in titles.split()]
 
 
 def test_what_is_indented_below_belongs_to_the_task_until_something_is_not() -> None:

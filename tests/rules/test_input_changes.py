@@ -66,10 +66,13 @@ def _was_there(changed: Mapping[str, input_changes.Change]) -> Callable[[str], b
     return lambda path: changed.get(path, CHANGED)[0] is not None
 
 
+def _asked(command: str, cwd: str = "") -> input_changes.Asked:
+    return input_changes.Asked(input_files.of(command), cwd)
+
+
 def _find(command: str, path: str, change: input_changes.Change, words: str = "") -> input_changes.Found:
-    asked = input_changes.Asked(input_files.of(command))
     changed = {path: change, **({"tests/test_new.py": NEW} if "test_new" in command else {})}
-    return input_changes.find(changed, asked, words, _was_there(changed), frozenset(["json"]))
+    return input_changes.find(changed, _asked(command), words, _was_there(changed), frozenset(["json"]))
 
 
 @pytest.mark.parametrize(("command", "path", "change", "why"), JUDGES, ids=[row[3] for row in JUDGES])
@@ -112,22 +115,20 @@ def test_a_task_that_asks_for_a_change_of_tests_frees_no_script() -> None:
 def test_settings_judge_where_a_script_says_what_runs(command: str, settings: str) -> None:
     """What the check names is a script of the project's then, and no file that the attempt could write."""
     changed = {settings: CHANGED if settings == "Makefile" else NEW, "test/a.test.js": NEW}
-    asked = input_changes.Asked(input_files.of(command))
 
-    assert settings in input_changes.find(changed, asked, "", _was_there(changed)).all
+    assert settings in input_changes.find(changed, _asked(command), "", _was_there(changed)).all
 
 
 def test_a_new_test_that_another_file_lists_stays() -> None:
     """A `CMakeLists.txt` may change, and names it: without it, no test would be built."""
-    asked = input_changes.Asked(input_files.of(CTEST))
+    found = input_changes.find({"tests/a.cpp": CHANGED, "tests/b.cpp": NEW}, _asked(CTEST), "", bool)
 
-    found = input_changes.find({"tests/a.cpp": CHANGED, "tests/b.cpp": NEW}, asked, "", bool)
     assert found.all == ("tests/a.cpp",)
     assert input_files.part("tests/CMakeLists.txt", b"any") is None
 
 
 def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
-    asked = input_changes.Asked(input_files.of("sh check.sh"), "sub")
+    asked = _asked("sh check.sh", "sub")
 
     assert input_changes.find({"sub/check.sh": CHANGED}, asked, "", bool).old == ("sub/check.sh",)
     assert not input_changes.find({"check.sh": CHANGED}, asked, "", bool)
@@ -135,15 +136,15 @@ def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
 
 def test_each_changed_file_is_looked_at() -> None:
     changed = {"new.py": NEW, "tests/test_a.py": CHANGED, "tests/test_b.py": CHANGED}
-    asked = input_changes.Asked(input_files.of("pytest"))
 
-    found = input_changes.find(changed, asked, "Rewrite tests/test_a.py", _was_there(changed))
+    found = input_changes.find(changed, _asked("pytest"), "Rewrite tests/test_a.py", _was_there(changed))
+
     assert found.old == ("tests/test_b.py",)
 
 
 def test_the_files_that_a_check_names_itself() -> None:
     changed = {"check.sh": CHANGED, "sub/check.sh": CHANGED, "sub/tests/test_a.py": CHANGED}
-    asked = input_changes.Asked(input_files.of("sh check.sh && pytest tests/test_a.py"), "sub")
+    asked = _asked("sh check.sh && pytest tests/test_a.py", "sub")
 
     assert input_changes.named_inputs(changed, asked, "") == ("sub/check.sh", "sub/tests/test_a.py")
     assert input_changes.named_inputs(changed, asked, "Adapt the tests.") == ("sub/check.sh",)
@@ -154,7 +155,7 @@ def test_the_files_that_a_check_names_itself() -> None:
 def test_new_tests_which_may_need_settings_go_with_these(settings: input_changes.Change) -> None:
     changed = {"tests/conftest.py": settings, "tests/sub/test_b.py": NEW, "new.py": NEW}
 
-    found = input_changes.find(changed, input_changes.Asked(input_files.of("pytest")), "", lambda _: True)
+    found = input_changes.find(changed, _asked("pytest"), "", lambda _: True)
 
     assert (*found.old, *found.new) == ("tests/conftest.py",)
     assert found.beside == ("tests/sub/test_b.py",)
@@ -163,7 +164,7 @@ def test_new_tests_which_may_need_settings_go_with_these(settings: input_changes
 def test_settings_in_a_directory_that_is_new_turn_no_test_that_was_there() -> None:
     changed = {"unit/conftest.py": NEW, "unit/test_b.py": NEW}
 
-    assert not input_changes.find(changed, input_changes.Asked(input_files.of("pytest")), "", lambda _: False)
+    assert not input_changes.find(changed, _asked("pytest"), "", lambda _: False)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_new_tests_judge_alone_where_no_other_changed_and_the_product_did(
     check: str, changed: Mapping[str, input_changes.Change], tests: list[str]
 ) -> None:
     was_there = {"tests", "tests/test_a.py"}
-    found = input_changes.fresh(changed, input_changes.Asked(input_files.of(check)), was_there.__contains__)
+    found = input_changes.fresh(changed, _asked(check), was_there.__contains__)
 
     assert list(found.tests) == tests
 
@@ -223,11 +224,8 @@ def test_new_tests_judge_alone_where_no_other_changed_and_the_product_did(
 @pytest.mark.parametrize(
     ("path", "may"),
     [
-        *(
-            (path, True)
-            for path in ("tests/a.json", "check.sh", "pkg/setup.cfg", "src/a_test.go", "Makefile")
-        ),
-        *((path, True) for path in ("pytest/__init__.py", "README.md")),
+        *((path, True) for path in ("tests/a.json", "check.sh", "pkg/setup.cfg", "src/a_test.go")),
+        *((path, True) for path in ("Makefile", "pytest/__init__.py", "README.md")),
         *((path, False) for path in ("src/a.py", "web/app.ts", "main.go")),
     ],
 )
@@ -238,7 +236,7 @@ def test_a_list_is_not_searched_for_whom_a_product_could_judge(path: str, may: b
 
 def test_new_tests_bring_what_stands_beside_them() -> None:
     changed = dict.fromkeys(("a.py", "tests/test_a.py", "tests/a.json", "conftest.py"), NEW)
-    asked = input_changes.Asked(input_files.of("pytest"))
+    asked = _asked("pytest")
 
     assert input_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
     later = {**changed, "conftest.py": CHANGED}
@@ -259,16 +257,17 @@ def test_new_tests_bring_what_stands_beside_them() -> None:
 def test_new_tests_and_nothing_else_are_told_where_no_task_speaks_of_tests(
     words: str, changed: Mapping[str, input_changes.Change], alone: list[str]
 ) -> None:
-    asked = input_changes.Asked(input_files.of("pytest tests/test_new.py"))
+    asked = _asked("pytest tests/test_new.py")
 
     assert list(input_changes.fresh(changed, asked, lambda _: False, words).alone) == alone
 
 
 def test_new_tests_are_looked_for_where_the_check_runs() -> None:
     changed = dict.fromkeys(("web/a.js", "web/a.test.js", "api/b.test.js"), NEW)
-    asked = input_changes.Asked(input_files.of("npm test"), "web")
 
-    assert input_changes.fresh(changed, asked, lambda _: False).tests == ("web/a.test.js",)
+    assert input_changes.fresh(changed, _asked("npm test", "web"), lambda _: False).tests == (
+        "web/a.test.js",
+    )
 
 
 # -- a check that cannot fail is told from one that can

@@ -67,9 +67,7 @@ class Taken(NamedTuple):
     must_check: bool = False
 
 
-def take(
-    ctx: Context, session: Session, task_id: str | None = None, settings: clones.Settings | None = None
-) -> Taken:
+def take(ctx: Context, task_id: str | None = None, settings: clones.Settings | None = None) -> Taken:
     """Claim `task_id`, or the next task in the protocol's order; return the one that this worker holds.
 
     `settings` as in `baseline.survey`.
@@ -93,9 +91,9 @@ def take(
     chosen = found.task
     if not chosen:
         with ctx.transaction("tasks") as tx:
-            lifecycle.record_blocked(tx, session.number)
-            return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, found)
-    with lifecycle.halting_on_error(ctx, session, chosen.id):
+            lifecycle.record_blocked(tx, ctx.session.number)
+            return _nothing(tx, ctx, sessions.mine(tx, ctx) or ctx.session, found)
+    with lifecycle.halting_on_error(ctx, chosen.id):
         if ctx.shared and ctx.target is None:
             turn.begin_chat(ctx)
         surveyed = baseline.survey(ctx, settings)
@@ -112,7 +110,7 @@ def take(
         claimed = taken.task
         rescue = f"{rescue_refs.RESCUE_REFS}{safe_name(claimed.id)}/late-{claimed.fence}"
         ownership.note_claim(ctx, claimed, rescue)
-    with lifecycle.halting_on_error(ctx, session, taken.task.id):
+    with lifecycle.halting_on_error(ctx, taken.task.id):
         return taken._replace(task=_require_red(ctx, taken.task))
 
 

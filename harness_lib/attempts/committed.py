@@ -265,7 +265,7 @@ def new_holder(ctx: Context) -> str:
 LOCK = "proving.lock"
 
 
-def prove(ctx: Context, session: Session, *, waits: bool = False) -> Strings:
+def prove(ctx: Context, *, waits: bool = False) -> Strings:
     """Run the check of every unverified task in the work tree of `ctx`; return the results in words.
 
     One worker at a time does this for all of them: the others go on, or wait their turn with `waits`. What is
@@ -277,10 +277,10 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> Strings:
         return ()
     lock = ctx.root.private / LOCK
     with flock.alone(lock, make=True) if waits else flock.attempt(lock, make=True) as is_free:
-        return () if is_free is False else tuple(_prove(ctx, session, tasks))
+        return () if is_free is False else tuple(_prove(ctx, tasks))
 
 
-def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
+def _prove(ctx: Context, tasks: Sequence[Task]) -> list[str]:
     lines: list[str] = []
     for known in tasks:
         questions = ctx.ask()
@@ -288,14 +288,14 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         if not task or task not in questions.provable():
             # Another worker has verified it meanwhile.
             continue
-        with lifecycle.halting_on_error(ctx, session, task.id):
+        with lifecycle.halting_on_error(ctx, task.id):
             trust.require(ctx, questions)
         passed, why = _check(ctx, task)
         commit = ctx.git.head()
         if not passed and questions.concurrent and ctx.target is None:
             passed, why, commit = _check_elsewhere(ctx, task) or (False, why, commit)
         with ctx.transaction() as tx:
-            lines += _record(tx, session, task, commit, why, passed=passed)
+            lines += _record(tx, ctx.session, task, commit, why, passed=passed)
     return lines
 
 

@@ -34,7 +34,6 @@ from harness_lib.text import Strings, some_quoted
 
 def complete(
     ctx: Context,
-    session: Session,
     task: Task,
     evaluation: evaluate.Evaluation,
     known: check.Known | None = None,
@@ -47,33 +46,33 @@ def complete(
     # The caller may know a newer check already.
     task = task._replace(validation=evaluation.validation)
     if evaluation.against:
-        return requeue.because_of_content(ctx, session, task, evaluation.against)
+        return requeue.because_of_content(ctx, task, evaluation.against)
     known = {} if known is None else known
     oid = outcome.commit_object(ctx, evaluation.head, task, evaluation.tree)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
     verdict = inspection.second_check(ctx, task, tree, known)
     if verdict.objections and _is_guarded(task):
-        return _object(ctx, session, task, oid, verdict)
+        return _object(ctx, task, oid, verdict)
     if verdict.vacuous and _is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
-        return _send_back(ctx, session, task, inspection.vacuous_explanation(verdict), "vacuous")
+        return _send_back(ctx, task, inspection.vacuous_explanation(verdict), "vacuous")
     brought = inspection.contents(ctx, task, evaluation.head, tree)
     if brought.secrets:
-        return _hold(ctx, session, task, oid, "SECRET", brought.secrets)
+        return _hold(ctx, task, oid, "SECRET", brought.secrets)
     if ctx.env.get(REVIEW) and brought.files and not is_accepted(task):
-        return _hold(ctx, session, task, oid, "REVIEW")
+        return _hold(ctx, task, oid, "REVIEW")
     sentences = look_at(task, evaluation, verdict, brought)
     if oid in repository.by_nobody:
         sentences += _by_nobody(ctx, task)
     # Recorded with the intent.
     task = task._replace(outcome=evaluation.done_as, look_at=tuple(sentences))
     if task.target is not None:
-        ended = merge_queue.merge(ctx, session, task, oid)
+        ended = merge_queue.merge(ctx, task, oid)
     elif ctx.shared:
-        ended = turn.finish_chat(ctx, session, task, oid, evaluation.head)
+        ended = turn.finish_chat(ctx, task, oid, evaluation.head)
     else:
         with outcome.held(ctx.git, task):
-            ended = outcome.carry_out(ctx, session, outcome.begin(ctx, task, oid, evaluation.head))
+            ended = outcome.carry_out(ctx, outcome.begin(ctx, task, oid, evaluation.head))
     return ended._replace(files=brought.files)
 
 
@@ -82,23 +81,21 @@ def _is_guarded(task: Task) -> bool:
     return task.target is not None or input_files.AUTO in task.validation.protect
 
 
-def _object(
-    ctx: Context, session: Session, task: Task, oid: str, verdict: inspection.Verdict
-) -> outcome.Ended:
+def _object(ctx: Context, task: Task, oid: str, verdict: inspection.Verdict) -> outcome.Ended:
     """Send the work back to its agent the first time, and ask the user the second time."""
     if "judges" in task.sent_back:
-        return _hold(ctx, session, task, oid, "JUDGES", verdict.files)
-    return _send_back(ctx, session, task, inspection.explanation(verdict, task), "judges")
+        return _hold(ctx, task, oid, "JUDGES", verdict.files)
+    return _send_back(ctx, task, inspection.explanation(verdict, task), "judges")
 
 
-def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
+def _send_back(ctx: Context, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
     """Send work that has passed its check back to an agent; no attempt is counted."""
     if task.target is not None:
-        return requeue.because_of_second_check(ctx, session, task, reason, cause)
+        return requeue.because_of_second_check(ctx, task, reason, cause)
     with ctx.transaction("tasks") as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
         tx.replace(current)
-        tx.log("WARN", reason, session.number, task.id)
+        tx.log("WARN", reason, ctx.session.number, task.id)
     return outcome.Ended(current, None, warnings=(reason,))
 
 
@@ -132,19 +129,19 @@ def look_at(
     return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.look_at]
 
 
-def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def finish(ctx: Context, task: Task) -> outcome.Ended:
     """Put the kept work on top of what was merged meanwhile, run the check there, and merge it.
 
     What stands against it hands the work back to an agent, at no cost.
     Raises what `evaluate.evaluate` and `complete.complete` raise.
     """
     if task.handback and (lost := snapshots.bring_handed_back(ctx, task, task.handback)):
-        return requeue.because_it_is_elsewhere(ctx, session, task, lost)
+        return requeue.because_it_is_elsewhere(ctx, task, lost)
     requeue.apply(ctx, task)
     evaluation = evaluate.evaluate(ctx, ctx.ask(), task)
     if not evaluation.checked.passed:
-        return requeue.because_of_check(ctx, session, task, evaluation.head, evaluation.checked)
-    return complete(ctx, session, task, evaluation)
+        return requeue.because_of_check(ctx, task, evaluation.head, evaluation.checked)
+    return complete(ctx, task, evaluation)
 
 
 # Why work whose check has passed waits for the user, and when they are to accept it.
@@ -204,22 +201,20 @@ def _asked(task: Task, kind: HaltKind, files: Sequence[str]) -> attempts.Halt:
     )
 
 
-def _hold(
-    ctx: Context, session: Session, task: Task, oid: str, kind: HaltKind, files: Sequence[str] = ()
-) -> outcome.Ended:
+def _hold(ctx: Context, task: Task, oid: str, kind: HaltKind, files: Sequence[str] = ()) -> outcome.Ended:
     """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`, or all of it."""
     why = _asked(task, kind, files)
     with ctx.transaction("tasks") as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
-        tx.log("WARN", why.words, session.number, task.id)
+        tx.log("WARN", why.words, ctx.session.number, task.id)
         current = sessions.mine(tx, ctx)
         if current and task.target is None:
             lifecycle.halt(tx, current, why, task.id)
     if task.target is None:
         return outcome.Ended(halted, None)
     asked = f"The user was asked about {some_quoted(files) or 'all of it'}."
-    return requeue.for_user(ctx, session, halted, oid, why, asked)
+    return requeue.for_user(ctx, halted, oid, why, asked)
 
 
 def refusal(task: Task) -> RefusedError:

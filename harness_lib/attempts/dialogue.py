@@ -312,27 +312,25 @@ def record_note(ctx: Context, task_id: str, note: str) -> tuple[Task, list[str]]
     return task, kept[:-MOST_NOTES]
 
 
-def record_checkpoint(
-    ctx: Context, held: ownership.HeldTask, step: tuple[int, int], description: str
-) -> Task:
+def record_checkpoint(ctx: Context, held: Task, step: tuple[int, int], description: str) -> Task:
     """Return the held task with the checkpoint: `step` is M and N, `description` one line.
 
     Raises RefusedError if the user's merge or the like is under way.
     """
     done, total = step
-    again = typed.harness("checkpoint", held.task.id, f"{done}/{total}", description)
-    outcome.require_no_operation(ctx.git, held.task, again)
+    again = typed.harness("checkpoint", held.id, f"{done}/{total}", description)
+    outcome.require_no_operation(ctx.git, held, again)
     tree = ctx.capture()
     with ctx.transaction() as tx:
         task = transitions.checkpoint(
-            outcome.require_claim(tx, held.task),
+            outcome.require_claim(tx, held),
             Checkpoint(done, total, description, timestamps.render(tx.now), tree),
             now=tx.now,
             lease_seconds=ctx.lease_seconds if tx.concurrent else None,
         )
         tx.replace(task)
         quoted = description.replace('"', "'")
-        tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', held.session.number, task.id)
+        tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', ctx.session.number, task.id)
     keep_elsewhere(ctx, task, tree)
     return task
 

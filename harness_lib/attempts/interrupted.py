@@ -40,7 +40,7 @@ from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
-from harness_lib.task import Interruption, Session, Task
+from harness_lib.task import Interruption, Task
 from harness_lib.text import sentence
 
 # A line that tells what recovery did, and how the attempt ended if it did.
@@ -50,10 +50,10 @@ TRIES = 3
 WAIT_SECONDS = 10.0
 
 
-def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
+def log(ctx: Context, task: Task, action: str, reason: str) -> str:
     """Log what recovery does about `task`, and return it as a line for the caller."""
     with ctx.transaction("tasks") as tx:
-        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session.number, task.id)
+        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', ctx.session.number, task.id)
     return f"recovered {task.id}: {action} ({reason})"
 
 
@@ -93,12 +93,10 @@ def awaits_its_work(ctx: Context, task: Task) -> bool:
     return back is not None and back.rescue is not None and ctx.git.ref(back.rescue) is not None
 
 
-def go_on(
-    ctx: Context, session: Session, task: Task, action: str, reason: str, *, stays: bool, left: str = ""
-) -> Recovered:
-    """Leave the work to `session`, or to the next attempt; return a line, and the attempt's end if it ended.
+def go_on(ctx: Context, task: Task, action: str, reason: str, *, stays: bool, left: str = "") -> Recovered:
+    """Leave the work to the session, or to the next attempt; return a line, and how it ended if it did.
 
-    `stays`: `session` works in this work tree. `left`: the tree at the interruption, if a check ran since.
+    `stays`: the session works in this work tree. `left`: the tree at the interruption, if a check ran since.
     The third interruption in a row without a new checkpoint or any change of the tree is a failed attempt.
     """
     if left:
@@ -106,20 +104,20 @@ def go_on(
     interruption = recovery.interrupted(task, left or ctx.capture())
     if recovery.stands_still(interruption):
         why = rollback.standstill(interruption, reason)
-        line = log(ctx, session, task, "roll back, mark failed", why)
-        return line, rollback.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
+        line = log(ctx, task, "roll back, mark failed", why)
+        return line, rollback.roll_back(ctx, task, outcome.Verdict("SESSION_TIMEOUT", why))
     _record(ctx, task, interruption._replace(tree=ctx.capture()))
     if stays and _is_where_it_was(ctx, task):
-        return log(ctx, session, task, action, reason), None
-    line = log(ctx, session, task, "keep the work for the next attempt", reason)
-    return line, requeue.interrupted(ctx, session, task, reason)
+        return log(ctx, task, action, reason), None
+    line = log(ctx, task, "keep the work for the next attempt", reason)
+    return line, requeue.interrupted(ctx, task, reason)
 
 
-def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> Recovered:
+def put_back(ctx: Context, task: Task, *, stays: bool) -> Recovered:
     """Continue an attempt that was interrupted before the work that it continues was put back."""
     restored = requeue.apply(ctx, task) if stays else ""
     reason = "the work that it was to continue was not there yet"
-    line, ended = go_on(ctx, session, task, "resume", reason, stays=stays)
+    line, ended = go_on(ctx, task, "resume", reason, stays=stays)
     return "\n".join(filter(None, (line, restored))), ended
 
 
@@ -150,7 +148,7 @@ class Tries:
         return self._counts[task.id] >= TRIES
 
 
-def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OSError) -> Task:
+def give_up(ctx: Context, task: Task, error: HarnessError | OSError) -> Task:
     """Make `task` pending and halted because of `error`, without counting an attempt, and return it.
 
     Raises LeaseLostError, and touches nothing, if the claim is no longer the one that `task` shows.
@@ -167,7 +165,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
         ended = transitions.fail(transitions.halt(mine, attempts.Halt("ENV_SETUP", message)), now=tx.now)
         tx.replace(ended)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
-        tx.log("WARN", f"given up after {TRIES} tries: {message}", session.number, task.id)
+        tx.log("WARN", f"given up after {TRIES} tries: {message}", ctx.session.number, task.id)
     return ended
 
 
@@ -192,7 +190,7 @@ def _keep(ctx: Context, task: Task) -> str:
         return f"Its work tree is kept in {aside}." if aside else ""
 
 
-def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def resume(ctx: Context, task: Task) -> outcome.Ended:
     """Finish the git operation of a killed process, as the task's intent says.
 
     Raises RefusedError (the list may have come with a clone, and nobody has trusted it; or the user's merge
@@ -203,17 +201,17 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.action == "rollback":
         if _is_as_it_was(ctx, task):
-            return rollback.go_back(ctx, session, task, again=True)
-        return _leave_as_it_is(ctx, session, task)
+            return rollback.go_back(ctx, task, again=True)
+        return _leave_as_it_is(ctx, task)
     if intent.action == "merge" or intent.ref is not None:
-        return merge_queue.resume(ctx, session, task)
+        return merge_queue.resume(ctx, task)
     if ctx.shared:
-        return turn.resume_chat(ctx, session, task)
+        return turn.resume_chat(ctx, task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent)
         if git.head() == intent.commit or _may_be_carried_out(ctx, task):
-            return outcome.carry_out(ctx, session, task)
-    return _abandon_commit(ctx, session, task)
+            return outcome.carry_out(ctx, task)
+    return _abandon_commit(ctx, task)
 
 
 def _require_ours(ctx: Context, task: Task) -> None:
@@ -253,14 +251,14 @@ def _is_as_it_was(ctx: Context, task: Task) -> bool:
     return bool(head and intent.rescue and git.ref(intent.rescue) and git.is_ancestor(head, intent.rescue))
 
 
-def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def _leave_as_it_is(ctx: Context, task: Task) -> outcome.Ended:
     """Record the attempt as failed and rescue its work, but leave the branch, which somebody has moved."""
     rescue = rescue_refs.rescue_only(ctx, task)
     reason = (
         f"HEAD has moved since the rollback was interrupted; nothing was rolled back, a copy is in {rescue}."
     )
     verdict = outcome.Verdict("SESSION_TIMEOUT", reason)
-    ended = rollback.fail_without_git(ctx, session, task, verdict)
+    ended = rollback.fail_without_git(ctx, task, verdict)
     return ended._replace(rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {reason}"))
 
 
@@ -274,26 +272,26 @@ def _may_be_carried_out(ctx: Context, task: Task) -> bool:
     return git.exists(intent.commit) and git.is_ancestor(intent.head, intent.commit)
 
 
-def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def _abandon_commit(ctx: Context, task: Task) -> outcome.Ended:
     """Keep the prepared commit and record the attempt as failed, because HEAD has moved since."""
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.commit and git.is_ancestor(intent.commit, "HEAD"):
-        return outcome.completed(ctx, session, task)
+        return outcome.completed(ctx, task)
     if intent.commit and git.exists(intent.commit):
         rescue_refs.keep_commit(git, task, intent.commit, "-commit")
     task = outcome.drop_intent(ctx, task)
     verdict = outcome.Verdict("SESSION_TIMEOUT", "HEAD moved while the commit was interrupted.")
-    return rollback.roll_back(ctx, session, task, verdict)
+    return rollback.roll_back(ctx, task, verdict)
 
 
-def take_over(ctx: Context, session: Session, task: Task) -> Recovered:
+def take_over(ctx: Context, task: Task) -> Recovered:
     """End the attempt at `task`, which the caller has claimed; return a line, and how it ended.
 
     A remote that does not answer ends nothing: then the claim is given up, for another try.
     """
     there = remote.of(ctx, task)
     try:
-        return _take_over(ctx, session, task, there)
+        return _take_over(ctx, task, there)
     except (HeldError, EnvSetupError) as error:
         with ctx.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task)
@@ -301,7 +299,7 @@ def take_over(ctx: Context, session: Session, task: Task) -> Recovered:
         return f"{task.id} cannot be recovered yet: {error.message}", None
 
 
-def _take_over(ctx: Context, session: Session, task: Task, there: remote.There) -> Recovered:
+def _take_over(ctx: Context, task: Task, there: remote.There) -> Recovered:
     # No push is under way of work that still waits for its merge: the list says so before there is one.
     is_moving = task.intent is not None and task.intent.action == "commit"
     end = ctx.clock.monotonic() + WAIT_SECONDS
@@ -317,13 +315,13 @@ def _take_over(ctx: Context, session: Session, task: Task, there: remote.There) 
         left = snapshots.newest(ctx, there, task)
         commit = remote.found(there, task)
         if commit is not None and not ctx.merging.proposes:
-            ended = _complete_there(ctx, session, task, there, commit)
+            ended = _complete_there(ctx, task, there, commit)
             reason = f"{_whose(ctx, task)}; its commit {commit[:12]} is on {there.shown}"
-            return log(ctx, session, task, "mark completed", reason), ended
+            return log(ctx, task, "mark completed", reason), ended
         if commit is not None:
             # It waits to be proposed.
             left = snapshots.Left(commit, "ready")
-        return _hand_back(ctx, session, task, there, left)
+        return _hand_back(ctx, task, there, left)
 
 
 def _whose(ctx: Context, task: Task) -> str:
@@ -334,9 +332,7 @@ def _whose(ctx: Context, task: Task) -> str:
     return f"{where} does not answer"
 
 
-def _complete_there(
-    ctx: Context, session: Session, task: Task, there: remote.There, commit: str
-) -> outcome.Ended:
+def _complete_there(ctx: Context, task: Task, there: remote.There, commit: str) -> outcome.Ended:
     git = there.git
     base = git.parent(commit) or task.started_at_commit
     with ctx.transaction("tasks") as tx:
@@ -345,13 +341,13 @@ def _complete_there(
             current, now=tx.now, head=None, commit=commit, ref=task.target, base=base
         )
         tx.replace(current)
-    ended = outcome.completed(ctx, session, current)
+    ended = outcome.completed(ctx, current)
     snapshots.drop(ctx, there, task)
     return ended
 
 
 def _hand_back(
-    ctx: Context, session: Session, task: Task, there: remote.There, left: snapshots.Left | None
+    ctx: Context, task: Task, there: remote.There, left: snapshots.Left | None
 ) -> tuple[str, outcome.Ended]:
     """Give the task back with the work that is `left` of it; the third time in a row without any it fails."""
     why, rescue = _whose(ctx, task), None
@@ -361,8 +357,8 @@ def _hand_back(
         reason = f"{why}; {what} goes into the next attempt"
         rescue = rescue_refs.keep_commit(there.git, task, left.commit)
     accepted = left is not None and left.kind == "ready"
-    ended = rollback.keep_for_the_next(ctx, session, task, reason, rescue, accepted=accepted)
-    return log(ctx, session, task, "hand back", reason), ended
+    ended = rollback.keep_for_the_next(ctx, task, reason, rescue, accepted=accepted)
+    return log(ctx, task, "hand back", reason), ended
 
 
 def work_tree(ctx: Context, task: Task) -> Git | None:

@@ -40,13 +40,13 @@ from harness_lib.state.api import Questions
 from harness_lib.system import flock
 from harness_lib.system.git import advance, calls, clones, locks, status, worktrees
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 
 # As many other workers may merge between our look and our move; more failures have another cause.
 TRIES = 50
 
 
-def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended:
+def merge(ctx: Context, task: Task, oid: str) -> outcome.Ended:
     """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 
     If the run has a worker that merges, the task is handed over to it, and is still in progress.
@@ -64,10 +64,10 @@ def merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         worktrees.hold_on(git, oid)
-    return _hand_over_or_merge(ctx, session, task, oid)
+    return _hand_over_or_merge(ctx, task, oid)
 
 
-def _hand_over_or_merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended:
+def _hand_over_or_merge(ctx: Context, task: Task, oid: str) -> outcome.Ended:
     is_kept = False
     if ctx.shared:
         # So that another machine can merge it if this one dies.
@@ -82,7 +82,7 @@ def _hand_over_or_merge(ctx: Context, session: Session, task: Task, oid: str) ->
             handed = transitions.hand_over(mine, worker=ctx.merging.by, now=tx.now, lease_seconds=seconds)
             tx.replace(handed)
         return outcome.Ended(handed, None)
-    return merge_in_turn(ctx, session, task, said)
+    return merge_in_turn(ctx, task, said)
 
 
 def queued(questions: Questions, worker: str) -> list[Task]:
@@ -117,7 +117,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
     return [] if is_as_committed else outcome.undo_check(ctx, task, oid)
 
 
-def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
+def merge_in_turn(ctx: Context, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash; add `said` to what to review."""
     if ctx.shared and outcome.intent_of(task).action == "commit":
         # Nothing is moved for work that another machine has merged with its own, so others may have the turn.
@@ -125,7 +125,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
         with suppress(HeldError):
             remote.follow(ctx, there, remote.require(ctx, there))
         if _has_arrived(ctx, task):
-            return _completed(ctx, session, task, said)
+            return _completed(ctx, task, said)
     keep = check.Renewals(ctx, task).when_due
     # Without its turn the result would be the same, after more checks.
     with (
@@ -138,10 +138,10 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
             task = _as_it_is(ctx, task)
             if outcome.intent_of(task).action == "commit":
                 # The worker before us in the line has merged it, too.
-                return _completed(ctx, session, task, said)
+                return _completed(ctx, task, said)
             publish.take_in(ctx)
             try:
-                return _merge_batch(ctx, session, task, said, mine, aside=aside)
+                return _merge_batch(ctx, task, said, mine, aside=aside)
             except target_branch.MovedError as moved:
                 aside = aside or moved.blocked
     raise HeldError(
@@ -189,7 +189,6 @@ def _turn(ctx: Context, task: Task, keep: Callable[[], object]) -> AbstractConte
 
 def _merge_batch(
     ctx: Context,
-    session: Session,
     task: Task,
     said: Sequence[str],
     mine: _Turn,
@@ -201,14 +200,14 @@ def _merge_batch(
     Raises target_branch.MovedError.
     """
     if not trust.knows(ctx, task):
-        return requeue.because_of_trust(ctx, session, task)
+        return requeue.because_of_trust(ctx, task)
     move = target_branch.next_move(ctx, _target(task), aside=aside)
-    tasks = pending_merges.waiting(ctx, session, task)
+    tasks = pending_merges.waiting(ctx, task)
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip, mine.keep_claim)
         if batch.conflicts:
             oid = outcome.commit_of(task)
-            return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
+            return requeue.because_of_conflict(ctx, task, oid, move.tip, batch.conflicts)
         failed = _failed(ctx, batch, mine.keep_claim)
         if not failed:
             break
@@ -217,7 +216,7 @@ def _merge_batch(
         elif _passes_again(ctx, batch, failed):
             break
         else:
-            return requeue.because_of_check(ctx, session, task, move.tip, failed)
+            return requeue.because_of_check(ctx, task, move.tip, failed)
     if batch.tip != move.tip:
         move = target_branch.unless_blocked(ctx, move)
     moving = pending_merges.begin(ctx, batch, move.ref)
@@ -226,7 +225,7 @@ def _merge_batch(
     except target_branch.MovedError:
         pending_merges.take_back(ctx, batch)
         raise
-    return _completed(ctx, session, moving, said)
+    return _completed(ctx, moving, said)
 
 
 def _begin_again(ctx: Context, task: Task) -> Task:
@@ -247,11 +246,11 @@ def _begin_again(ctx: Context, task: Task) -> Task:
     return again
 
 
-def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
+def _completed(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
     """Record the task as completed, as its work is on the branch; or propose the work to others."""
     if publish.must_wait(ctx, task):
-        return publish.propose(ctx, session, task, said)
-    ended = outcome.completed(ctx, session, task, said)
+        return publish.propose(ctx, task, said)
+    ended = outcome.completed(ctx, task, said)
     _leave(ctx.git, outcome.commit_of(task))
     if ctx.shared:
         snapshots.drop(ctx, remote.of(ctx, task), task)
@@ -262,14 +261,14 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
     return ended._replace(warnings=tuple(map(str, filter(None, (waits, refused)))))
 
 
-def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def resume(ctx: Context, task: Task) -> outcome.Ended:
     """Finish the merge of a killed process."""
     intent, target = outcome.intent_of(task), _target(task)
     with locks.hold(ctx.git):
         outcome.clear_dead_locks(ctx.git, intent, (target, target_branch.waiting(target)))
     if intent.action == "merge":
-        return _hand_over_or_merge(ctx, session, task, outcome.commit_of(task))
-    return merge_in_turn(ctx, session, task)
+        return _hand_over_or_merge(ctx, task, outcome.commit_of(task))
+    return merge_in_turn(ctx, task)
 
 
 def _target(task: Task) -> str:

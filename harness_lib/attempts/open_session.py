@@ -101,7 +101,8 @@ def go_on(ctx: Context) -> Opened:
         return open_session(ctx)
     if not is_left:
         return Opened(session)
-    report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
+    ctx.session = session
+    report = reconcile.reclaim_interrupted(ctx, fresh=False)
     return Opened(None if report.stop else session, report.stop, report.recovered, report.warnings)
 
 
@@ -163,8 +164,9 @@ def _open(ctx: Context, caller: Caller, *, for_user: bool) -> Opened:
     session, stop, warnings = _take(ctx, for_user=for_user)
     if not session:
         return Opened(None, stop, warnings=warnings)
+    ctx.session = session
     warnings += rescue_refs.sweep(ctx)
-    report = reconcile.reclaim_interrupted(ctx, session, fresh=caller == "is new")
+    report = reconcile.reclaim_interrupted(ctx, fresh=caller == "is new")
     if report.stop:
         with ctx.transaction("tasks") as tx:
             tx.count_session(session.number)
@@ -172,7 +174,7 @@ def _open(ctx: Context, caller: Caller, *, for_user: bool) -> Opened:
     if head := ctx.git.head():
         # Of killed runs, whose tasks are recovered now.
         warnings += (*worker_worktrees.sweep(ctx, head),)
-    _check_environment(ctx, session)
+    _check_environment(ctx)
     opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
     with ctx.transaction("tasks") as tx:
         tx.count_session(session.number)
@@ -188,7 +190,8 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     """
     if not opened.session or ctx.target is not None:
         return opened
-    recovered = committed.prove(ctx, opened.session, waits=waits)
+    ctx.session = opened.session
+    recovered = committed.prove(ctx, waits=waits)
     if not recovered:
         return opened
     opened = opened._replace(recovered=(*opened.recovered, *recovered))
@@ -251,22 +254,22 @@ def _nothing_to_do(tx: Tx) -> StopReason | None:
     return tx.no_work()
 
 
-def _check_environment(ctx: Context, session: Session) -> None:
+def _check_environment(ctx: Context) -> None:
     if not project.has_init_script(ctx):
         return
     questions = ctx.ask()
     if not trust.is_trusted(ctx, questions):
         with ctx.transaction("tasks") as tx:
-            lifecycle.close(tx, session)
+            lifecycle.close(tx, ctx.session)
         trust.require(ctx, questions)
     finished = project.prepare(ctx)
     if not finished or finished.ok:
         with ctx.transaction("tasks") as tx:
-            tx.log("INIT", "Environment health check: PASS", session.number)
+            tx.log("INIT", "Environment health check: PASS", ctx.session.number)
         return
     with ctx.transaction("tasks") as tx:
-        tx.log("ERROR", f"{ctx.root.init_script.name} failed twice", session.number, category="ENV_SETUP")
-        lifecycle.close(tx, session)
+        tx.log("ERROR", f"{ctx.root.init_script.name} failed twice", ctx.session.number, category="ENV_SETUP")
+        lifecycle.close(tx, ctx.session)
     raise EnvSetupError(
         f"{ctx.root.init_script.name} failed twice: {project.why_failed(ctx, finished)}",
         f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the problem, then: harness start",

@@ -28,7 +28,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git import advance, history, locks, merge, status, submodules, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
-from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task, Validation
+from harness_lib.task import Category, Handback, Intent, StopReason, Task, Validation
 from harness_lib.text import Strings, counted, safe_name, some_quoted
 
 SHORT = 12
@@ -246,7 +246,7 @@ def as_checked(current: Task, task: Task, oid: str) -> Task:
     return current._replace(outcome=task.outcome, look_at=look_at)
 
 
-def carry_out(ctx: Context, session: Session, task: Task) -> Ended:
+def carry_out(ctx: Context, task: Task) -> Ended:
     """Move the branch to the commit that the task's intent names, and record the task as completed.
 
     Raises HeadMovedError; then nothing is recorded.
@@ -266,8 +266,8 @@ def carry_out(ctx: Context, session: Session, task: Task) -> Ended:
         said += undo_check(ctx, task, oid)
     said += _inside_submodules(ctx, task)
     if not task.gate or task.gate.before is None:
-        return completed(ctx, session, task, said)
-    ended = completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
+        return completed(ctx, task, said)
+    ended = completed(ctx, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended
 
@@ -334,7 +334,7 @@ def undo_check(ctx: Context, task: Task, content: str) -> list[str]:
     return [f"{said}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
 
 
-def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:
+def completed(ctx: Context, task: Task, said: Sequence[str] = ()) -> Ended:
     """Record the task, whose commit is made, as completed, with all that the user should review.
 
     That is what its intent was begun with (see `complete.look_at`), each sentence with the command that shows
@@ -350,10 +350,10 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
             # Its own check has passed, so it is red no more.
             if rechecks.whole_key(repaired) == rechecks.whole_key(done):
                 tx.replace(transitions.recheck(repaired, None))
-        tx.log("Completed", f"(commit {commit[:SHORT]})", session.number, task.id)
+        tx.log("Completed", f"(commit {commit[:SHORT]})", ctx.session.number, task.id)
         for sentence in look_at:
-            tx.log("WARN", sentence, session.number, task.id)
-        return Ended(done, lifecycle.after_attempt(tx, ctx, session))
+            tx.log("WARN", sentence, ctx.session.number, task.id)
+        return Ended(done, lifecycle.after_attempt(tx, ctx))
 
 
 def with_command(git: Git, task: Task) -> list[str]:

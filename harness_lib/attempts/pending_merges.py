@@ -18,7 +18,7 @@ from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system.git import advance, merge, status, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 from harness_lib.text import Strings
 
 PATH_LENGTH = 200
@@ -186,7 +186,7 @@ class Batch(NamedTuple):
         return [member.task for member in self.members[: len(self.members) // 2]]
 
 
-def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
+def waiting(ctx: Context, task: Task) -> list[Task]:
     """Return `task` and the others that wait for the same branch, the longest wait first.
 
     Without those that only their own machine can check: by a held-out file, or by commands that are not
@@ -207,7 +207,7 @@ def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
     others = [
         other
         for other in others
-        if recovery.works_for(other.claimed_by, session.worker)
+        if recovery.works_for(other.claimed_by, ctx.session.worker)
         or (ctx.shared and not other.validation.hidden)
     ]
     if ctx.shared:

@@ -26,7 +26,7 @@ from harness_lib.rules import arrows, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system import flock
 from harness_lib.system.git import merge, worktrees
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 
 # The queue of merges, in git's directory: an agent may delete files of harness.
 LINE = "harness-merge.line"
@@ -205,7 +205,7 @@ def must_wait(ctx: Context, task: Task) -> bool:
     return ctx.merging.proposes and not _merged_as(ctx, commit, base, ())
 
 
-def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
+def propose(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
     """Halt `task`, whose work is on the branch of the run, until others have merged it; propose it."""
     commit, base = outcome.commit_of(task), outcome.intent_of(task).base
     look_at = (*outcome.with_command(ctx.git, task), *said)
@@ -218,9 +218,9 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
         if mine := sessions.mine(tx, ctx):
             # The branch may have been refused before.
             tx.replace_session(lifecycle.unhalted(mine))
-        tx.log("WARN", why.words, session.number, task.id)
+        tx.log("WARN", why.words, ctx.session.number, task.id)
     reason = "The work waits until others have merged it."
-    ended = requeue.for_user(ctx, session, halted, commit, why, reason, base)
+    ended = requeue.for_user(ctx, halted, commit, why, reason, base)
     if trouble := _proposed(ctx):
         ctx.say(trouble)
     return ended

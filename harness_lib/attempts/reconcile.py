@@ -48,8 +48,8 @@ class Report(NamedTuple):
     stop: StopReason | None = None
 
 
-def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_others: bool = False) -> Report:
-    """Recover all that `session` may recover, one task after another.
+def reclaim_interrupted(ctx: Context, *, fresh: bool, of_others: bool = False) -> Report:
+    """Recover all that the session may recover, one task after another.
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
     command of harness has left unfinished. `of_others`: only what other sessions have left.
@@ -61,16 +61,16 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_other
     warnings: list[str] = []
     seen: set[str] = set()
     while True:
-        found = _take_over_next(ctx, session, seen, fresh=fresh, of_others=of_others)
+        found = _take_over_next(ctx, seen, fresh=fresh, of_others=of_others)
         if not found:
             return Report(tuple(recovered), tuple(warnings))
         task, has_files = found
-        is_ours = has_files and recovery.works_for(task.claimed_by, session.worker)
+        is_ours = has_files and recovery.works_for(task.claimed_by, ctx.session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
             runner.end_all(check.log_directory(ctx, task))
         try:
-            line, ended, warned = _recover_next(ctx, session, task, has_files=has_files)
+            line, ended, warned = _recover_next(ctx, task, has_files=has_files)
         except LeaseLostError:
             if is_ours:
                 raise
@@ -84,27 +84,25 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_other
                 return Report(tuple(recovered), tuple(warnings), ended.stop)
 
 
-def _recover_next(
-    ctx: Context, session: Session, task: Task, *, has_files: bool
-) -> tuple[str, outcome.Ended | None, Strings]:
+def _recover_next(ctx: Context, task: Task, *, has_files: bool) -> tuple[str, outcome.Ended | None, Strings]:
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
     worktree = interrupted.work_tree(ctx, task) if has_files else None
     if worktree is None:
-        return *_without_work_tree(ctx, session, task), ()
-    is_ours = recovery.works_for(task.claimed_by, session.worker)
+        return *_without_work_tree(ctx, task), ()
+    is_ours = recovery.works_for(task.claimed_by, ctx.session.worker)
     warned = tuple(dialogue.open_all(ctx.at(worktree))) if is_ours else ()
     if is_ours:
         worker_worktrees.take_in(ctx, worktree, task)
     try:
         stays = worktree.top == ctx.git.top
-        return *_recover_one(ctx.at(worktree), session, task, stays=stays), warned
+        return *_recover_one(ctx.at(worktree), task, stays=stays), warned
     except AwayError:
         raise
     except HeldError as error:
         if not is_ours or not worker_worktrees.is_ours(ctx, worktree):
             raise
         # Nobody is to wait for it: another work tree is made for the rest.
-        return f"{task.id}: {interrupted.give_up(ctx, session, task, error).halt}", None, warned
+        return f"{task.id}: {interrupted.give_up(ctx, task, error).halt}", None, warned
 
 
 def take_from_dead_worker(ctx: Context, task: Task) -> Task:
@@ -125,7 +123,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
     return taken
 
 
-def hand_back(ctx: Context, session: Session, taken: Task) -> interrupted.Recovered:
+def hand_back(ctx: Context, taken: Task) -> interrupted.Recovered:
     """Recover what `take_from_dead_worker` has claimed; return what was done, and how the attempt ended.
 
     A worker's death counts as no attempt: what is under way in git is finished, other work is handed back as
@@ -133,19 +131,19 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> interrupted.Recove
     """
     worktree = interrupted.work_tree(ctx, taken)
     if not worktree:
-        return _without_work_tree(ctx, session, taken)
+        return _without_work_tree(ctx, taken)
     worker_worktrees.take_in(ctx, worktree, taken)
     if taken.intent:
-        return _recover_one(ctx.at(worktree), session, taken, stays=False)
+        return _recover_one(ctx.at(worktree), taken, stays=False)
     problems = dialogue.open_all(ctx.at(worktree))
     reason = "its worker has ended"
-    ended = requeue.interrupted(ctx.at(worktree), session, taken, reason)
-    line = interrupted.log(ctx, session, taken, "hand back what was done", reason)
+    ended = requeue.interrupted(ctx.at(worktree), taken, reason)
+    line = interrupted.log(ctx, taken, "hand back what was done", reason)
     return " ".join([line, *problems]), ended
 
 
 def _take_over_next(
-    ctx: Context, session: Session, seen: set[str], *, fresh: bool, of_others: bool
+    ctx: Context, seen: set[str], *, fresh: bool, of_others: bool
 ) -> tuple[Task, bool] | None:
     """Take over the next interrupted task: from here on its old holder can record nothing.
 
@@ -155,18 +153,18 @@ def _take_over_next(
     branch = ctx.git.branch()
     with ctx.transaction("tasks") as tx:
         for found in tx.in_progress():
-            if found.id in seen or not _may_recover(tx, found, session, ctx, fresh=fresh):
+            if found.id in seen or not _may_recover(tx, found, ctx, fresh=fresh):
                 continue
-            if of_others and recovery.works_for(found.claimed_by, session.worker):
+            if of_others and recovery.works_for(found.claimed_by, ctx.session.worker):
                 continue
             # Another machine may be about to recover it.
             task = tx.task_if_free(found.id)
-            if not task or not _may_recover(tx, task, session, ctx, fresh=fresh):
+            if not task or not _may_recover(tx, task, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
-            is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx)
+            is_elsewhere = _is_worked_on_elsewhere(tx, task, ctx)
             is_shared = ctx.shared is not None
-            if not is_shared and (is_elsewhere or _is_nowhere(tx, task, session)):
+            if not is_shared and (is_elsewhere or _is_nowhere(tx, task, ctx.session)):
                 return task, True
             taken = transitions.resume(
                 _gated(task, branch),
@@ -190,22 +188,22 @@ def _gated(task: Task, branch: str | None) -> Task:
     return task
 
 
-def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
+def _may_recover(tx: Tx, task: Task, ctx: Context, *, fresh: bool) -> bool:
     is_mine = recovery.is_mine(task, ctx.owner.worker)
     if not fresh and is_mine and not ownership.is_left_elsewhere(ctx, task, tx):
         return task.intent is not None
     return recovery.recoverable(
         task,
         concurrent=tx.concurrent,
-        worker=session.worker,
+        worker=ctx.session.worker,
         now=tx.now,
-        live_owner_holds=_is_worked_on_elsewhere(tx, task, session, ctx),
+        live_owner_holds=_is_worked_on_elsewhere(tx, task, ctx),
     )
 
 
-def _is_worked_on_elsewhere(questions: Questions, task: Task, session: Session, ctx: Context) -> bool:
+def _is_worked_on_elsewhere(questions: Questions, task: Task, ctx: Context) -> bool:
     """Return whether another worker, with an open session and a living process, claimed `task`."""
-    others = not recovery.works_for(task.claimed_by, session.worker)
+    others = not recovery.works_for(task.claimed_by, ctx.session.worker)
     return others and sessions.worker_is_live(task.claimed_by, questions, ctx)
 
 
@@ -218,7 +216,7 @@ def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
     return questions.concurrent and task.worktree is None and others
 
 
-def _without_work_tree(ctx: Context, session: Session, task: Task) -> interrupted.Recovered:
+def _without_work_tree(ctx: Context, task: Task) -> interrupted.Recovered:
     """Recover `task`, whose work tree is gone or on another machine."""
     if not ctx.shared:
         reason = f"{recovery.ran_out(task.claimed_by)}, and where it worked is not known"
@@ -227,10 +225,10 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> interrupte
         reason += "; nothing was touched"
         if kept := _outlived(ctx, task):
             reason += "; what it had committed or recorded is kept"
-            ended = rollback.keep_for_the_next(ctx, session, task, reason, kept)
-            return interrupted.log(ctx, session, task, "keep the work for the next attempt", reason), ended
-        return _failed(ctx, session, task, reason)
-    return interrupted.take_over(ctx, session, task)
+            ended = rollback.keep_for_the_next(ctx, task, reason, kept)
+            return interrupted.log(ctx, task, "keep the work for the next attempt", reason), ended
+        return _failed(ctx, task, reason)
+    return interrupted.take_over(ctx, task)
 
 
 def _outlived(ctx: Context, task: Task) -> str | None:
@@ -265,34 +263,34 @@ def _is_after(git: Git, point: Checkpoint, commit: str) -> bool:
     return timestamps.parse(point.timestamp or "").timestamp() > committed
 
 
-def _recover_one(ctx: Context, session: Session, task: Task, *, stays: bool) -> interrupted.Recovered:
+def _recover_one(ctx: Context, task: Task, *, stays: bool) -> interrupted.Recovered:
     """Return the line that tells what was done, and how the attempt ended if it did.
 
     `stays`: whoever recovers works in the work tree of the attempt.
     """
-    if not recovery.works_for(task.claimed_by, session.worker):
-        return _leave_files_to_the_living(ctx, session, task)
-    with lifecycle.halting_on_error(ctx, session, task.id):
+    if not recovery.works_for(task.claimed_by, ctx.session.worker):
+        return _leave_files_to_the_living(ctx, task)
+    with lifecycle.halting_on_error(ctx, task.id):
         outcome.require_no_operation(ctx.git, task, "harness recover")
     if task.intent:
         action = f"finish the interrupted {task.intent.action}"
-        with lifecycle.halting_on_error(ctx, session, task.id):
-            ended = interrupted.resume(ctx, session, task)
-        return interrupted.log(ctx, session, task, action, "a command was killed in the middle"), ended
+        with lifecycle.halting_on_error(ctx, task.id):
+            ended = interrupted.resume(ctx, task)
+        return interrupted.log(ctx, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupted.facts(ctx, task))
     if plan.action == "validate":
-        return _validate(ctx, session, task, plan, stays=stays)
+        return _validate(ctx, task, plan, stays=stays)
     if plan.action == "fail" and not interrupted.awaits_its_work(ctx, task):
         # There is nothing in git that would have to go back.
-        return _failed(ctx, session, task, plan.reason, ending=plan.ending)
-    with lifecycle.halting_on_error(ctx, session, task.id):
+        return _failed(ctx, task, plan.reason, ending=plan.ending)
+    with lifecycle.halting_on_error(ctx, task.id):
         rollback.require_trust(ctx, task)
     if plan.action == "fail":
-        return interrupted.put_back(ctx, session, task, stays=stays)
-    return interrupted.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
+        return interrupted.put_back(ctx, task, stays=stays)
+    return interrupted.go_on(ctx, task, plan.words, plan.reason, stays=stays)
 
 
-def _leave_files_to_the_living(ctx: Context, session: Session, task: Task) -> interrupted.Recovered:
+def _leave_files_to_the_living(ctx: Context, task: Task) -> interrupted.Recovered:
     """Take the task, whose lease has run out, from a worker that still lives: its files are its own.
 
     What it has made so far is rescued, its work tree is left alone, and it will find its claim gone.
@@ -300,12 +298,11 @@ def _leave_files_to_the_living(ctx: Context, session: Session, task: Task) -> in
     rescue = rescue_refs.rescue_only(ctx, task)
     expired = f"{recovery.ran_out(task.claimed_by)} at {task.lease_expires_at}"
     reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
-    return _failed(ctx, session, task, reason, "mark failed, leave the work tree to its worker")
+    return _failed(ctx, task, reason, "mark failed, leave the work tree to its worker")
 
 
 def _failed(
     ctx: Context,
-    session: Session,
     task: Task,
     reason: str,
     words: str = "mark failed",
@@ -313,34 +310,30 @@ def _failed(
 ) -> tuple[str, outcome.Ended]:
     """Record that the attempt has failed, and touch nothing in git."""
     verdict = outcome.Verdict("SESSION_TIMEOUT", reason, ending)
-    ended = rollback.fail_without_git(ctx, session, task, verdict)
-    return interrupted.log(ctx, session, task, words, reason), ended
+    ended = rollback.fail_without_git(ctx, task, verdict)
+    return interrupted.log(ctx, task, words, reason), ended
 
 
-def _validate(
-    ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
-) -> interrupted.Recovered:
+def _validate(ctx: Context, task: Task, plan: recovery.Plan, *, stays: bool) -> interrupted.Recovered:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
     if not trust.knows(ctx, task):
         reason = f"{plan.reason}; its check is not trusted on this machine"
-        return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays)
+        return interrupted.go_on(ctx, task, "resume", reason, stays=stays)
     left = ctx.capture()
-    with lifecycle.halting_on_error(ctx, session, task.id):
+    with lifecycle.halting_on_error(ctx, task.id):
         questions = ctx.ask()
         evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:
-        ended = complete.complete(ctx, session, task, evaluation)
+        ended = complete.complete(ctx, task, evaluation)
         halt = ended.task.halt
         then = "hand back" if evaluation.against else "leave it to the user" if halt else "mark completed"
-        line = interrupted.log(
-            ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
-        )
+        line = interrupted.log(ctx, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed")
         return (f"{line}: {halt}" if halt else line), ended
     reason = f"{plan.reason}; {evaluation.checked.message}"
     if ctx.git.commit_called(task.started_at_commit) is None:
         reason = f"{reason.rstrip('.')}; base commit is gone"
-        return _failed(ctx, session, task, reason, ending=Ending.FAILED_FOR_GOOD)
-    return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)
+        return _failed(ctx, task, reason, ending=Ending.FAILED_FOR_GOOD)
+    return interrupted.go_on(ctx, task, "resume", reason, stays=stays, left=left)
 
 
 class Reclaimed(NamedTuple):
@@ -361,18 +354,18 @@ class Reclaims:
         self._ctx = ctx
         self._tries = interrupted.Tries()
 
-    def reclaim(self, session: Session, held: Task) -> Reclaimed:
+    def reclaim(self, held: Task) -> Reclaimed:
         """Try to hand back `held`, as it is in progress now, in the name of a worker that is dead."""
         try:
-            return self._hand_back(session, held)
+            return self._hand_back(held)
         except LeaseLostError as lost:
             return Reclaimed("lost", f"{held.id} has no worker any more: {lost}")
 
-    def _hand_back(self, session: Session, held: Task) -> Reclaimed:
+    def _hand_back(self, held: Task) -> Reclaimed:
         claim = held
         try:
             claim = take_from_dead_worker(self._ctx, held)
-            line, ended = hand_back(self._ctx, session, claim)
+            line, ended = hand_back(self._ctx, claim)
             waits = ended is not None and ended.task.status == "in_progress"
             return Reclaimed("queued" if waits else "handed back", line)
         except (LeaseLostError, AwayError):
@@ -382,4 +375,4 @@ class Reclaims:
                 raise
             if isinstance(error, BusyError) or not self._tries.spent(claim):
                 return Reclaimed("later", f"{held.id} could not be handed back yet: {error}")
-            return Reclaimed("given up", interrupted.give_up(self._ctx, session, claim, error).halt or "")
+            return Reclaimed("given up", interrupted.give_up(self._ctx, claim, error).halt or "")

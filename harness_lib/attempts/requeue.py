@@ -14,16 +14,14 @@ from harness_lib.core.context import Context
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.system.git import checkout, locks, merge, trees
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Category, Handback, SentBack, Session, Task
+from harness_lib.task import Category, Handback, SentBack, Task
 from harness_lib.text import sentence, some, some_quoted
 
 FREE_ROUNDS = 2
 COMMITS = 5
 
 
-def because_of_conflict(
-    ctx: Context, session: Session, task: Task, oid: str, tip: str, files: Sequence[str]
-) -> outcome.Ended:
+def because_of_conflict(ctx: Context, task: Task, oid: str, tip: str, files: Sequence[str]) -> outcome.Ended:
     """Requeue the work `oid`, which changes the same lines of `files` as `tip` does."""
     git = ctx.git
     base = merge.begun(git, oid, tip, task.started_at_commit or tip)
@@ -31,10 +29,10 @@ def because_of_conflict(
         "The work passed its check, but conflicts with what was merged meanwhile, in "
         f"{some_quoted(files)}. {_merged_since(git, base, tip, files)}"
     )
-    return _hand_back(ctx, session, task, reason, base, "TASK_EXEC")
+    return _hand_back(ctx, task, reason, base, "TASK_EXEC")
 
 
-def because_of_check(ctx: Context, session: Session, task: Task, tip: str, checked: Checked) -> outcome.Ended:
+def because_of_check(ctx: Context, task: Task, tip: str, checked: Checked) -> outcome.Ended:
     """Requeue work that passes its check alone, but not on top of `tip`."""
     base = task.started_at_commit or tip
     reason = (
@@ -42,12 +40,10 @@ def because_of_check(ctx: Context, session: Session, task: Task, tip: str, check
         f"{_merged_since(ctx.git, base, tip)}"
     )
     category: Category = "TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL"
-    return _hand_back(ctx, session, task, reason, tip, category)
+    return _hand_back(ctx, task, reason, tip, category)
 
 
-def because_of_content(
-    ctx: Context, session: Session, task: Task, blockers: pending_merges.Blockers
-) -> outcome.Ended:
+def because_of_content(ctx: Context, task: Task, blockers: pending_merges.Blockers) -> outcome.Ended:
     """Requeue work with content that must not be merged; repositories in it are moved aside first."""
     kept = rescue_refs.parts(ctx, blockers.repositories, blockers.submodules)
     sentences = ["The work passed its check, but cannot be merged."]
@@ -73,19 +69,17 @@ def because_of_content(
             "belongs to both sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
         )
     base = task.started_at_commit or ctx.git.head() or ""
-    return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
+    return _hand_back(ctx, task, " ".join(sentences), base, "TASK_EXEC")
 
 
-def because_of_second_check(
-    ctx: Context, session: Session, task: Task, reason: str, cause: SentBack
-) -> outcome.Ended:
+def because_of_second_check(ctx: Context, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
     """Requeue work that has failed its second check; `reason` says why, and what to do."""
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
     handback = Handback(line, _rounds(task), base=task.started_at_commit, cause=cause)
-    return _back(ctx, session, task, handback)
+    return _back(ctx, task, handback)
 
 
-def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
+def interrupted(ctx: Context, task: Task, why: str) -> outcome.Ended:
     """Requeue the unfinished work of an agent that was stopped, for the next one to continue.
 
     If it has made nothing, the next attempt begins as this one did.
@@ -100,10 +94,10 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
         line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
         work = _without_users_files(ctx, task)
         handback = Handback(line, _rounds(task), work, task.started_at_commit, accepted)
-    return rollback.roll_back(ctx, session, task, outcome.requeued(why, handback))
+    return rollback.roll_back(ctx, task, outcome.requeued(why, handback))
 
 
-def because_of_trust(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def because_of_trust(ctx: Context, task: Task) -> outcome.Ended:
     """Hand checked work back whose check was changed on another machine and is not trusted here.
 
     It is merged without an agent where that is trusted; the check runs there first.
@@ -111,25 +105,25 @@ def because_of_trust(ctx: Context, session: Session, task: Task) -> outcome.Ende
     reason = "Its check was changed on another machine, and is not trusted on the one that was to merge it."
     ref = rescue_refs.keep_commit(ctx.git, task, outcome.commit_of(task), "-work")
     base = outcome.intent_of(task).base or task.started_at_commit
-    return _back(ctx, session, task, Handback(reason, _rounds(task), ref, base, accepted=True))
+    return _back(ctx, task, Handback(reason, _rounds(task), ref, base, accepted=True))
 
 
-def because_it_is_elsewhere(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
+def because_it_is_elsewhere(ctx: Context, task: Task, why: str) -> outcome.Ended:
     """Hand work that has passed to an agent, as only the machine that made it has it; `why`: git's words."""
     assert task.handback is not None, "BUG: no work was kept."
     reason = f"Its checked work is on the machine that made it only ({why}), so it is done again."
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
-    return _back(ctx, session, task, task.handback._replace(reason=line, accepted=False))
+    return _back(ctx, task, task.handback._replace(reason=line, accepted=False))
 
 
-def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
+def because_user_said(ctx: Context, task: Task, text: str) -> outcome.Ended:
     """Requeue the work in the work tree as it is, with `text` for the next agent."""
     handback = Handback(text, _rounds(task), _without_users_files(ctx, task), task.started_at_commit)
-    return _back(ctx, session, task, handback)
+    return _back(ctx, task, handback)
 
 
 def for_user(
-    ctx: Context, session: Session, task: Task, oid: str, why: Halt, reason: str, base: str | None = None
+    ctx: Context, task: Task, oid: str, why: Halt, reason: str, base: str | None = None
 ) -> outcome.Ended:
     """Keep the work `oid` of `task`, which was halted by `why`, in a ref, until the user has answered.
 
@@ -140,7 +134,7 @@ def for_user(
     began = base or task.started_at_commit
     handback = Handback(line, _rounds(task), ref, began, merge=ctx.merging.elsewhere, target=ctx.target)
     verdict = outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
-    return rollback.roll_back(ctx, session, task, verdict)
+    return rollback.roll_back(ctx, task, verdict)
 
 
 def _without_users_files(ctx: Context, task: Task) -> str | None:
@@ -172,18 +166,16 @@ def _rounds(task: Task) -> int:
     return task.handback.rounds if task.handback else 0
 
 
-def _hand_back(
-    ctx: Context, session: Session, task: Task, reason: str, base: str, category: Category
-) -> outcome.Ended:
+def _hand_back(ctx: Context, task: Task, reason: str, base: str, category: Category) -> outcome.Ended:
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
     rounds = _rounds(task) + 1
     if rounds > FREE_ROUNDS:
-        return rollback.roll_back(ctx, session, task, outcome.Verdict(category, line))
-    return _back(ctx, session, task, Handback(line, rounds, base=base))
+        return rollback.roll_back(ctx, task, outcome.Verdict(category, line))
+    return _back(ctx, task, Handback(line, rounds, base=base))
 
 
-def _back(ctx: Context, session: Session, task: Task, handback: Handback) -> outcome.Ended:
-    return rollback.roll_back(ctx, session, task, outcome.requeued(handback.reason, handback))
+def _back(ctx: Context, task: Task, handback: Handback) -> outcome.Ended:
+    return rollback.roll_back(ctx, task, outcome.requeued(handback.reason, handback))
 
 
 def _merged_since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:

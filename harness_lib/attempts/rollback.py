@@ -12,13 +12,13 @@ from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, runner
-from harness_lib.task import Handback, Intent, Interruption, Session, Task
+from harness_lib.task import Handback, Intent, Interruption, Task
 from harness_lib.text import counted, safe_name
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
 
 
-def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
+def roll_back(ctx: Context, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record that the attempt failed, save its work in a rescue ref, and go back to its base.
 
     Raises LeaseLostError, HeldError (another program has git locked), RefusedError (the user's merge or the
@@ -50,7 +50,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
                     task, verdict.handback._replace(rescue=verdict.handback.rescue or rescue)
                 )
             tx.replace(task)
-    return go_back(ctx, session, task)
+    return go_back(ctx, task)
 
 
 def require_trust(ctx: Context, task: Task) -> None:
@@ -59,7 +59,7 @@ def require_trust(ctx: Context, task: Task) -> None:
         trust.require(ctx, ctx.ask())
 
 
-def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
+def go_back(ctx: Context, task: Task, *, again: bool = False) -> outcome.Ended:
     """Carry out the rollback that the task's intent names, and record it; `again`: one was killed."""
     git, intent = ctx.git, outcome.intent_of(task)
     was_on = git.branch()
@@ -97,11 +97,11 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         kept = f", the work is kept in {rescue}" if rescue else ", there was no work to keep"
         if intent.outcome == "failed":
             category = intent.category or "TASK_EXEC"
-            tx.log("ERROR", intent.message or "", session.number, task.id, category=category)
-        tx.log("ROLLBACK", result + kept, session.number, task.id)
+            tx.log("ERROR", intent.message or "", ctx.session.number, task.id, category=category)
+        tx.log("ROLLBACK", result + kept, ctx.session.number, task.id)
         for warning in warnings:
-            tx.log("WARN", warning, session.number, task.id)
-        stop = lifecycle.after_attempt(tx, ctx, session) if intent.outcome == "failed" else None
+            tx.log("WARN", warning, ctx.session.number, task.id)
+        stop = lifecycle.after_attempt(tx, ctx) if intent.outcome == "failed" else None
     rescue_refs.drop_before(git, task)
     return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=base is not None)
 
@@ -208,7 +208,6 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
 
 def fail_without_git(
     ctx: Context,
-    session: Session,
     task: Task,
     verdict: outcome.Verdict,
     interruption: Interruption | None = None,
@@ -242,16 +241,16 @@ def fail_without_git(
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
         is_counted = verdict.ending is not attempts.Ending.REQUEUED
         if is_counted:
-            tx.log("ERROR", verdict.message, session.number, task.id, category=verdict.category)
+            tx.log("ERROR", verdict.message, ctx.session.number, task.id, category=verdict.category)
         for warning in warnings:
-            tx.log("WARN", warning, session.number, task.id)
-        stop = lifecycle.after_attempt(tx, ctx, session) if is_counted else None
+            tx.log("WARN", warning, ctx.session.number, task.id)
+        stop = lifecycle.after_attempt(tx, ctx) if is_counted else None
     rescue_refs.drop_before(ctx.git, task)
     return outcome.Ended(ended, stop, warnings=(*warnings, *_shared(ctx, begun)))
 
 
 def keep_for_the_next(
-    ctx: Context, session: Session, task: Task, why: str, kept: str | None, *, accepted: bool = False
+    ctx: Context, task: Task, why: str, kept: str | None, *, accepted: bool = False
 ) -> outcome.Ended:
     """Give back `task`, whose files are out of reach, because of `why`; the ref `kept`, if any, has its work.
 
@@ -264,7 +263,7 @@ def keep_for_the_next(
         rounds = task.handback.rounds if task.handback else 0
         handback = Handback(why, rounds, kept, task.started_at_commit, accepted) if kept else None
         verdict = outcome.requeued(why, handback)
-    return fail_without_git(ctx, session, task, verdict, interruption)._replace(rescue=kept)
+    return fail_without_git(ctx, task, verdict, interruption)._replace(rescue=kept)
 
 
 def standstill(interruption: Interruption, why: str) -> str:

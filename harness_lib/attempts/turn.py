@@ -41,7 +41,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.state.api import Shared
 from harness_lib.system.git import advance, calls, locks, merge, trees
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 
 SECONDS = check.KEPT_SECONDS
 POLL_SECONDS = 0.3
@@ -238,7 +238,7 @@ def look(ctx: Context) -> list[str]:
     return [*publish.look(view)]
 
 
-def finish_chat(ctx: Context, session: Session, task: Task, oid: str, head: str) -> outcome.Ended:
+def finish_chat(ctx: Context, task: Task, oid: str, head: str) -> outcome.Ended:
     """Push `oid`, the checked work of `task` on `head`, and record the task as completed.
 
     Work that cannot be merged as it is stays in progress. Raises what `outcome.held` does, and HeldError:
@@ -250,13 +250,13 @@ def finish_chat(ctx: Context, session: Session, task: Task, oid: str, head: str)
             tip = mine.begin()
             picked = _on_top(ctx, there, task, oid, tip)
             if picked.conflicts:
-                return _stays(ctx, session, task, _conflict(there, picked.conflicts))
+                return _stays(ctx, task, _conflict(there, picked.conflicts))
             if not there.base and (in_the_way := _in_the_way(ctx, oid, picked.tip)):
-                return _stays(ctx, session, task, _is_in_the_way(there, in_the_way))
+                return _stays(ctx, task, _is_in_the_way(there, in_the_way))
             if ctx.git.tree_of(picked.tip) != ctx.git.tree_of(oid):
                 checked = _check(ctx, task, picked.tip)
                 if not checked.passed:
-                    return _stays(ctx, session, task, _fails_there(there, checked))
+                    return _stays(ctx, task, _fails_there(there, checked))
             with outcome.held(ctx.git, task):
                 if ctx.git.head() != head:
                     again = f"Type it again: {typed.harness('finish', task.id)}"
@@ -274,12 +274,12 @@ def finish_chat(ctx: Context, session: Session, task: Task, oid: str, head: str)
                 raise
             if there.base:
                 mine.leave()
-                return _propose(ctx, session, moving)
-            return _carry_out(ctx, session, moving, there, oid)
+                return _propose(ctx, moving)
+            return _carry_out(ctx, moving, there, oid)
     raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
 
 
-def resume_chat(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def resume_chat(ctx: Context, task: Task) -> outcome.Ended:
     """Finish what a killed process has begun to push, or let it be finished anew."""
     there = remote.of(ctx, task)
     with taken(ctx, there, partial(check.renew, ctx, task)) as mine:
@@ -287,13 +287,13 @@ def resume_chat(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         if remote.found(there, task) is not None:
             if there.base:
                 mine.leave()
-                return _propose(ctx, session, task)
-            return _carry_out(ctx, session, task, there)
+                return _propose(ctx, task)
+            return _carry_out(ctx, task, there)
     outcome.drop_intent(ctx, task)
-    return _stays(ctx, session, task, f"A command was killed before {there.shown} had the work.")
+    return _stays(ctx, task, f"A command was killed before {there.shown} had the work.")
 
 
-def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def _propose(ctx: Context, task: Task) -> outcome.Ended:
     """Let the checkout go back to where the attempt began, and others merge the work, if they are to.
 
     Whoever merges on this machine may have what `publish.look` waits for, and wait for the turn.
@@ -302,8 +302,8 @@ def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         # Once others have merged a pull request, what is still to come needs another one.
         for sentence in publish.look(ctx):
             ctx.say(sentence)
-        return publish.propose(ctx, session, task, ())
-    ended = publish.propose(ctx, session, task, ())
+        return publish.propose(ctx, task, ())
+    ended = publish.propose(ctx, task, ())
     # This completes what is on the branch that runs collect on, as the next look does after a kill.
     looked = [*publish.look(ctx)]
     now = ctx.store.ask_now().task(task.id) if looked else None
@@ -333,9 +333,7 @@ def _check(ctx: Context, task: Task, content: str) -> Checked:
     return passed
 
 
-def _carry_out(
-    ctx: Context, session: Session, task: Task, there: There, checked: str | None = None
-) -> outcome.Ended:
+def _carry_out(ctx: Context, task: Task, there: There, checked: str | None = None) -> outcome.Ended:
     """Let the checkout follow, and record the task, whose commit is on the branch, as completed.
 
     `checked` is its content when the check passed, if that is known.
@@ -354,16 +352,16 @@ def _carry_out(
                     said = outcome.undo_check(ctx, task, new)
     except (advance.HeadMovedError, HeldError):
         said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
-    ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
+    ended = outcome.completed(ctx, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     snapshots.drop(ctx, there, task)
     return ended
 
 
-def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
+def _stays(ctx: Context, task: Task, reason: str) -> outcome.Ended:
     with ctx.transaction() as tx:
         current = outcome.require_claim(tx, task)
-        tx.log("WARN", reason, session.number, task.id)
+        tx.log("WARN", reason, ctx.session.number, task.id)
     return outcome.Ended(current, None, warnings=(reason,))
 
 

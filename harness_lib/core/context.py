@@ -23,7 +23,7 @@ from harness_lib.system.git import repository, snapshot, status, worktrees
 from harness_lib.system.install import launcher
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import environment, owner
-from harness_lib.task import NO_EXTRA, Merge, RunStop, StopReason, Task
+from harness_lib.task import NO_EXTRA, Merge, RunStop, Session, StopReason, Task
 from harness_lib.text import Strings
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ class Context:
     `at_terminal`: a user types, and can be asked.
     `target` is the full name of the branch that finished work is merged into; None: it is committed where it
     was made. `merging` says what becomes of it then. No task may change what the globs `protect` match.
+    `session`: what the caller works in, since it is known; a view has that of its time.
     """
+
+    session: Session
 
     def __init__(
         self,

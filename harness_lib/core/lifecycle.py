@@ -173,11 +173,11 @@ def must_check(questions: Questions, ctx: Context) -> bool:
     return questions.no_work() in ALL_TAKEN
 
 
-def after_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
+def after_attempt(tx: Tx, ctx: Context) -> StopReason | None:
     """Count a finished attempt; end or halt the session if nothing is left to do; return the stop reason."""
     # With several workers an attempt may outlive the session in which it began: it counts in the next one.
-    same = next((each for each in tx.sessions() if each.number == session.number), None)
-    session = same or sessions.mine(tx, ctx) or session
+    same = next((each for each in tx.sessions() if each.number == ctx.session.number), None)
+    session = same or sessions.mine(tx, ctx) or ctx.session
     session = unhalted(session)._replace(finished_attempts=session.finished_attempts + 1)
     tx.replace_session(session)
     record_blocked(tx, session.number)
@@ -209,7 +209,7 @@ STUCK = (ConfigError, EnvSetupError, RefusedError)
 
 
 @contextmanager
-def halting_on_error(ctx: Context, session: Session, task_id: str | None = None) -> Iterator[None]:
+def halting_on_error(ctx: Context, task_id: str | None = None) -> Iterator[None]:
     """Log an error that only a human can resolve, and halt this worker's session; raise every error again."""
     try:
         yield
@@ -218,7 +218,7 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
         raise
     except STUCK as error:
         with ctx.transaction() as tx:
-            _log_stuck(tx, error, session, task_id)
+            _log_stuck(tx, error, ctx.session, task_id)
             current = sessions.mine(tx, ctx)
             if current:
                 why = attempts.Halt(attempts.of_error(error), f"{error.kind}: {error.message}")

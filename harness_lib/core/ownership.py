@@ -32,13 +32,6 @@ _NOTES = "held"
 NAMESAKES = "harness status --machines"
 
 
-class HeldTask(NamedTuple):
-    """A task in progress, and the session that holds it."""
-
-    session: Session
-    task: Task
-
-
 def finish_command(
     ctx: Context, task: Task, session: Session | None = None, questions: Questions | None = None
 ) -> str | None:
@@ -114,8 +107,8 @@ def refuse_in_sandbox(ctx: Context, verb: str, instead: Callable[[], str]) -> No
         raise UsageError(f"{verb} is not available in the sandbox of a run.", instead())
 
 
-def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
-    """Return the task in progress that the caller may finish.
+def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
+    """Return the task in progress that the caller may finish, in its session, which `ctx` has from now on.
 
     `task_id` None means the one that this worker holds.
     Raises UsageError, HeldError (another session is open), LeaseLostError (another worker has the claim).
@@ -149,7 +142,8 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
         )
     if found := elsewhere(ctx, task):
         raise UsageError(found.message, f"{found.hint}: {found.command}")
-    return HeldTask(session, task)
+    ctx.session = session
+    return task
 
 
 def _held_or_lost(questions: Questions, ctx: Context) -> Task | None:
@@ -220,12 +214,12 @@ def keep_work(task_id: str) -> str:
     return f"Save your changes and clean your work tree: {save}; then type: harness claim"
 
 
-def require_settled(ctx: Context, task_id: str | None) -> HeldTask:
+def require_settled(ctx: Context, task_id: str | None) -> Task:
     """Return what `require` does; UsageError if a killed command left a step in git unfinished."""
     held = require(ctx.store.ask_to_change(), task_id, ctx)
-    if held.task.intent:
+    if held.intent:
         raise UsageError(
-            f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",
+            f"A command was killed in the middle of the {held.intent.action} of {held.id}.",
             "Finish it first: harness recover",
         )
     return held

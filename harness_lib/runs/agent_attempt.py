@@ -39,7 +39,7 @@ from harness_lib.runs.agent_process import AgentExit, Listener
 from harness_lib.runs.waiting import HeldBackError, StuckError, halting_task
 from harness_lib.state.api import Questions
 from harness_lib.system.git import checkout, locks, trees
-from harness_lib.task import Category, Session, Task
+from harness_lib.task import Category, Task
 from harness_lib.text import sentence
 
 SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
@@ -97,7 +97,7 @@ class Tries:
         self.spent = run_state.Spent()
 
 
-def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outcome.Ended:
+def run(ctx: Context, task: Task, worker: WorkerPort) -> outcome.Ended:
     """Take the claimed `task` to its end, and return it.
 
     Raises StuckError (the user must act; the claim stays), LeaseLostError, and CheckEditedError.
@@ -105,7 +105,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     if complete.is_accepted(task):
         worker.tell(Stepped("checks"))
         with halting_task():
-            return complete.finish(ctx, session, task)
+            return complete.finish(ctx, task)
     green = _is_green(ctx, task, worker)
     is_needed = not (green and worker.config.skip_green)
     agent_exit = _work(ctx, task, worker, requeue.apply(ctx, task)) if is_needed else NOBODY
@@ -113,18 +113,17 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         worker.tell(Notice("sandbox", f"{task.id}: {agent_exit.denied}"))
     if not worker_worktrees.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
-        return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
+        return rollback.fail_without_git(ctx, task, outcome.Verdict("TASK_EXEC", reason))
     worker.tell(Stepped("checks"))
     with halting_task(CheckEditedError):
         for _ in range(outcome.EDITS):
             with suppress(CheckEditedError):
-                return _end(ctx, session, task, worker, agent_exit, green=green)
-        return _end(ctx, session, task, worker, agent_exit, green=green)
+                return _end(ctx, task, worker, agent_exit, green=green)
+        return _end(ctx, task, worker, agent_exit, green=green)
 
 
 def _end(
     ctx: Context,
-    session: Session,
     began: Task,
     worker: WorkerPort,
     agent_exit: AgentExit,
@@ -142,11 +141,11 @@ def _end(
         blame = BLAME.get(agent_exit.how)
         verdict = outcome.Verdict(blame, agent_exit.why) if blame else evaluation.verdict()
         verdict = _explained(ctx, verdict, agent_exit, evaluation.checked)
-        return rollback.roll_back(ctx, session, task, verdict)
+        return rollback.roll_back(ctx, task, verdict)
     inspection.refuse_large(ctx, task, evaluation.tree, worker.config.max_file)
     worker.tell(Stepped("merges"))
     task = _mine(ctx, task, worker)
-    return complete.complete(ctx, session, task, evaluation, worker.known)
+    return complete.complete(ctx, task, evaluation, worker.known)
 
 
 def _explained(

@@ -40,7 +40,7 @@ from harness_lib.system.git import calls, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, runner
 from harness_lib.system.processes.child import Child
-from harness_lib.task import Merge, Session
+from harness_lib.task import Merge
 
 # Seconds that a claim of a run is valid without a heartbeat, if machines share its list.
 SHARED_LEASE = "180"
@@ -162,26 +162,25 @@ def complete_accepted(
         return None
     with _place(own) as (place, _):
         try:
-            return _completed(own, place, opened.session, task_id)
+            own.session = opened.session
+            return _completed(own, place, task_id)
         finally:
             ending.leave(own, place, own.say)
 
 
-def _completed(
-    ctx: Context, place: worker_worktrees.Place, session: Session, task_id: str
-) -> outcome.Ended | None:
+def _completed(ctx: Context, place: worker_worktrees.Place, task_id: str) -> outcome.Ended | None:
     tip = target_branch.tip(ctx.git, ending.target_of(ctx))
     view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip).git)
     worker_worktrees.set_up(view)
-    taken = claim.take(view, session, task_id)
+    taken = claim.take(view, task_id)
     if not taken.task:
         return None
     try:
-        return complete.finish(view, session, taken.task)
+        return complete.finish(view, taken.task)
     except (HarnessError, OSError, KeyboardInterrupt) as error:
         current = view.ask().task(taken.task.id)
         if current is not None and current.status == "in_progress" and not current.intent:
-            requeue.interrupted(view, session, current, str(error))
+            requeue.interrupted(view, current, str(error))
         raise
 
 

@@ -60,7 +60,7 @@ from harness_lib.runs.waiting import HeldBackError, StuckError, Waiting
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones
 from harness_lib.system.git.calls import GitError
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 from harness_lib.text import safe_name, sentence
 
 POLL_SECONDS = 0.25
@@ -160,13 +160,14 @@ class Worker:
         if not session:
             self.tell(Idle("closed"))
             return False
+        self.ctx.session = session
         held = questions.held_by(self.ctx.owner.worker)
         if held:
-            return self._hand_back(session, held)
+            return self._hand_back(held)
         if questions.session_spent(session):
             return self._next_session()
         if trust.known(self.ctx, questions.provable()):
-            for line in committed.prove(self._clean()[0], session):
+            for line in committed.prove(self._clean()[0]):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.ask()
         task = claim.next_task(self.ctx, questions).task
@@ -178,11 +179,11 @@ class Worker:
         # The run admits us to a task: only it knows what all workers have spent.
         self.tell(Ready())
         self.allowed.acquire()
-        return self.draining.is_set() or self._take(session, task)
+        return self.draining.is_set() or self._take(task)
 
-    def _hand_back(self, session: Session, held: Task) -> bool:
+    def _hand_back(self, held: Task) -> bool:
         """Requeue the task of the previous worker, if the run could not do that when it was killed."""
-        tried = self._reclaims.reclaim(session, held)
+        tried = self._reclaims.reclaim(held)
         if tried.how in ("handed back", "queued"):
             self.tell(Notice("recovered", tried.message))
             if tried.how == "queued":
@@ -193,7 +194,7 @@ class Worker:
             self.tell(Idle(tried.message))
         return tried.how in ("handed back", "queued", "given up")
 
-    def _take(self, session: Session, task: Task) -> bool:
+    def _take(self, task: Task) -> bool:
         """Claim a task and take it to its end; return False if none can be claimed now.
 
         A problem with `task`, the first in order, must not keep the others waiting.
@@ -206,7 +207,7 @@ class Worker:
             # Without a check it can never be completed: no agent is started for it.
             if not check_of(task).is_given:
                 check.require_check(context, context.ask(), task)
-            taken = claim.take(context, session, task.id, settings)
+            taken = claim.take(context, task.id, settings)
         except (UsageError, UntrustedTaskError):
             # Another worker was faster, or a user has edited its commands on another machine.
             return True
@@ -222,7 +223,7 @@ class Worker:
         if not taken.task:
             self.tell(Idle(taken.stop or "waiting"))
             return taken.stop is None
-        self._attempt(context, session, taken.task)
+        self._attempt(context, taken.task)
         return True
 
     def _clean(self, commit: str | None = None) -> tuple[Context, clones.Settings | None]:
@@ -245,26 +246,26 @@ class Worker:
             worker_worktrees.set_up(context)
         return context, clean.settings
 
-    def _attempt(self, context: Context, session: Session, task: Task) -> None:
+    def _attempt(self, context: Context, task: Task) -> None:
         self.tell(Claimed(task.id, task.title, task.attempts + 1, task.claimed_at))
         try:
-            ended = agent_attempt.run(context, session, task, self)
+            ended = agent_attempt.run(context, task, self)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
         except KeyboardInterrupt:
-            self._give_back(context, session, task, "the run was stopped")
+            self._give_back(context, task, "the run was stopped")
             raise
         except (CheckEditedError, HeldBackError, UntrustedTaskError) as error:
-            self._is_given_back(context, session, task, str(error))
+            self._is_given_back(context, task, str(error))
         except StuckError as stuck:
-            if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:
+            if self._is_given_back(context, task, stuck.reason) or stuck.everywhere:
                 self._halt(task, stuck)
         except (GitError, OSError) as error:
-            self._leave(context, session, task, error)
+            self._leave(context, task, error)
         except (HeldError, AwayError):
             raise
         except HarnessError as error:
-            self._give_back(context, session, task, str(error))
+            self._give_back(context, task, str(error))
             raise
         else:
             self._has_worked = True
@@ -290,7 +291,7 @@ class Worker:
             )
         )
 
-    def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
+    def _leave(self, context: Context, task: Task, error: GitError | OSError) -> None:
         """Requeue a task that cannot go on for a reason of its own, perhaps its agent's doing; others go on.
 
         It is tried again, and halted after some tries: the task itself may fill the disk, or need more memory
@@ -301,34 +302,34 @@ class Worker:
             # The claim stays ours until it is over.
             raise error
         if not passes and isinstance(error, OSError) and errors.is_of_the_machine(error):
-            self._give_back(context, session, task, cause)
+            self._give_back(context, task, cause)
             raise error
         stuck = StuckError(EnvSetupError.kind, cause, then=typed.harness("retry", task.id))
-        is_back = self._is_given_back(context, session, task, cause)
+        is_back = self._is_given_back(context, task, cause)
         if is_back and (passes or self._tries.spent(task)):
             self._halt(task, stuck)
         elif passes:
             self._spent[task.id] = stuck
 
-    def _is_given_back(self, context: Context, session: Session, task: Task, why: str) -> bool:
+    def _is_given_back(self, context: Context, task: Task, why: str) -> bool:
         """Return whether the task could be requeued; otherwise keep the claim and retry on the next poll."""
         try:
-            self._give_back(context, session, task, why)
+            self._give_back(context, task, why)
         except (GitError, OSError):
             return False
         return True
 
-    def _give_back(self, context: Context, session: Session, task: Task, why: str) -> None:
+    def _give_back(self, context: Context, task: Task, why: str) -> None:
         """Keep the work, and release the task."""
         current = self.ctx.store.ask_now().task(task.id)
         if not current or current.status != "in_progress" or current.claimed_by != self.ctx.owner.worker:
             return
         try:
             if current.intent:
-                ended = interrupted.resume(context, session, current)
+                ended = interrupted.resume(context, current)
             else:
                 worker_worktrees.take_in(context, context.git, current)
-                ended = requeue.interrupted(context, session, current, why)
+                ended = requeue.interrupted(context, current, why)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
             return

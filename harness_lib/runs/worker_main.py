@@ -24,7 +24,7 @@ from harness_lib.runs.worker import Worker, failure
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import GitError
 from harness_lib.system.processes import own_process, runner
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 
 
 def main() -> None:
@@ -110,15 +110,16 @@ class Merger(Worker):
         if not session or not waiting:
             self.tell(Idle("waiting"))
             return False
-        return self._merge(session, waiting[0])
+        self.ctx.session = session
+        return self._merge(waiting[0])
 
-    def _merge(self, session: Session, task: Task) -> bool:
+    def _merge(self, task: Task) -> bool:
         """Take the turn and merge; return False to wait a moment before the next try."""
         commit = outcome.intent_of(task).commit
         # Another machine may have put the work on top of its own, in a commit that is not here.
         at = commit if commit and self.ctx.git.exists(commit) else None
         try:
-            ended = merge_queue.merge_in_turn(self._context_at(at), session, task)
+            ended = merge_queue.merge_in_turn(self._context_at(at), task)
         except errors.LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
         except (errors.AwayError, errors.BusyError, _NoWorkTreeError):
@@ -127,7 +128,7 @@ class Merger(Worker):
             if not self._tries.spent(task):
                 self.tell(Notice("warning", f"{task.id} could not be merged yet: {error.message}"))
                 return False
-            halted = interrupted.give_up(self.ctx, session, task, error)
+            halted = interrupted.give_up(self.ctx, task, error)
             self.tell(Ended(task.id, "pending", halted.halt or ""))
         else:
             self._tell_ended(ended._replace(files=self._count_files(ended.task)), failure(ended.task))

@@ -196,10 +196,11 @@ class Orphans:
         del questions
         if not session:
             return
+        self._ctx.session = session
         for held in working:
             # Of machines that share the list, checked work that waits for its merge is in no work tree.
             if held.claimed_by == worker and (held.worktree or self._ctx.shared):
-                tried = self._reclaims.reclaim(session, held)
+                tried = self._reclaims.reclaim(held)
                 if tried.how in ("handed back", "queued"):
                     self._tell(Notice("recovered", tried.message))
                     if tried.how == "queued":
@@ -235,7 +236,8 @@ class Orphans:
         # A database then uses its connection for what follows.
         del questions
         if session and any(not recovery.works_for(task.claimed_by, session.worker) for task in expired):
-            reconcile.reclaim_interrupted(self._ctx, session, fresh=False, of_others=True)
+            self._ctx.session = session
+            reconcile.reclaim_interrupted(self._ctx, fresh=False, of_others=True)
 
     def is_merging(self, questions: Questions) -> bool:
         """Return whether work of this run waits for its merge."""

@@ -182,10 +182,10 @@ def _accept(tx: Tx, task: Task, paths: Sequence[str], left: Sequence[str]) -> Ta
 def _in_place(ctx: Context, task: Task) -> Reply:
     """Finish `task` in its work tree, for the worker that holds it."""
     questions = ctx.ask()
-    session = complete.session_of(ctx, questions, task)
+    ctx.session = complete.session_of(ctx, questions, task)
     evaluation = evaluate.evaluate(ctx, questions, task)
     if evaluation.checked.passed:
-        return _ended(task, complete.complete(ctx, session, task, evaluation))
+        return _ended(task, complete.complete(ctx, task, evaluation))
     with ctx.transaction() as tx:
         complete.let_go_on(tx, task)
     lines = [f"{task.id} is accepted, but not done. {evaluation.checked.message}"]

@@ -27,13 +27,13 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     name = args.id
     try:
         held = ownership.require_settled(ctx, name)
-        name = held.task.id
+        name = held.id
         task = dialogue.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
         return dialogue.leave_letter(ctx, error, "checkpoint", name, args.step, description)
     return Reply(
         f"{done}/{total} recorded.",
-        session=held.session.number,
+        session=ctx.session.number,
         task=task,
-        next=ownership.finish_command(ctx, task, held.session),
+        next=ownership.finish_command(ctx, task, ctx.session),
     )

@@ -58,11 +58,12 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         session = opened.session
         if not session:
             return stops.reply(ctx.ask(), opened.stop, opened.recovered)
-        taken = claim.take(ctx, session, task_id)
+        ctx.session = session
+        taken = claim.take(ctx, task_id)
         if taken.must_check:
             return stops.final_check(ctx.ask(), session, opened.recovered)
         if _is_interrupted(ctx, taken):
-            report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
+            report = reconcile.reclaim_interrupted(ctx, fresh=False)
             opened = opened._replace(
                 recovered=(*opened.recovered, *report.recovered),
                 warnings=(*opened.warnings, *report.warnings),

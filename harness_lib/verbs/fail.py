@@ -38,27 +38,27 @@ def answer(ctx: Context, args: Namespace) -> Reply:
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
     held = ownership.require_settled(ctx, args.id)
-    if attempts.takes_an_answer(held.task.halt_kind):
+    if attempts.takes_an_answer(held.halt_kind):
         raise RefusedError(
-            f"The work of {held.task.id} has passed its check and waits for the user's answer.",
+            f"The work of {held.id} has passed its check and waits for the user's answer.",
             "Ask the user, and end your turn. To hand the task back, so that it waits on: "
-            f"{typed.harness('release', held.task.id)}",
+            f"{typed.harness('release', held.id)}",
         )
     strategy = selection.STRATEGIES[args.category]
     verdict = outcome.Verdict(
         args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending
     )
-    again = typed.harness("fail", held.task.id, "--category", args.category, "--message", args.message)
-    with lifecycle.halting_on_error(ctx, held.session, held.task.id):
-        outcome.require_no_operation(ctx.git, held.task, again)
-        rollback.require_trust(ctx, held.task)
-        ended = rollback.roll_back(ctx, held.session, held.task, verdict)
+    again = typed.harness("fail", held.id, "--category", args.category, "--message", args.message)
+    with lifecycle.halting_on_error(ctx, held.id):
+        outcome.require_no_operation(ctx.git, held, again)
+        rollback.require_trust(ctx, held)
+        ended = rollback.roll_back(ctx, held, verdict)
     if strategy.stop:
         _halt(ctx, held, ended.task, args.category, args.message)
-    return _reply(ctx, held, ended, args.category, strategy.stop)
+    return _reply(ctx, ended, args.category, strategy.stop)
 
 
-def _halt(ctx: Context, held: ownership.HeldTask, task: Task, category: Category, message: str) -> None:
+def _halt(ctx: Context, held: Task, task: Task, category: Category, message: str) -> None:
     with ctx.transaction() as tx:
         words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
         why = attempts.Halt(attempts.of_category(category), words)
@@ -66,13 +66,11 @@ def _halt(ctx: Context, held: ownership.HeldTask, task: Task, category: Category
         if session:
             lifecycle.halt(tx, session, why, task.id)
         current = tx.task(task.id)
-        if category == "CONFIG" and current and current.fence == held.task.fence:
+        if category == "CONFIG" and current and current.fence == held.fence:
             tx.replace(transitions.halt(current, why))
 
 
-def _reply(
-    ctx: Context, held: ownership.HeldTask, ended: outcome.Ended, category: Category, stop: str
-) -> Reply:
+def _reply(ctx: Context, ended: outcome.Ended, category: Category, stop: str) -> Reply:
     task = ended.task
     used = f"attempts used: {task.attempts} of {task.max_attempts}"
     undone = "was rolled back" if ended.rolled_back else "was left as it is"
@@ -85,7 +83,7 @@ def _reply(
     return Reply(
         "\n".join(filter(None, (*lines, then.words))),
         exit=STOPPED_WITH.get(category, Exit.DONE) if stop else Exit.DONE,
-        session=held.session.number,
+        session=ctx.session.number,
         task=task,
         stop=ended.stop,
         next="harness stop" if stop and not ended.stop else then.next,

@@ -70,21 +70,20 @@ def _end(ctx: Context, args: Namespace) -> Reply:
     questions = ctx.store.ask_to_change()
     held = ownership.require(questions, args.id, ctx)
     if args.already_done:
-        _require_unchanged(ctx, held.task)
-    if ctx.shared and held.task.gate and held.task.target is None:
+        _require_unchanged(ctx, held)
+    if ctx.shared and held.gate and held.target is None:
         ctx.merging = _merging(ctx, args)
     elif args.merge or args.merge_command:
         raise UsageError(
             "No other machine shares this list, so finish commits to your branch and pushes nothing.",
             f"To have it merged by others: {typed.harness('run', '--merge', args.merge or 'pull-request')}",
         )
-    with _alone(ctx, held.task) as task, lifecycle.halting_on_error(ctx, held.session, task.id):
-        held = held._replace(task=task)
-        if task.status != "in_progress":
-            return _reply(ctx, held, outcome.Ended(task, None), None)
-        if held.task.intent:
-            return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
-        evaluation = evaluate.evaluate(ctx, questions, held.task)
+    with _alone(ctx, held) as held, lifecycle.halting_on_error(ctx, held.id):
+        if held.status != "in_progress":
+            return _reply(ctx, outcome.Ended(held, None), None)
+        if held.intent:
+            return _reply(ctx, interrupted.resume(ctx, held), None)
+        evaluation = evaluate.evaluate(ctx, questions, held)
         # A database then uses its connection for what follows.
         del questions
         if args.already_done:
@@ -93,10 +92,10 @@ def _end(ctx: Context, args: Namespace) -> Reply:
             said = (*evaluation.said, evaluate.SAID_TO_BE_DONE)
             evaluation = evaluation._replace(said=said, done_as="already_done")
         if evaluation.checked.passed:
-            ended = complete.complete(ctx, held.session, held.task, evaluation)
+            ended = complete.complete(ctx, held, evaluation)
         else:
-            ended = rollback.roll_back(ctx, held.session, held.task, evaluation.verdict())
-    return _reply(ctx, held, ended, evaluation.checked)
+            ended = rollback.roll_back(ctx, held, evaluation.verdict())
+    return _reply(ctx, ended, evaluation.checked)
 
 
 @contextmanager
@@ -146,28 +145,28 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
         )
 
 
-def _not_done_already(ctx: Context, held: ownership.HeldTask, checked: Checked) -> Reply:
-    lines = [f"{held.task.id} is not done already. {checked.message} No attempt was counted."]
+def _not_done_already(ctx: Context, held: Task, checked: Checked) -> Reply:
+    lines = [f"{held.id} is not done already. {checked.message} No attempt was counted."]
     if checked.tail:
         lines += ["what the check said:", *quoting.quoted(checked.excerpt(), str(checked.log))]
     return Reply(
         "\n".join(lines),
         exit=Exit.CHECK_FAILED,
-        session=held.session.number,
-        task=held.task,
-        next=ownership.finish_command(ctx, held.task),
+        session=ctx.session.number,
+        task=held,
+        next=ownership.finish_command(ctx, held),
         extra={"verdict": checked.verdict, "check_log": str(checked.log)},
     )
 
 
-def _reply(ctx: Context, held: ownership.HeldTask, ended: outcome.Ended, checked: Checked | None) -> Reply:
+def _reply(ctx: Context, ended: outcome.Ended, checked: Checked | None) -> Reply:
     task = ended.task
     extra: dict[str, object] = {"rescue": ended.rescue}
     if checked:
         extra.update(verdict=checked.verdict, tail=checked.tail, check_log=str(checked.log))
     if task.status == "in_progress":
         if task.halt is None:
-            return _sent_back(held, ended)
+            return _sent_back(ctx, ended)
         raise complete.refusal(task)
     changed: list[str] = []
     is_good = True
@@ -183,7 +182,7 @@ def _reply(ctx: Context, held: ownership.HeldTask, ended: outcome.Ended, checked
     return Reply(
         "\n".join(filter(None, (*lines, then.words))),
         exit=Exit.DONE if is_good else Exit.CHECK_FAILED,
-        session=held.session.number,
+        session=ctx.session.number,
         task=task,
         stop=ended.stop,
         next=then.next,
@@ -192,13 +191,13 @@ def _reply(ctx: Context, held: ownership.HeldTask, ended: outcome.Ended, checked
     )
 
 
-def _sent_back(held: ownership.HeldTask, ended: outcome.Ended) -> Reply:
+def _sent_back(ctx: Context, ended: outcome.Ended) -> Reply:
     task = ended.task
     message = f"{task.id} is not done. {' '.join(ended.warnings)} No attempt was counted."
     return Reply(
         message,
         exit=Exit.CHECK_FAILED,
-        session=held.session.number,
+        session=ctx.session.number,
         task=task,
         next=typed.harness("finish", task.id),
     )

@@ -33,7 +33,8 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
         recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:
-        report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
+        ctx.session = session
+        report = reconcile.reclaim_interrupted(ctx, fresh=False)
         recovered, warnings = report.recovered, report.warnings
     questions = ctx.ask()
     held = questions.held_by(ctx.owner.worker)

@@ -29,14 +29,14 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     """
     held = ownership.require_settled(ctx, args.id)
     verdict = outcome.Verdict("TASK_EXEC", "released", attempts.Ending.RELEASED)
-    with lifecycle.halting_on_error(ctx, held.session, held.task.id):
-        outcome.require_no_operation(ctx.git, held.task, typed.harness("release", held.task.id))
-        rollback.require_trust(ctx, held.task)
-        waits = attempts.takes_an_answer(held.task.halt_kind)
+    with lifecycle.halting_on_error(ctx, held.id):
+        outcome.require_no_operation(ctx.git, held, typed.harness("release", held.id))
+        rollback.require_trust(ctx, held)
+        waits = attempts.takes_an_answer(held.halt_kind)
         if waits:
-            ended = requeue.because_user_said(ctx, held.session, held.task, WAITS)
+            ended = requeue.because_user_said(ctx, held, WAITS)
         else:
-            ended = rollback.roll_back(ctx, held.session, held.task, verdict)
+            ended = rollback.roll_back(ctx, held, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
@@ -44,7 +44,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         lines.append(f"the work still waits for the user: {typed.harness('show', ended.task.id)}")
     return Reply(
         "\n".join(lines),
-        session=held.session.number,
+        session=ctx.session.number,
         task=ended.task,
         next=sessions.unless_held(ctx.ask(), ctx, sessions.CLAIM),
         warnings=ended.warnings,

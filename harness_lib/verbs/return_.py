@@ -53,6 +53,6 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 def _taken_out(ctx: Context, task: Task, reason: str) -> tuple[Task, tuple[str, ...]]:
     """Move the work out of a work tree, and keep it."""
     rollback.require_trust(ctx, task)
-    session = complete.session_of(ctx, ctx.ask(), task)
-    ended = requeue.because_user_said(ctx, session, task, reason)
+    ctx.session = complete.session_of(ctx, ctx.ask(), task)
+    ended = requeue.because_user_said(ctx, task, reason)
     return ended.task, ended.warnings

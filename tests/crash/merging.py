@@ -84,7 +84,8 @@ class Merging(World):
         git = Git.open(place)
         session = sessions.mine(ctx.store.ask(), ctx)
         assert session is not None
-        assert claim.take(ctx.at(git), session).task is not None
+        ctx.session = session
+        assert claim.take(ctx.at(git)).task is not None
 
     def others_merge(self, files: Mapping[str, bytes]) -> None:
         """Let another worker have merged `files` meanwhile."""

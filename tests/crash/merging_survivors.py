@@ -136,7 +136,8 @@ def orphaned(world: Merging, agent: Agent) -> Agent:
     assert task is not None
     if task.status == "in_progress":
         assert session is not None
-        reconcile.hand_back(ctx, session, reconcile.take_from_dead_worker(ctx, task))
+        ctx.session = session
+        reconcile.hand_back(ctx, reconcile.take_from_dead_worker(ctx, task))
     _who_waits_wakes(world)
     # As at its end.
     target_branch.deliver(ctx, TARGET)
@@ -150,7 +151,8 @@ def _who_waits_wakes(world: Merging) -> None:
     session, task = sessions.mine(questions, ctx), questions.task(BESIDE)
     if task is not None and task.intent is not None:
         assert session is not None
-        merge_queue.merge_in_turn(ctx.at(Git.open(world.worktree(BESIDE_WORKER))), session, task)
+        ctx.session = session
+        merge_queue.merge_in_turn(ctx.at(Git.open(world.worktree(BESIDE_WORKER))), task)
 
 
 def next_run(world: Merging, agent: Agent) -> Agent:

@@ -88,18 +88,18 @@ def test_others_claim_and_recover_while_one_task_is_recovered(
     first, second = lost(one, 2)
     ctx, other = one.context("run-1"), two.context("run-2")
     with ctx.store.transaction() as tx:
-        session = lifecycle.open_one(tx, ctx)
+        ctx.session = lifecycle.open_one(tx, ctx)
     with other.store.transaction() as tx:
-        theirs = lifecycle.open_one(tx, other)
+        other.session = lifecycle.open_one(tx, other)
     found: list[object] = []
 
     def meanwhile() -> None:
         found.append(claims(two, "other"))
-        taken = reconcile._take_over_next(other, theirs, set(), fresh=False, of_others=True)
+        taken = reconcile._take_over_next(other, set(), fresh=False, of_others=True)
         found.append(taken and taken[0].id)
 
     in_the_middle(monkeypatch, transitions, "resume", meanwhile)
-    mine = reconcile._take_over_next(ctx, session, set(), fresh=False, of_others=True)
+    mine = reconcile._take_over_next(ctx, set(), fresh=False, of_others=True)
 
     assert mine is not None
     assert (mine[0].id, *found) == (first, tasks[2], second)
@@ -140,9 +140,9 @@ def test_a_remote_that_is_away_is_waited_for_once_in_a_command(world: World) -> 
     ctx = two.context()
     ctx.target, ctx.clock = None, Sleeper()
     with ctx.store.transaction() as tx:
-        session = lifecycle.open_one(tx, ctx)
+        ctx.session = lifecycle.open_one(tx, ctx)
 
-    report = reconcile.reclaim_interrupted(ctx, session, fresh=True)
+    report = reconcile.reclaim_interrupted(ctx, fresh=True)
 
     assert [line.partition(":")[0] for line in report.recovered] == [
         f"{task} cannot be recovered yet" for task in tasks
@@ -238,14 +238,14 @@ def test_a_batch_has_no_work_that_its_own_run_recovers_and_only_another_machine_
     ctx = two.context("run-2")
     claimed = [claims(two, f"run-2#{number}") for number in (1, 2)]
     with ctx.store.transaction("tasks") as tx:
-        session = lifecycle.open_one(tx, ctx)
+        ctx.session = lifecycle.open_one(tx, ctx)
         for task, commit in zip(tx.tasks(claimed), (str(ctx.git.head()), "1" * 40), strict=True):
             tx.replace(transitions.begin_merge(task, now=tx.now, commit=commit))
     mine, elsewhere = map(ctx.store.ask().task, claimed)
     assert mine
     assert elsewhere
 
-    assert pending_merges.waiting(ctx, session, mine) == [mine]
+    assert pending_merges.waiting(ctx, mine) == [mine]
 
 
 def test_a_take_over_that_is_cut_short_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
     ctx, asked = at(one), 0
     claims(one, ctx.owner.worker)
     with ctx.store.transaction("tasks") as tx:
-        mine = lifecycle.open_one(tx, ctx)
+        ctx.session = lifecycle.open_one(tx, ctx)
         (task,) = tx.in_progress()
         task = transitions.begin_merge(task, now=tx.now, commit="1" * 40)
         tx.replace(task)
@@ -304,7 +304,7 @@ def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
     monkeypatch.setattr(PgStore, "take_turn", take)
     before = events(world)
     with pytest.raises(WaitedError):
-        merge_queue.merge_in_turn(ctx, mine, task)
+        merge_queue.merge_in_turn(ctx, task)
 
     assert events(world) == before
 

@@ -22,7 +22,7 @@ from harness_lib.runs.worker_pool import Orphans
 from harness_lib.system.git import worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
-from harness_lib.task import Session, Task
+from harness_lib.task import Task
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
@@ -40,14 +40,18 @@ class Crew:
     heard: list[Event] = field(default_factory=list)
 
     def context(self, worker: str = RUN) -> Context:
-        return self.workshop.context(worker)
+        ctx = self.workshop.context(worker)
+        session = sessions.mine(ctx.store.ask(), ctx)
+        assert session is not None
+        ctx.session = session
+        return ctx
 
     def take(self, number: int) -> Task:
         """Let worker `number` claim the task in its own work tree, and make something there."""
         ctx = self.context(f"{RUN}#{number}")
         path = worker_worktrees.directory_of(ctx, RUN).worktree(number)
         git, *_ = worker_worktrees.checkout_clean(ctx, path, sh(self.workshop.top, "rev-parse", "HEAD"))
-        taken = claim.take(ctx.at(git), self.session(ctx)).task
+        taken = claim.take(ctx.at(git)).task
         assert taken is not None
         put(git.top / "made", f"by worker {number}\n")
         return taken
@@ -59,12 +63,6 @@ class Crew:
             begun = transitions.begin_merge(finished, now=tx.now, commit=finished.started_at_commit or "")
             tx.replace(transitions.hand_over(begun, worker=f"{RUN}#0", now=tx.now, lease_seconds=60))
         return ctx
-
-    @staticmethod
-    def session(ctx: Context) -> Session:
-        session = sessions.mine(ctx.store.ask(), ctx)
-        assert session is not None
-        return session
 
     def worker(self, number: int = 1, *, tries: int) -> Worker:
         """Return worker `number`, which has tried `tries` times in vain to hand the task back."""
@@ -128,7 +126,7 @@ def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: 
     crew.run().of(f"{RUN}#1")
     theirs = crew.take(2)
 
-    assert not worker._hand_back(crew.session(worker.ctx), held)
+    assert not worker._hand_back(held)
 
     untouched(crew, theirs)
     (said,) = crew.heard
@@ -139,7 +137,7 @@ def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: 
 def test_a_task_whose_attempt_cannot_be_ended_is_halted_and_its_work_is_kept(crew: Crew) -> None:
     held, ctx = crew.take(1), crew.context()
 
-    ended = interrupted.give_up(ctx, crew.session(ctx), held, OSError("no room"))
+    ended = interrupted.give_up(ctx, held, OSError("no room"))
 
     why = "ENV_SETUP: the attempt could not be ended: no room. Its work is kept: "
     assert (ended.status, ended.attempts, str(ended.halt).startswith(why)) == ("pending", 0, True)
@@ -152,10 +150,10 @@ def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew
     """The run has looked at who holds what before a worker handed the task back and another one took it."""
     held = crew.take(1)
     run = crew.run(tries=interrupted.TRIES - 1)
-    assert crew.worker(1, tries=0)._hand_back(crew.session(crew.context()), held)
+    assert crew.worker(1, tries=0)._hand_back(held)
     theirs = crew.take(2)
 
-    tried = run._reclaims.reclaim(crew.session(crew.context()), held)
+    tried = run._reclaims.reclaim(held)
 
     assert tried.how == "lost"
     untouched(crew, theirs)
@@ -164,13 +162,13 @@ def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew
 @pytest.mark.parametrize("first", ["run", "worker"])
 def test_whichever_comes_second_leaves_the_task_as_the_first_has_left_it(crew: Crew, first: str) -> None:
     held = crew.take(1)
-    session, worker = crew.session(crew.context()), crew.worker(1, tries=0)
+    worker = crew.worker(1, tries=0)
     if first == "run":
         crew.run().of(f"{RUN}#1")
         then = crew.now()
-        assert not worker._hand_back(session, held)
+        assert not worker._hand_back(held)
     else:
-        assert worker._hand_back(session, held)
+        assert worker._hand_back(held)
         then = crew.now()
         crew.run().of(f"{RUN}#1")
 
@@ -190,9 +188,7 @@ def test_a_claim_that_was_lost_is_asked_for_before_its_work_tree_is_moved_aside(
     git_file.write_text("broken\n")
 
     with pytest.raises(LeaseLostError):
-        interrupted.give_up(
-            crew.context(), crew.session(crew.context()), stale._replace(worktree=theirs.worktree), OSError()
-        )
+        interrupted.give_up(crew.context(), stale._replace(worktree=theirs.worktree), OSError())
 
     git_file.write_text(link)
     untouched(crew, theirs)
@@ -208,7 +204,7 @@ def test_the_check_of_whoever_has_the_task_now_runs_on(crew: Crew) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as command:
         runner.note(log, command.pid)
 
-        assert not crew.worker(1, tries=0)._hand_back(crew.session(ctx), held)
+        assert not crew.worker(1, tries=0)._hand_back(held)
 
         assert command.poll() is None
         assert log.with_suffix(".running").exists()
@@ -221,9 +217,9 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
     held = crew.take(1)
     assert held.worktree is not None
     put(worktree(crew, held).git_dir / "index", "torn")
-    worker, session = crew.worker(1, tries=0), crew.session(crew.context())
+    worker = crew.worker(1, tries=0)
 
-    came = [worker._hand_back(session, crew.now()) for _ in range(interrupted.TRIES)]
+    came = [worker._hand_back(crew.now()) for _ in range(interrupted.TRIES)]
 
     assert came == [False, False, True]
     after = crew.now()

@@ -78,7 +78,7 @@ def take(ctx: Context, task_id: str | None = None, settings: clones.Settings | N
     if ctx.target is None and lifecycle.must_check(questions, ctx):
         return Taken(must_check=True)
     ownership.refuse_late(ctx, questions)
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     if held and ownership.is_left_elsewhere(ctx, held, questions):
         return Taken(stop="waiting")
     if held:
@@ -239,10 +239,10 @@ def _nothing(tx: Tx, ctx: Context, session: Session, found: Here) -> Taken:
         return Taken(stop="waiting", told=words, untrusted=() if tx.in_progress() else found.untrusted)
     if stop in lifecycle.ALL_TAKEN:
         stop = lifecycle.end(tx, ctx, session, stop)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
     elif tx.awaits_user():
         lifecycle.close(tx, session)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
     return Taken(stop=stop)
 
 
@@ -260,7 +260,7 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
         return
     top, now = str(ctx.git.top), questions.now
     for task in questions.in_progress():
-        if task.worktree != top or recovery.is_mine(task, ctx.owner.worker):
+        if task.worktree != top or ctx.holds(task):
             continue
         if sessions.worker_is_live(task.claimed_by, questions, ctx) or not recovery.expired(task, now):
             places = (ctx.git.top.parent / f"worker-{number}" for number in count(2))

@@ -144,7 +144,7 @@ def settle(ctx: Context) -> StopReason | None:
         session = session._replace(final_check=False)
         tx.replace_session(session)
         reason = lifecycle.end(tx, ctx, session, reason)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
         return reason
 
 

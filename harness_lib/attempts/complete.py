@@ -271,8 +271,7 @@ def is_kept(ctx: Context, task: Task) -> bool:
     """
     if task.status == "in_progress" or ctx.shared:
         return True
-    ref = task.handback.rescue if task.handback else None
-    return ref is not None and ctx.git.ref(ref) is not None
+    return task.kept is not None and ctx.git.ref(task.kept) is not None
 
 
 def unaccepted(ctx: Context, task: Task) -> Strings:

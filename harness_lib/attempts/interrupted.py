@@ -89,8 +89,7 @@ def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool
 
 def awaits_its_work(ctx: Context, task: Task) -> bool:
     """Return whether the attempt was interrupted before the earlier work that it continues was put back."""
-    back = task.handback
-    return back is not None and back.rescue is not None and ctx.git.ref(back.rescue) is not None
+    return task.kept is not None and ctx.git.ref(task.kept) is not None
 
 
 def go_on(ctx: Context, task: Task, action: str, reason: str, *, stays: bool, left: str = "") -> Recovered:
@@ -301,7 +300,7 @@ def take_over(ctx: Context, task: Task) -> Recovered:
 
 def _take_over(ctx: Context, task: Task, there: remote.There) -> Recovered:
     # No push is under way of work that still waits for its merge: the list says so before there is one.
-    is_moving = task.intent is not None and task.intent.action == "commit"
+    is_moving = task.step == "commit"
     end = ctx.clock.monotonic() + WAIT_SECONDS
 
     def keep_claim() -> None:

@@ -86,7 +86,7 @@ def go_on(ctx: Context) -> Opened:
         session = sessions.mine(tx, ctx)
         if session and sessions.is_callers(session, ctx):
             session = lifecycle.go_on(tx, session, ctx)
-        held = tx.held_by(ctx.owner.worker)
+        held = ctx.held(tx)
         is_elsewhere = held is not None and ownership.is_left_elsewhere(ctx, held, tx)
         if held and tx.concurrent and not is_elsewhere:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
@@ -203,7 +203,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
 def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     """End the session of this worker if nothing is left to do, and return why."""
     current = sessions.mine(tx, ctx)
-    if not current or tx.held_by(ctx.owner.worker):
+    if not current or ctx.held(tx):
         return None
     lifecycle.record_blocked(tx, current.number)
     stop = _nothing_to_do(tx)
@@ -213,7 +213,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
         stop = lifecycle.end(tx, ctx, current, stop)
     else:
         lifecycle.close(tx, current)
-    lifecycle.disable_hooks_when_finished(tx, ctx.store)
+    lifecycle.disable_hooks_when_finished(tx, ctx)
     return stop
 
 
@@ -233,7 +233,7 @@ def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason |
             sessions.refuse_other(tx, ctx)
         if stop is not None:
             tx.log("STATS", stats.render(tx.counts()))
-            lifecycle.disable_hooks_when_finished(tx, ctx.store)
+            lifecycle.disable_hooks_when_finished(tx, ctx)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
         session = lifecycle.open_one(tx, ctx, again)
@@ -285,7 +285,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     if lifecycle.must_check(questions, ctx):
         return stops.final_check(questions, opened.session, opened.recovered, extra)
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     if not held and (spent := questions.session_spent(opened.session)):
         return stops.reply(questions, spent, opened.recovered, extra)
     found = claim.Here(held) if held else claim.next_task(ctx, questions)

@@ -197,18 +197,12 @@ def waiting(ctx: Context, task: Task) -> list[Task]:
         (
             other
             for other in ctx.ask().in_progress()
-            if other.id != task.id
-            and other.intent
-            and other.intent.action == "merge"
-            and other.target == task.target
+            if other.id != task.id and other.step == "merge" and other.target == task.target
         ),
     )
     # A claim of this session's may be of work that it recovers, and that another machine could not push.
     others = [
-        other
-        for other in others
-        if recovery.works_for(other.claimed_by, ctx.session.worker)
-        or (ctx.shared and not other.validation.hidden)
+        other for other in others if ctx.is_of_session(other) or (ctx.shared and not other.validation.hidden)
     ]
     if ctx.shared:
         others = snapshots.bring_checked(ctx, task, others)

@@ -365,7 +365,7 @@ def _waiting(ctx: Context) -> list[Task]:
 
 
 def _kept(ctx: Context, task: Task) -> str | None:
-    ref = task.handback.rescue if task.handback else None
+    ref = task.kept
     if ref and ctx.shared and ctx.main.ref(ref) is None:
         # A list of one machine needs none of it.
         from harness_lib.attempts import snapshots  # noqa: PLC0415

@@ -301,7 +301,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         if tx.holds_agents() and not held:
             # The enable flag is gone because all was done; if work remained, somebody has paused the list.
             tx.on_commit(ctx.store.enable_hooks)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
     return checked
 
 

@@ -65,7 +65,7 @@ def reclaim_interrupted(ctx: Context, *, fresh: bool, of_others: bool = False) -
         if not found:
             return Report(tuple(recovered), tuple(warnings))
         task, has_files = found
-        is_ours = has_files and recovery.works_for(task.claimed_by, ctx.session.worker)
+        is_ours = has_files and ctx.is_of_session(task)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
             runner.end_all(check.log_directory(ctx, task))
@@ -89,7 +89,7 @@ def _recover_next(ctx: Context, task: Task, *, has_files: bool) -> tuple[str, ou
     worktree = interrupted.work_tree(ctx, task) if has_files else None
     if worktree is None:
         return *_without_work_tree(ctx, task), ()
-    is_ours = recovery.works_for(task.claimed_by, ctx.session.worker)
+    is_ours = ctx.is_of_session(task)
     warned = tuple(dialogue.open_all(ctx.at(worktree))) if is_ours else ()
     if is_ours:
         worker_worktrees.take_in(ctx, worktree, task)
@@ -155,7 +155,7 @@ def _take_over_next(
         for found in tx.in_progress():
             if found.id in seen or not _may_recover(tx, found, ctx, fresh=fresh):
                 continue
-            if of_others and recovery.works_for(found.claimed_by, ctx.session.worker):
+            if of_others and ctx.is_of_session(found):
                 continue
             # Another machine may be about to recover it.
             task = tx.task_if_free(found.id)
@@ -175,7 +175,7 @@ def _take_over_next(
                 lease_seconds=ctx.lease_seconds if tx.concurrent else None,
             )
             tx.replace(taken)
-            if recovery.is_mine(task, ctx.owner.worker):
+            if ctx.holds(task):
                 tx.on_commit(partial(ownership.renew_claim, ctx, task, taken))
             return taken, not (is_elsewhere and is_shared)
     return None
@@ -189,7 +189,7 @@ def _gated(task: Task, branch: str | None) -> Task:
 
 
 def _may_recover(tx: Tx, task: Task, ctx: Context, *, fresh: bool) -> bool:
-    is_mine = recovery.is_mine(task, ctx.owner.worker)
+    is_mine = ctx.holds(task)
     if not fresh and is_mine and not ownership.is_left_elsewhere(ctx, task, tx):
         return task.intent is not None
     return recovery.recoverable(
@@ -203,7 +203,7 @@ def _may_recover(tx: Tx, task: Task, ctx: Context, *, fresh: bool) -> bool:
 
 def _is_worked_on_elsewhere(questions: Questions, task: Task, ctx: Context) -> bool:
     """Return whether another worker, with an open session and a living process, claimed `task`."""
-    others = not recovery.works_for(task.claimed_by, ctx.session.worker)
+    others = not ctx.is_of_session(task)
     return others and sessions.worker_is_live(task.claimed_by, questions, ctx)
 
 
@@ -268,7 +268,7 @@ def _recover_one(ctx: Context, task: Task, *, stays: bool) -> interrupted.Recove
 
     `stays`: whoever recovers works in the work tree of the attempt.
     """
-    if not recovery.works_for(task.claimed_by, ctx.session.worker):
+    if not ctx.is_of_session(task):
         return _leave_files_to_the_living(ctx, task)
     with lifecycle.halting_on_error(ctx, task.id):
         outcome.require_no_operation(ctx.git, task, "harness recover")

@@ -259,7 +259,7 @@ def sweep(ctx: Context) -> None:
 
 def _needed(questions: Questions) -> set[str]:
     """Return the names in refs of the tasks that go on, or may have to go on with what was pushed last."""
-    handed_back = (task for task in questions.search("pending") if task.handback and task.handback.rescue)
+    handed_back = (task for task in questions.search("pending") if task.kept)
     return {safe_name(task.id) for task in (*questions.in_progress(), *handed_back)}
 
 

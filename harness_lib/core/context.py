@@ -205,6 +205,18 @@ class Context:
         """The environment for a process of harness itself, with what lets it into the database."""
         return {**self.env, **{name: os.environ[name] for name in _OF_DATABASE if name in os.environ}}
 
+    def holds(self, task: Task) -> bool:
+        """Return whether the caller has `task` in progress."""
+        return recovery.is_mine(task, self.owner.worker)
+
+    def held(self, questions: api.Questions) -> Task | None:
+        """Return the task that the caller has in progress; None if it has none."""
+        return questions.held_by(self.owner.worker)
+
+    def is_of_session(self, task: Task) -> bool:
+        """Return whether a worker of the caller's session has claimed `task`."""
+        return recovery.works_for(task.claimed_by, self.session.worker)
+
     def no_list(self) -> api.Questions:
         """Return the answers about a list that is still to be made."""
         return answers.of_no_list(self.clock.now())

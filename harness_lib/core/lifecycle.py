@@ -15,7 +15,7 @@ from harness_lib.core import sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, ConfigError, EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import attempts, rechecks, recovery, stats
-from harness_lib.state.api import Questions, Store, Tx
+from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import own_files
 from harness_lib.task import Category, Session, StopReason
 
@@ -189,7 +189,7 @@ def after_attempt(tx: Tx, ctx: Context) -> StopReason | None:
         # What the Stop hook says then must be true: no other session may start, either.
         halt(tx, session, attempts.Halt("SPENT", tx.sessions_spent() or spent))
         reason = spent
-    disable_hooks_when_finished(tx, ctx.store)
+    disable_hooks_when_finished(tx, ctx)
     return reason
 
 
@@ -199,10 +199,10 @@ def record_blocked(tx: Tx, session: int) -> None:
         tx.log("ERROR", finding.message, session, finding.task_id, category="DEPENDENCY")
 
 
-def disable_hooks_when_finished(tx: Tx, store: Store) -> None:
+def disable_hooks_when_finished(tx: Tx, ctx: Context) -> None:
     """Disable the hooks with this transaction if it leaves no reason to hold an agent."""
     if not tx.holds_agents():
-        tx.on_commit(store.disable_hooks)
+        tx.on_commit(ctx.store.disable_hooks)
 
 
 STUCK = (ConfigError, EnvSetupError, RefusedError)

@@ -64,7 +64,7 @@ def finish_command(
 
 def next_command(ctx: Context, questions: Questions) -> str | None:
     """Return what the caller types next: what ends the task that it holds, else `harness start`."""
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     if held and (session := sessions.mine(questions, ctx)):
         return finish_command(ctx, held, session, questions)
     return sessions.unless_held(questions, ctx, sessions.START)
@@ -76,7 +76,7 @@ def decides_on_caller(ctx: Context, task: Task) -> bool:
     Its worker may be an agent that we do not know, unless the user types.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
-        if not recovery.is_mine(task, ctx.owner.worker):
+        if not ctx.holds(task):
             return False
         return not ctx.at_terminal or sessions.program_above(ctx.ask()) is not None
     mine = any(recovery.works_for(name, ctx.owner.worker) for name in task.attempted_by)
@@ -126,13 +126,13 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
         begin = sessions.START if not sessions.mine(questions, ctx) else sessions.CLAIM
         raise UsageError("You hold no task.", f"Take one, or go on with what was interrupted: {begin}")
     if task.status != "in_progress":
-        _refuse_idle(questions, task, questions.held_by(ctx.owner.worker))
+        _refuse_idle(questions, task, ctx.held(questions))
     if task.claimed_by is None and not questions.concurrent:
         raise UsageError(
             f"{task.id} is in progress, but nobody has claimed it: it was interrupted.",
             "Recover it: harness start",
         )
-    if not recovery.is_mine(task, ctx.owner.worker):
+    if not ctx.holds(task):
         raise _not_yours(questions, task, ctx)
     session = sessions.mine(questions, ctx)
     if not session:
@@ -266,7 +266,7 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
 
 def worked_on(task: Task, lost: str) -> RefusedError:
     """Return why `task`, which is in progress, is not changed: what would be `lost`, and what to do first."""
-    is_checked = task.intent is not None and task.intent.action == "merge"
+    is_checked = task.step == "merge"
     if is_checked or task.target is not None:
         why = "Its work is checked and waits for its merge" if is_checked else "A run works on it"
         end = "it is completed" if is_checked else "its attempt has ended"
@@ -302,7 +302,7 @@ def refuse_namesake(ctx: Context, questions: Questions) -> None:
 
     When that has ended, the task is recovered like those of others.
     """
-    held = questions.held_by(ctx.owner.worker) if ctx.target is None else None
+    held = ctx.held(questions) if ctx.target is None else None
     if not held or not _is_elsewhere(ctx, held) or recovery.expired(held, questions.now):
         return
     raise RefusedError(
@@ -336,7 +336,7 @@ def refuse_late(ctx: Context, questions: Questions) -> None:
     if noted is None:
         return
     name, task = noted.task, questions.task(noted.task)
-    if task and recovery.is_mine(task, ctx.owner.worker):
+    if task and ctx.holds(task):
         return
     if task and task.fence == noted.fence:
         # The user has ended the attempt, as by accepting its work.

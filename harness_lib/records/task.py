@@ -13,6 +13,7 @@ from harness_lib.records.attempt import (
     DoneAs,
     Extra,
     Gate,
+    GitStep,
     Handback,
     Intent,
     Interruption,
@@ -413,6 +414,16 @@ class Task(NamedTuple):
     def target(self) -> str | None:
         """The branch that a run merges the work into; None if it is committed where the attempt was made."""
         return self.gate.target if self.gate else None
+
+    @property
+    def step(self) -> GitStep | None:
+        """What is about to happen in git; None if nothing is."""
+        return self.intent.action if self.intent else None
+
+    @property
+    def kept(self) -> str | None:
+        """The ref with the work that the task was handed back with; None without any."""
+        return self.handback.rescue if self.handback else None
 
     @property
     def is_done(self) -> bool:

@@ -114,7 +114,7 @@ def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
             tx.log("WARN", refused, mine and mine.number)
         if mine:
             lifecycle.close(tx, mine, stats_logged=recorded)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
 
 
 def _outcome(ctx: Context, why: Why) -> Why:

@@ -45,7 +45,7 @@ def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | 
 
 
 def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     if held:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     if runs:
@@ -174,7 +174,7 @@ def _halted(ctx: Context, task: Task) -> str:
 def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
     if not check_of(task).is_given and not ownership.decides_on_caller(ctx, task):
         return typed.give_check(task.id)
-    if recovery.is_mine(task, ctx.owner.worker):
+    if ctx.holds(task):
         return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
     if task.claimed_by is None:
         return sessions.unless_held(questions, ctx, sessions.START)
@@ -196,7 +196,7 @@ def _idle(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 def _take(ctx: Context, questions: Questions, task: Task) -> str | None:
     """Return how the caller can claim `task`; a caller that holds another task ends that first."""
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     if held:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     if not trust.knows(ctx, task):

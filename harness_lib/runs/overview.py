@@ -331,7 +331,7 @@ def holder(task: Task, now: datetime) -> str:
     if task.checkpoints:
         last = task.checkpoints[-1]
         parts.append(f'at {last.step}/{last.total} "{quoting.one_line(last.description, 80)}"')
-    if task.intent and task.intent.action == "merge":
+    if task.step == "merge":
         parts.append("checked, waits to be merged")
     elif task.intent:
         parts.append(f"a {task.intent.action} is under way")

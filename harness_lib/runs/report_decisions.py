@@ -169,8 +169,7 @@ def _halted(task: Task) -> tuple[str, Strings]:
     halt = task.halt or ""
     if attempts.takes_an_answer(task.halt_kind):
         what = halt.partition(". Nothing was committed.")[0].partition(": the check ")[2] or halt
-        kept = task.handback.rescue if task.handback else None
-        see = (rescue_refs.show_command(kept),) if kept else ()
+        see = (rescue_refs.show_command(task.kept),) if task.kept else ()
         if see:
             # What shows the work has a place of its own.
             what = what.removesuffix(f": {typed.harness('rescue', 'show', task.id)}")

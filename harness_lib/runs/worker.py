@@ -161,7 +161,7 @@ class Worker:
             self.tell(Idle("closed"))
             return False
         self.ctx.session = session
-        held = questions.held_by(self.ctx.owner.worker)
+        held = self.ctx.held(questions)
         if held:
             return self._hand_back(held)
         if questions.session_spent(session):

@@ -274,7 +274,7 @@ def _examined(task: Task) -> Task:
 
 def _is_under_our_claim(task: Task) -> bool:
     """Return whether an attempt of harness is under way; one that is being rolled back is not."""
-    is_over = task.intent is not None and task.intent.action == "rollback"
+    is_over = task.step == "rollback"
     return task.gate is not None and task.claimed_by is not None and not is_over
 
 

@@ -84,14 +84,13 @@ def _require_kept(ctx: Context, task: Task) -> None:
     """Raise RefusedError if the work of `task` is gone."""
     if complete.is_kept(ctx, task):
         return
-    ref = task.handback.rescue if task.handback else None
     again = f"To have it done again: {complete.return_command(task)}"
-    if not ref:
+    if not task.kept:
         raise RefusedError(f"The work of {task.id} that waits is gone: its attempt was given up.", again)
     raise RefusedError(
-        f"The work of {task.id} that waits is gone: there is no {ref}. Nothing was changed.",
+        f"The work of {task.id} that waits is gone: there is no {task.kept}. Nothing was changed.",
         f"If the log names its commit ({typed.harness('log', '--task', task.id)}), bring it back: "
-        f"{typed.git('update-ref', ref, rest='COMMIT')}. {again}",
+        f"{typed.git('update-ref', task.kept, rest='COMMIT')}. {again}",
     )
 
 
@@ -147,8 +146,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
                 f"{task.id} is not to be looked at yet: it comes after {some(left) or 'its claim'}.",
                 "See what is left: harness status",
             )
-        kept = task.handback.rescue if task.handback else None
-        done = transitions.attest(task, now=tx.now, commit=ctx.main.ref(kept) if kept else None)
+        done = transitions.attest(task, now=tx.now, commit=ctx.main.ref(task.kept) if task.kept else None)
         tx.replace(done)
         rights.log(tx, ctx, f"accepted {quoting.one_line(task.halt or '', quoting.REASON_LENGTH)}", task.id)
     return Reply(f"{done.id} completed: you have looked.", task=done, next="harness status")

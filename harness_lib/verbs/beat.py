@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from harness_lib.core.context import Context, Reply
-from harness_lib.rules import recovery, transitions
+from harness_lib.rules import transitions
 from harness_lib.system.processes import owner
 
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
@@ -20,7 +20,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
     """
     here = (None, owner.machine(ctx.env))
     with ctx.transaction("tasks") as tx:
-        mine = (task for task in tx.in_progress() if recovery.is_mine(task, ctx.owner.worker))
+        mine = (task for task in tx.in_progress() if ctx.holds(task))
         held = [
             task
             for task in mine

@@ -161,7 +161,7 @@ def _passes_already(questions: Questions, task: Task) -> str:
 def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be claimed, and why. Writes nothing."""
     questions = ctx.ask()
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     unproven = [] if held else trust.known(ctx, questions.provable())
     if unproven:
         names = some([task.id for task in unproven])

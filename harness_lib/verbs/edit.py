@@ -18,7 +18,7 @@ from harness_lib.core import add_tasks, held_out, ownership, quoting, rights, tr
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.records import given
-from harness_lib.rules import attempts, recovery, selection, transitions
+from harness_lib.rules import attempts, selection, transitions
 from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.git import worktrees
@@ -122,7 +122,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
     _require_user_for_its_check(ctx, task, new)
     if task.status != "in_progress" or new.validation == task.validation:
         return
-    if task.intent is not None and task.intent.action != "rollback":
+    if task.step not in (None, "rollback"):
         raise RefusedError(
             f"{task.id} has passed its check, and its work is being committed or merged.",
             f"Let that end first: {typed.harness('show', task.id)}. "
@@ -135,7 +135,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
             f"Type it there, or here once that attempt has ended: {typed.harness('show', task.id)}",
         )
     agent = rights.acting_agent(ctx)
-    if agent or (recovery.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):
+    if agent or (ctx.holds(task) and not ctx.at_terminal):
         give_up = typed.harness(
             "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
         )

@@ -37,7 +37,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
         report = reconcile.reclaim_interrupted(ctx, fresh=False)
         recovered, warnings = report.recovered, report.warnings
     questions = ctx.ask()
-    held = questions.held_by(ctx.owner.worker)
+    held = ctx.held(questions)
     claim = sessions.unless_held(questions, ctx, sessions.CLAIM)
     return Reply(
         "\n".join(recovered) or "Nothing was interrupted.",

@@ -36,7 +36,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         rights.lift_halts(tx, task)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
     kept = f"\nthe list as it was is kept in {ctx.store.backup_file.name}" if not ctx.shared else ""
     return Reply(
         f"removed {task.id}: {quoting.title(task)}{kept}",

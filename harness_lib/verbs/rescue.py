@@ -11,7 +11,7 @@ from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
-from harness_lib.rules import attempts, recovery
+from harness_lib.rules import attempts
 from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
@@ -109,7 +109,7 @@ def show(ctx: Context, name: str) -> Reply:
 def _next(ctx: Context, ref: str) -> str:
     """Return how to go on with the work at `ref`: some of it waits for an answer of the user."""
     for task in ctx.ask().halted():
-        if task.handback and task.handback.rescue == ref and attempts.takes_an_answer(task.halt_kind):
+        if task.kept == ref and attempts.takes_an_answer(task.halt_kind):
             return typed.harness("show", task.id)
     return typed.harness("rescue", "apply", ref)
 
@@ -138,7 +138,7 @@ def apply(ctx: Context, name: str) -> Reply:
     for path in brought.excluded[:NAMED]:
         content = typed.git("show", f"{rescue.ref}:{path}")
         warnings.append(f"{_harmless(path)} is a file of harness and was left out; its content: {content}")
-    held = ctx.ask().held_by(ctx.owner.worker)
+    held = ctx.held(ctx.ask())
     message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
     if not brought.written:
         message = f"All of {rescue.ref} is here already."
@@ -215,7 +215,7 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
 
 
 def _refuse_own_attempt(ctx: Context) -> None:
-    held = ctx.ask().held_by(ctx.owner.worker)
+    held = ctx.held(ctx.ask())
     if held:
         release = typed.harness("release", held.id)
         raise RefusedError(
@@ -296,7 +296,7 @@ def _refuse_foreign_attempt(ctx: Context) -> None:
     # Checked work that waits for its merge is in no work tree.
     places = (top,) if ctx.shared else (None, top)
     for task in questions.in_progress():
-        if not recovery.is_mine(task, ctx.owner.worker) and task.worktree in places:
+        if not ctx.holds(task) and task.worktree in places:
             raise RefusedError(
                 f"{task.claimed_by or 'Somebody'} works on {task.id} in {top}; what is brought in now would "
                 "become part of that attempt.",

@@ -109,7 +109,7 @@ def _said(reset: Reset) -> Iterator[str]:
     yield f"{new.id} is pending again with {tries} (it was {reset.old.status})."
     if new.handback:
         yield "The next attempt goes on with its work."
-    kept = reset.old.handback and reset.old.handback.rescue
+    kept = reset.old.kept
     if kept and attempts.takes_an_answer(reset.old.halt_kind):
         yield f"Its work that waited for you is kept: {rescue_refs.show_command(kept)}"
     if reset.old.status == "completed":

@@ -34,10 +34,10 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         if not session:
             then = sessions.unless_held(tx, ctx, _then(tx, ctx))
             return Reply("No session of yours is open.", next=then)
-        held = tx.held_by(ctx.owner.worker) if args.session is None else None
+        held = ctx.held(tx) if args.session is None else None
         _record(tx, ctx, session, trees)
         lifecycle.close(tx, session)
-        lifecycle.disable_hooks_when_finished(tx, ctx.store)
+        lifecycle.disable_hooks_when_finished(tx, ctx)
         line = stats.render(tx.counts())
         then = _then(tx, ctx, session)
     lines = [f"session {session.number} has ended; {line}"]

@@ -247,5 +247,5 @@ def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
         return typed.give_check(unchecked.id)
     if bad:
         return typed.harness("show", bad[0].task.id)
-    held = ctx.ask().held_by(ctx.owner.worker)
+    held = ctx.held(ctx.ask())
     return typed.harness("finish", held.id) if held and results else "harness status"

@@ -68,7 +68,7 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
     waiting = [
         f"{task.id} ({task.machine})" if task.machine else task.id
         for task in looking.in_progress()
-        if task.intent and task.intent.action == "merge"
+        if task.step == "merge"
     ]
     yield "wait for their merge", escape(", ".join(waiting)) or "nothing"
     op = Doubt(store.root).op

@@ -311,7 +311,7 @@ def _take_over(ctx: Context, task: Task, there: remote.There) -> Recovered:
     with turn.taken(ctx, there, keep_claim) if is_moving else nullcontext() as mine:
         if mine is not None:
             mine.begin()
-        left = snapshots.newest(ctx, there, task)
+        left = snapshots.newest(there, task)
         commit = remote.found(there, task)
         if commit is not None and not ctx.merging.proposes:
             ended = _complete_there(ctx, task, there, commit)
@@ -341,7 +341,7 @@ def _complete_there(ctx: Context, task: Task, there: remote.There, commit: str) 
         )
         tx.replace(current)
     ended = outcome.completed(ctx, current)
-    snapshots.drop(ctx, there, task)
+    snapshots.drop(there, task)
     return ended
 
 

@@ -71,7 +71,7 @@ def _hand_over_or_merge(ctx: Context, task: Task, oid: str) -> outcome.Ended:
     is_kept = False
     if ctx.shared:
         # So that another machine can merge it if this one dies.
-        is_kept = snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready").done
+        is_kept = snapshots.keep(remote.of(ctx, task), task, oid, "ready").done
     said = _stand_on(ctx, task, oid)
     if is_kept and ctx.merging.by not in ("", ctx.owner.worker):
         # The worker of the run that merges gets the claim.
@@ -123,7 +123,7 @@ def merge_in_turn(ctx: Context, task: Task, said: Sequence[str] = ()) -> outcome
         # Nothing is moved for work that another machine has merged with its own, so others may have the turn.
         there = remote.of(ctx, task)
         with suppress(HeldError):
-            remote.follow(ctx, there, remote.require(ctx, there))
+            there.follow(there.require())
         if _has_arrived(ctx, task):
             return _completed(ctx, task, said)
     keep = check.Renewals(ctx, task).when_due
@@ -233,7 +233,7 @@ def _begin_again(ctx: Context, task: Task) -> Task:
     commit, base = outcome.commit_of(task), outcome.intent_of(task).base
     if ctx.shared and not ctx.git.exists(commit):
         # Another machine has put it on top of its own work, and died before that was pushed.
-        left = snapshots.newest(ctx, remote.of(ctx, task), task)
+        left = snapshots.newest(remote.of(ctx, task), task)
         if not left or left.kind != "ready":
             raise HeldError(
                 f"The checked work of {task.id} is not in the remote now.", "Try: harness recover"
@@ -253,7 +253,7 @@ def _completed(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
     ended = outcome.completed(ctx, task, said)
     _leave(ctx.git, outcome.commit_of(task))
     if ctx.shared:
-        snapshots.drop(ctx, remote.of(ctx, task), task)
+        snapshots.drop(remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)
     waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)

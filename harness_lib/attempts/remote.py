@@ -68,13 +68,22 @@ class Leaving(NamedTuple):
     refs: str = REFS
 
 
+class Answer(NamedTuple):
+    """Whether git has done what it was asked for, and why not, or what it has printed."""
+
+    done: bool
+    why: str = ""
+    out: str = ""
+
+
 class There(NamedTuple):
     """The list (as a part of a ref's name), a remote, the full name of a branch there, and the repository.
 
     `base`: the full name of the branch that others merge `branch` into, if nobody here may push it.
-    `leaving`: what goes to which remote.
+    `leaving`: what goes to which remote. `ctx`: who talks to it.
     """
 
+    ctx: Context
     name: str
     remote: str
     branch: str
@@ -128,6 +137,124 @@ class There(NamedTuple):
         """Return the name of the copy of such a ref on this machine."""
         return "/".join((f"{REFS}there/{self.name}", *parts))
 
+    def ask(self, *args: str, hooks: bool = False) -> Answer:
+        """Let git talk to the remote, for at most `SECONDS` seconds; `hooks`: with those of the user.
+
+        A repository with a work tree that is being made, or was when git was killed, fetches nothing until
+        that has a commit or is gone.
+        """
+        answer = self._ask(*args, hooks=hooks)
+        if _HALF_MADE not in answer.why:
+            return answer
+        worktrees.drop_half_made(self.git, worker_worktrees.home(self.ctx))
+        return self._ask(*args, hooks=hooks)
+
+    def _ask(self, *args: str, hooks: bool) -> Answer:
+        quiet = () if hooks else ("-c", "core.hooksPath=/dev/null")
+        command = ("git", *quiet, "-c", "gc.auto=0", "-c", "maintenance.auto=false", *args)
+        try:
+            said = child.ask(command, env=calls.clean_env(self.ctx.env), cwd=self.git.top, seconds=SECONDS)
+        except TimeoutError:
+            what, name = args[0], next(word for word in args[1:] if not word.startswith("-"))
+            why = f"git {what} has timed out, as {name} gave no answer for {SECONDS:g} seconds"
+            return Answer(done=False, why=why)
+        except OSError as error:
+            return Answer(done=False, why=errors.describe(error))
+        return Answer(said.code == 0, target_branch.gist(said.complaint + said.output), said.output)
+
+    def fetch(self) -> Answer:
+        """Fetch the branch, and the turns of all branches."""
+        turns = f"+{self.ref('turn')}/*:{self.copy('turn')}/*"
+        answer = self._fetch(self.base or self.branch, turns)
+        if not self.base or not answer.done:
+            return answer
+        own = self._fetch(self.branch)
+        if NO_BRANCH not in own.why:
+            return own
+        # Nothing was merged there yet, or a host has deleted it with its pull request.
+        self.git.delete_ref(self.tracking)
+        return answer
+
+    def _fetch(self, branch: str, *specs: str) -> Answer:
+        spec = f"+{branch}:{self.followed(branch)}"
+        args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", self.remote, spec, *specs)
+        answer = self.ask(*args)
+        for _ in range(FETCHES):
+            if "cannot lock ref" not in answer.why:
+                break
+            answer = self.ask(*args)
+        return answer
+
+    def listed(self, name: str, *patterns: str) -> dict[str, str]:
+        """Return the objects of the refs of the remote called `name`, by ref. Raises RemoteAwayError."""
+        answer = self.ask("ls-remote", "--quiet", name, *patterns)
+        require_answer(answer, name, f"{name} cannot be asked for its refs")
+        pairs = (line.partition("\t") for line in answer.out.splitlines())
+        return {ref: oid for oid, _, ref in pairs}
+
+    def require(self) -> str:
+        """Fetch the branch and return its commit; a chat waits a while for a remote that cannot be reached.
+
+        Raises RemoteAwayError: the remote does not answer, or a command has waited for it in vain before.
+        Raises NotPushedError: it has no such branch, and never had.
+        """
+        why = self.ctx.away.get(self.remote, "")
+        answer = Answer(done=False, why=why) if why else self._waited()
+        tip = self.tip
+        if tip is None and NO_BRANCH in answer.why:
+            raise _not_pushed(self.git, self.branch)
+        reached = answer._replace(done=answer.done and tip is not None)
+        require_answer(reached, self.remote, f"{self.shown} cannot be fetched")
+        return tip or ""
+
+    def _waited(self) -> Answer:
+        is_chat = self.ctx.target is None
+        until = self.ctx.clock.monotonic() + (PATIENCE_SECONDS if is_chat else 0)
+        while not (answer := self.fetch()).done and _LOST.search(answer.why):
+            if self.ctx.clock.monotonic() >= until:
+                if is_chat:
+                    self.ctx.away[self.remote] = answer.why
+                break
+            self.ctx.busy(f"waiting for {self.remote} …")
+            self.ctx.clock.sleep(AGAIN_SECONDS)
+        return answer
+
+    def fetched(self, *specs: str, prunes: bool = False) -> Answer:
+        """Fetch refs with unfinished work; `prunes`: copies of what is gone there are removed."""
+        quiet = ("--quiet", "--no-tags", *(("--prune",) if prunes else ()))
+        return self.ask("fetch", *quiet, self.work, *specs)
+
+    def follow(self, tip: str) -> None:
+        """Let the local branch of runs be at `tip`, as the remote's, and the user's branch if it is free.
+
+        What the local branch of runs has and `tip` lacks, such as work that a run with `--merge branch` has
+        finished, is kept on a branch of its own.
+        """
+        git, mine = self.git, self.branch
+        old = git.ref(self.target)
+        if old is not None and not git.is_ancestor(old, tip) and _has_more(git, old, tip):
+            kept = f"{self.target}-{old[:12]}"
+            git.set_ref(kept, old)
+            names = target_branch.short(self.target), target_branch.short(kept)
+            said = f"{names[0]} had commits that {self.shown} lacks; they are kept on the branch {names[1]}."
+            self.ctx.say(said)
+        if old != tip:
+            git.set_ref(self.target, tip)
+        if self.base:
+            return
+        at = git.ref(mine)
+        is_of_run = self.ctx.target is not None and target_branch.upstream(git, mine) == (
+            self.remote,
+            self.branch,
+        )
+        if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
+            with suppress(target_branch.MovedError, calls.GitError, HeldError):
+                target_branch.carry_out(self.ctx, target_branch.Move(mine, at), tip)
+
+    def push(self, *args: str, hooks: bool = False) -> Answer:
+        """Push refs to the remote."""
+        return self.ask("push", "--porcelain", *args, hooks=hooks)
+
 
 def of(ctx: Context, task: Task | None = None) -> There:
     """Return where the finished work of `task` goes: by default that of the caller's branch.
@@ -138,7 +265,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
     settings = read_leaving(git)
     if ctx.merging.mode == "turns":
         to, branch, onto = ctx.merging.remote, ctx.merging.branch, ctx.merging.onto
-        return There(outcome.list_name(ctx), to, onto or branch, git, branch if onto else "", settings)
+        return There(ctx, outcome.list_name(ctx), to, onto or branch, git, branch if onto else "", settings)
     gate = task.gate if task else None
     here = ctx.git.branch() or ""
     of_run = gate.target.removeprefix(target_branch.WAITING) if gate and gate.target else None
@@ -149,7 +276,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
         raise _not_pushed(git, branch)
     remote, upstream = found
     to = settings.target or remote
-    return There(outcome.list_name(ctx), to, branch if of_run else upstream, git, leaving=settings)
+    return There(ctx, outcome.list_name(ctx), to, branch if of_run else upstream, git, leaving=settings)
 
 
 def _not_pushed(git: Git, branch: str) -> NotPushedError:
@@ -158,109 +285,6 @@ def _not_pushed(git: Git, branch: str) -> NotPushedError:
         f"{name} has no branch on a remote, which the machines of a list in a database share.",
         target_branch.to_push(git, name),
     )
-
-
-class Answer(NamedTuple):
-    """Whether git has done what it was asked for, and why not, or what it has printed."""
-
-    done: bool
-    why: str = ""
-    out: str = ""
-
-
-def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
-    """Let git talk to the remote, for at most `SECONDS` seconds; `hooks`: with those of the user.
-
-    A repository with a work tree that is being made, or was when git was killed, fetches nothing until that
-    has a commit or is gone.
-    """
-    answer = _ask(ctx, there, *args, hooks=hooks)
-    if _HALF_MADE not in answer.why:
-        return answer
-    worktrees.drop_half_made(there.git, worker_worktrees.home(ctx))
-    return _ask(ctx, there, *args, hooks=hooks)
-
-
-def _ask(ctx: Context, there: There, *args: str, hooks: bool) -> Answer:
-    quiet = () if hooks else ("-c", "core.hooksPath=/dev/null")
-    command = ("git", *quiet, "-c", "gc.auto=0", "-c", "maintenance.auto=false", *args)
-    try:
-        said = child.ask(command, env=calls.clean_env(ctx.env), cwd=there.git.top, seconds=SECONDS)
-    except TimeoutError:
-        what, name = args[0], next(word for word in args[1:] if not word.startswith("-"))
-        why = f"git {what} has timed out, as {name} gave no answer for {SECONDS:g} seconds"
-        return Answer(done=False, why=why)
-    except OSError as error:
-        return Answer(done=False, why=errors.describe(error))
-    return Answer(said.code == 0, target_branch.gist(said.complaint + said.output), said.output)
-
-
-def fetch(ctx: Context, there: There) -> Answer:
-    """Fetch the branch, and the turns of all branches."""
-    turns = f"+{there.ref('turn')}/*:{there.copy('turn')}/*"
-    answer = _fetch(ctx, there, there.base or there.branch, turns)
-    if not there.base or not answer.done:
-        return answer
-    own = _fetch(ctx, there, there.branch)
-    if NO_BRANCH not in own.why:
-        return own
-    # Nothing was merged there yet, or a host has deleted it with its pull request.
-    there.git.delete_ref(there.tracking)
-    return answer
-
-
-def _fetch(ctx: Context, there: There, branch: str, *specs: str) -> Answer:
-    spec = f"+{branch}:{there.followed(branch)}"
-    args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", there.remote, spec, *specs)
-    answer = ask(ctx, there, *args)
-    for _ in range(FETCHES):
-        if "cannot lock ref" not in answer.why:
-            break
-        answer = ask(ctx, there, *args)
-    return answer
-
-
-def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, str]:
-    """Return the objects of the refs of the remote called `name`, by ref. Raises RemoteAwayError."""
-    answer = ask(ctx, there, "ls-remote", "--quiet", name, *patterns)
-    require_answer(answer, name, f"{name} cannot be asked for its refs")
-    pairs = (line.partition("\t") for line in answer.out.splitlines())
-    return {ref: oid for oid, _, ref in pairs}
-
-
-def require(ctx: Context, there: There) -> str:
-    """Fetch the branch and return its commit; a chat waits a while for a remote that cannot be reached.
-
-    Raises RemoteAwayError: the remote does not answer, or a command has waited for it in vain before.
-    Raises NotPushedError: it has no such branch, and never had.
-    """
-    why = ctx.away.get(there.remote, "")
-    answer = Answer(done=False, why=why) if why else _waited(ctx, there)
-    tip = there.tip
-    if tip is None and NO_BRANCH in answer.why:
-        raise _not_pushed(there.git, there.branch)
-    reached = answer._replace(done=answer.done and tip is not None)
-    require_answer(reached, there.remote, f"{there.shown} cannot be fetched")
-    return tip or ""
-
-
-def _waited(ctx: Context, there: There) -> Answer:
-    is_chat = ctx.target is None
-    until = ctx.clock.monotonic() + (PATIENCE_SECONDS if is_chat else 0)
-    while not (answer := fetch(ctx, there)).done and _LOST.search(answer.why):
-        if ctx.clock.monotonic() >= until:
-            if is_chat:
-                ctx.away[there.remote] = answer.why
-            break
-        ctx.busy(f"waiting for {there.remote} …")
-        ctx.clock.sleep(AGAIN_SECONDS)
-    return answer
-
-
-def fetched(ctx: Context, there: There, *specs: str, prunes: bool = False) -> Answer:
-    """Fetch refs with unfinished work; `prunes`: copies of what is gone there are removed."""
-    quiet = ("--quiet", "--no-tags", *(("--prune",) if prunes else ()))
-    return ask(ctx, there, "fetch", *quiet, there.work, *specs)
 
 
 def require_answer(answer: Answer, name: str, problem: str) -> None:
@@ -273,44 +297,15 @@ def require_answer(answer: Answer, name: str, problem: str) -> None:
 def refresh(ctx: Context) -> str:
     """Let the local branch of the run be where the remote's is; return the commit. Raises RemoteAwayError."""
     there = of(ctx)
-    tip = require(ctx, there)
-    follow(ctx, there, tip)
+    tip = there.require()
+    there.follow(tip)
     return tip
-
-
-def follow(ctx: Context, there: There, tip: str) -> None:
-    """Let the local branch of runs be at `tip`, as the remote's, and the user's branch if it is free.
-
-    What the local branch of runs has and `tip` lacks, such as work that a run with `--merge branch` has
-    finished, is kept on a branch of its own.
-    """
-    git, mine = there.git, there.branch
-    old = git.ref(there.target)
-    if old is not None and not git.is_ancestor(old, tip) and _has_more(git, old, tip):
-        kept = f"{there.target}-{old[:12]}"
-        git.set_ref(kept, old)
-        names = target_branch.short(there.target), target_branch.short(kept)
-        ctx.say(f"{names[0]} had commits that {there.shown} lacks; they are kept on the branch {names[1]}.")
-    if old != tip:
-        git.set_ref(there.target, tip)
-    if there.base:
-        return
-    at = git.ref(mine)
-    is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)
-    if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
-        with suppress(target_branch.MovedError, calls.GitError, HeldError):
-            target_branch.carry_out(ctx, target_branch.Move(mine, at), tip)
 
 
 def _has_more(git: Git, old: str, tip: str) -> bool:
     """Return whether `old` has more than commits that `tip` has, too, made anew as by a rebase."""
     is_merged = git.text("rev-list", "--count", "--merges", old, f"^{tip}", "--") != "0"
     return is_merged or any(line.startswith("+") for line in git.text("cherry", tip, old).splitlines())
-
-
-def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
-    """Push refs to the remote."""
-    return ask(ctx, there, "push", "--porcelain", *args, hooks=hooks)
 
 
 def require_refusal(there: There, answer: Answer) -> None:

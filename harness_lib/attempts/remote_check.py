@@ -45,25 +45,25 @@ def told(ctx: Context) -> list[str]:
     """Try the remotes, and return what the user should know, a sentence each."""
     try:
         there = remote.of(ctx)
-        remote.require(ctx, there)
+        there.require()
     except HarnessError as error:
         return [f"{error.message} What its remote takes was not tried. {error.hint}"]
-    return [*_tried(ctx, there), *_another(ctx, there), _leaves(there)]
+    return [*_tried(there), *_another(there), _leaves(there)]
 
 
-def _tried(ctx: Context, there: There) -> Iterator[str]:
+def _tried(there: There) -> Iterator[str]:
     """Try the remotes; keep that they take branches only, if that is so."""
-    refusals = [each for each in _pushed(ctx, there) if not each.done]
+    refusals = [each for each in _pushed(there) if not each.done]
     if refusals and not any(NO_ATOMIC in each.why for each in refusals):
         branches = there._replace(leaving=there.leaving._replace(refs=remote.BRANCHES))
-        if all(each.done for each in _pushed(ctx, branches)):
+        if all(each.done for each in _pushed(branches)):
             remote.save_leaving(there.git, branches.leaving)
             refusals = []
             yield (
                 f"{there.remote} takes branches only, so what machines share is below "
                 f"{branches.ref()}. Let no job of the host run for these branches."
             )
-            if remote.listed(ctx, there, there.remote, there.ref("turn", "*")):
+            if there.listed(there.remote, there.ref("turn", "*")):
                 yield (
                     f"Other machines have used refs below {there.ref()}: what they push there is not seen "
                     "here, until all of them join again and find the same."
@@ -73,34 +73,34 @@ def _tried(ctx: Context, there: There) -> Iterator[str]:
         yield f"Work cannot be shared yet: {each.why}. {needs}What a host must allow: docs/many-machines.md"
 
 
-def _pushed(ctx: Context, there: There) -> Iterator[Answer]:
+def _pushed(there: There) -> Iterator[Answer]:
     """Push a ref of each kind, and delete it again; yield how that went, for each remote.
 
     What was left there when this was killed goes with the next join of this machine.
     """
-    probe = snapshots.PROBE + safe_name(owner.machine(ctx.env))
+    probe = snapshots.PROBE + safe_name(owner.machine(there.ctx.env))
     commit = there.git.commit(there.git.empty_tree(), [], "harness: try what this remote takes\n")
     unfinished = [there.ref(kind, probe, "0") for kind in KINDS]
     turn = [there.ref("turn", probe)]
     if there.work == there.remote:
-        yield _once(ctx, there, there.remote, [*turn, *unfinished], commit)
+        yield _once(there, there.remote, [*turn, *unfinished], commit)
     else:
         # What moves the branch goes there with a second ref.
-        yield _once(ctx, there, there.remote, [*turn, f"{turn[0]}-too"], commit)
-        yield _once(ctx, there, there.work, unfinished, commit)
+        yield _once(there, there.remote, [*turn, f"{turn[0]}-too"], commit)
+        yield _once(there, there.work, unfinished, commit)
 
 
-def _once(ctx: Context, there: There, name: str, refs: Sequence[str], commit: str) -> Answer:
-    made = remote.push(ctx, there, "--atomic", "--force", name, *(f"{commit}:{ref}" for ref in refs))
+def _once(there: There, name: str, refs: Sequence[str], commit: str) -> Answer:
+    made = there.push("--atomic", "--force", name, *(f"{commit}:{ref}" for ref in refs))
     if not made.done:
         return Answer(done=False, why=f"{name} refuses refs below {there.ref()}: {made.why}")
-    gone = remote.push(ctx, there, name, *(f":{ref}" for ref in refs))
+    gone = there.push(name, *(f":{ref}" for ref in refs))
     return gone if gone.done else Answer(done=False, why=f"{name} lets nobody delete a ref: {gone.why}")
 
 
-def _another(ctx: Context, there: There) -> Iterator[str]:
+def _another(there: There) -> Iterator[str]:
     """Say so if the branch lacks what the list says that is on it: it may be that of a fork."""
-    tasks = (task for task in ctx.ask().search("completed") if task.machine and task.completed_commit)
+    tasks = (task for task in there.ctx.ask().search("completed") if task.machine and task.completed_commit)
     last = max(tasks, key=lambda task: task.completed_at or "", default=None)
     tip = there.tip
     commit = last.completed_commit if last else None
@@ -146,7 +146,7 @@ def of_another_list(ctx: Context, questions: Questions) -> str | None:
     Raises HeldError, EnvSetupError.
     """
     there = remote.of(ctx)
-    tip = remote.require(ctx, there)
+    tip = there.require()
     fences = {safe_name(task.id): task.fence for task in questions.search()}
     for each in remote.landed(there.git, there.name, tip):
         if each.fence > fences.get(each.task, 0):
@@ -161,7 +161,7 @@ def forgotten(ctx: Context, questions: Questions) -> list[Forgotten]:
     A claim that the list has never seen has a higher fence than it.
     """
     there = remote.of(ctx)
-    tip = remote.require(ctx, there)
+    tip = there.require()
     newest: dict[str, Landed] = {}
     for each in remote.landed(there.git, there.name, tip):
         newest.setdefault(each.task, each)
@@ -179,7 +179,7 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     # Beside those of the user, who may have the only copy of what the remote has forgotten.
     prefix = there.copy("branches")
     spec = f"+{target_branch.HEADS}*:{prefix}/*"
-    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, spec)
+    answer = there.ask("fetch", "--quiet", "--no-tags", "--prune", there.remote, spec)
     remote.require_answer(answer, there.remote, f"{there.remote} cannot be fetched")
     known = set(there.git.text("rev-list", f"--glob={prefix}").split())
     done = [task for task in questions.search("completed") if task.completed_commit and task.machine]
@@ -215,7 +215,7 @@ def too_many_refs(ctx: Context) -> str | None:
     """Return a sentence if pushes get slow, as a remote has many refs. Raises HeldError, EnvSetupError."""
     there = remote.of(ctx)
     for name in dict.fromkeys((there.remote, there.work)):
-        count = len(remote.listed(ctx, there, name))
+        count = len(there.listed(name))
         if count > MOST_REFS:
             return f"{name} has {count} refs, and a push takes longer with each above {MOST_REFS}"
     return None

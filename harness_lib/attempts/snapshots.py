@@ -59,7 +59,7 @@ def take(ctx: Context, task: Task, tree: str | None = None) -> Answer:
         return Answer(done=True)
     commit = git.commit(tree, [head], f"harness: the work so far of {task.id}\n")
     too_large = _too_large(there, task, [commit])
-    return too_large or keep(ctx, there, task, commit, "wip")
+    return too_large or keep(there, task, commit, "wip")
 
 
 def _too_large(there: There, task: Task, commits: Sequence[str]) -> Answer | None:
@@ -73,25 +73,25 @@ def _too_large(there: There, task: Task, commits: Sequence[str]) -> Answer | Non
     return Answer(done=False, why=f"{size} ({typed.git('config', 'harness.maxSnapshot', rest='MB')})")
 
 
-def keep(ctx: Context, there: There, task: Task, commit: str, kind: Kind) -> Answer:
+def keep(there: There, task: Task, commit: str, kind: Kind) -> Answer:
     """Push `commit` as the work of the attempt at `task`."""
     name = (kind, safe_name(task.id), str(task.fence))
-    answer = remote.push(ctx, there, "--force", there.work, f"{commit}:{there.ref(*name)}")
+    answer = there.push("--force", there.work, f"{commit}:{there.ref(*name)}")
     if answer.done:
         there.git.set_ref(there.copy(*name), commit)
     return answer
 
 
-def newest(ctx: Context, there: There, task: Task) -> Left | None:
+def newest(there: There, task: Task) -> Left | None:
     """Fetch the work of `task` that is in the remote; return the newest, None if there is none.
 
     Raises RemoteAwayError: the remote does not answer.
     """
     git, safe = there.git, safe_name(task.id)
     specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
-    remote.require(ctx, there)
+    there.require()
     # Copies of what is gone there are of an earlier attempt.
-    answer = remote.fetched(ctx, there, *specs, prunes=True)
+    answer = there.fetched(*specs, prunes=True)
     remote.require_answer(answer, there.work, f"{there.work} cannot be asked for the work of {task.id}")
     base = git.commit_called(task.started_at_commit)
     found = []
@@ -113,7 +113,7 @@ def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
     specs = [f"+{there.ref(*name)}/*:{there.copy(*name)}/*" for name in names]
     if specs:
         # What cannot be fetched now waits for its own machine.
-        remote.fetched(ctx, there, *specs)
+        there.fetched(*specs)
     return [each for each in others if there.git.exists(_checked(each))]
 
 
@@ -137,19 +137,19 @@ def share(ctx: Context, task: Task) -> Answer:
     answer = Answer(done=True)
     too_large = _too_large(there, task, [commit for _, commit in kept]) if kept else None
     if kept and not too_large:
-        answer = _push(ctx, there, kept)
+        answer = _push(there, kept)
         for name, commit in kept if not answer.done else ():
             there.git.set_ref(there.copy(UNSENT, name.removeprefix(rescue_refs.RESCUE_REFS)), commit)
     goes_on = task.handback if outcome.intent_of(task).outcome == "pending" else None
     is_there = not goes_on or (not too_large and goes_on.rescue in dict(kept))
     if answer.done and is_there:
-        drop(ctx, there, task)
+        drop(there, task)
     return too_large or answer
 
 
-def _push(ctx: Context, there: There, kept: Sequence[tuple[str, str]]) -> Answer:
+def _push(there: There, kept: Sequence[tuple[str, str]]) -> Answer:
     specs = (f"{commit}:{_shared(there, name)}" for name, commit in kept)
-    return remote.push(ctx, there, "--force", there.work, *specs)
+    return there.push("--force", there.work, *specs)
 
 
 def send(ctx: Context) -> None:
@@ -163,16 +163,16 @@ def send(ctx: Context) -> None:
     named = [(f"{rescue_refs.RESCUE_REFS}{name}", commit) for name, commit in unsent]
     # The user may have dropped it meanwhile.
     kept = [(name, commit) for name, commit in named if git.ref(name) == commit]
-    if not kept or _push(ctx, there, kept).done:
+    if not kept or _push(there, kept).done:
         for name, commit in unsent:
             git.delete_ref(f"{prefix}/{name}", commit)
 
 
-def drop(ctx: Context, there: There, task: Task) -> None:
+def drop(there: There, task: Task) -> None:
     """Remove the work so far of `task` from the remote; what cannot be removed now does no harm."""
     git, safe = there.git, safe_name(task.id)
     copies = git.refs(*(f"{there.copy(kind, safe)}/" for kind in KINDS))
-    _delete(ctx, there.work, there, {there.ref(*name.split("/")[-3:]): commit for name, commit in copies})
+    _delete(there, {there.ref(*name.split("/")[-3:]): commit for name, commit in copies})
     for name, commit in copies:
         git.delete_ref(name, commit)
 
@@ -181,7 +181,7 @@ def bring(ctx: Context, task: Task, ref: str) -> Answer:
     """Fetch the rescue ref `ref`, which another machine has made."""
     there = remote.of(ctx, task)
     spec = f"+{_shared(there, ref)}:{ref}"
-    return remote.fetched(ctx, there, spec)
+    return there.fetched(spec)
 
 
 def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
@@ -201,7 +201,7 @@ def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
     there = remote.of(ctx, task)
     if remote.NO_BRANCH not in answer.why:
         remote.require_answer(answer, there.work, f"{there.work} cannot be asked for the work of {task.id}")
-    left = newest(ctx, there, task._replace(started_at_commit=back.base))
+    left = newest(there, task._replace(started_at_commit=back.base))
     if not left:
         return answer.why
     there.git.set_ref(ref, left.commit)
@@ -212,9 +212,9 @@ def bring_all(ctx: Context) -> Answer:
     """Fetch all work that other machines have kept: of ended attempts, and of those that go on."""
     there = remote.of(ctx)
     specs = [f"+{there.ref('rescue')}/*:{rescue_refs.RESCUE_REFS}*"]
-    answer = remote.fetched(ctx, there, *specs)
+    answer = there.fetched(*specs)
     if answer.done:
-        answer = remote.fetched(ctx, there, f"+{there.ref('wip')}/*:{there.copy('wip')}/*", prunes=True)
+        answer = there.fetched(f"+{there.ref('wip')}/*:{there.copy('wip')}/*", prunes=True)
     for name, commit in there.git.refs(there.copy("wip")) if answer.done else ():
         task, fence = name.split("/")[-2:]
         there.git.set_ref(f"{rescue_refs.RESCUE_REFS}{task}/so-far-{fence}", commit)
@@ -227,7 +227,7 @@ def keep_unknown(ctx: Context) -> int:
     The database may have been set back, and the next sweep would remove that work. Raises HeldError.
     """
     there = remote.of(ctx)
-    found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
+    found = there.listed(there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: a claim that is made meanwhile is known.
     known = {safe_name(task.id): task.fence for task in ctx.ask().search()} if found else {}
     specs = []
@@ -239,7 +239,7 @@ def keep_unknown(ctx: Context) -> int:
             specs.append(f"+{ref}:{rescue_refs.RESCUE_REFS}{task}/{name}-{fence}")
     if specs:
         problem = f"{there.work} cannot be asked for the work of claims that the list does not know"
-        remote.require_answer(remote.fetched(ctx, there, *specs), there.work, problem)
+        remote.require_answer(there.fetched(*specs), there.work, problem)
     return len(specs)
 
 
@@ -249,12 +249,12 @@ def sweep(ctx: Context) -> None:
     Raises HeldError, EnvSetupError: then it is left to the next run.
     """
     there = remote.of(ctx)
-    found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
+    found = there.listed(there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: what was pushed for a claim that is made meanwhile is not in it.
     needed = _needed(ctx.store.ask_to_change()) if found else set()
     names = {ref: ref.split("/")[-2] for ref in found}
     gone = (ref for ref, name in names.items() if name not in needed and not name.startswith(PROBE))
-    _delete(ctx, there.work, there, {ref: found[ref] for ref in gone})
+    _delete(there, {ref: found[ref] for ref in gone})
 
 
 def _needed(questions: Questions) -> set[str]:
@@ -266,7 +266,7 @@ def _needed(questions: Questions) -> set[str]:
 def forget(ctx: Context, rescue: str) -> Answer:
     """Remove the rescue ref `rescue` from the remote, if it is there. Raises EnvSetupError, HeldError."""
     there = remote.of(ctx)
-    return _delete(ctx, there.work, there, remote.listed(ctx, there, there.work, _shared(there, rescue)))
+    return _delete(there, there.listed(there.work, _shared(there, rescue)))
 
 
 def outlived(ctx: Context) -> dict[str, str]:
@@ -287,7 +287,7 @@ def outlived(ctx: Context) -> dict[str, str]:
         if each.ref not in needed
         and each.ref.removeprefix(rescue_refs.RESCUE_REFS).partition("/")[0] not in young
     }
-    found = remote.listed(ctx, there, there.work, f"{there.ref('rescue')}/*")
+    found = there.listed(there.work, f"{there.ref('rescue')}/*")
     return {ref: oid for ref, oid in found.items() if ref in old}
 
 
@@ -305,16 +305,16 @@ def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:
     with ctx.transaction() as tx:
         for ref, oid in refs.items():
             tx.log("WARN", f"dropped {ref} {oid} of {there.work}")
-    return _delete(ctx, there.work, there, refs)
+    return _delete(there, refs)
 
 
-def _delete(ctx: Context, name: str, there: There, refs: Mapping[str, str]) -> Answer:
+def _delete(there: There, refs: Mapping[str, str]) -> Answer:
     answer = Answer(done=True)
     names = list(refs.items())
     for first in range(0, len(names), AT_ONCE):
         some = names[first : first + AT_ONCE]
         leases = (f"--force-with-lease={ref}:{oid}" for ref, oid in some)
-        answer = remote.push(ctx, there, *leases, name, *(f":{ref}" for ref, _ in some))
+        answer = there.push(*leases, there.work, *(f":{ref}" for ref, _ in some))
         if not answer.done:
             break
     return answer

@@ -62,11 +62,11 @@ class Turn:
         """Take the turn, or keep it, and return the branch's commit. Raises HeldError, AwayError."""
         for _ in range(TRIES):
             fence = self._wait()
-            tip = remote.require(self._ctx, self.there)
+            tip = self.there.require()
             # Another turn may have come between.
             if self._is_marked(fence):
                 self._at = self.there.git.ref(self.there.tracking) or ""
-                remote.follow(self._ctx, self.there, tip)
+                self.there.follow(tip)
                 return tip
         raise HeldError(f"The turn of {self.there.shown} was lost {TRIES} times.", "Try: harness recover")
 
@@ -91,9 +91,7 @@ class Turn:
             raise target_branch.MovedError
         after = self._mark(f"harness: {self._holder} has merged {new}")
         ref = there.ref("turn", target_branch.short(there.branch))
-        answer = remote.push(
-            ctx,
-            there,
+        answer = there.push(
             "--atomic",
             f"--force-with-lease={there.branch}:{old}",
             f"--force-with-lease={ref}:{self._mine}",
@@ -106,13 +104,13 @@ class Turn:
             git.set_ref(there.tracking, new)
             git.set_ref(self._copy, after)
             self._mine = after
-            remote.follow(self._ctx, self.there, new)
+            self.there.follow(new)
             return
         before = self._mine
-        tip = remote.require(ctx, there)
+        tip = there.require()
         if git.is_ancestor(new, tip) and git.ref(self._copy) in (after, before):
             # The answer was lost on the way back.
-            remote.follow(self._ctx, self.there, tip)
+            self.there.follow(tip)
             return
         is_same = (git.ref(there.tracking) or "") == old and git.ref(self._copy) == before
         if is_same and not self._is_gone(ref):
@@ -159,13 +157,11 @@ class Turn:
             return True
         mine = self._mark(f"harness: turn {fence} of {target_branch.short(there.branch)}, {self._holder}")
         ref = there.ref("turn", target_branch.short(there.branch))
-        answer = remote.push(
-            self._ctx, there, f"--force-with-lease={ref}:{present}", there.remote, f"{mine}:{ref}"
-        )
+        answer = there.push(f"--force-with-lease={ref}:{present}", there.remote, f"{mine}:{ref}")
         if answer.done:
             git.set_ref(self._copy, mine)
         else:
-            remote.require(self._ctx, there)
+            there.require()
             if (git.ref(self._copy) or "") == present and not self._is_gone(ref):
                 remote.require_refusal(there, answer)
                 raise EnvSetupError(
@@ -182,7 +178,7 @@ class Turn:
         Then we know of none from now on. Raises RemoteAwayError.
         """
         git = self.there.git
-        if git.ref(self._copy) is None or remote.listed(self._ctx, self.there, self.there.remote, ref):
+        if git.ref(self._copy) is None or self.there.listed(self.there.remote, ref):
             return False
         git.delete_ref(self._copy)
         return True
@@ -212,7 +208,7 @@ def begin_chat(ctx: Context) -> None:
     Raises RefusedError (it has commits of its own, or a file is in the way), HeldError, EnvSetupError.
     """
     there, git = remote.of(ctx), ctx.git
-    tip, head = remote.require(ctx, there), git.head()
+    tip, head = there.require(), git.head()
     if head in (None, tip) or ctx.changes().tracked:
         # Without a commit, or with changes, the claim itself refuses.
         return
@@ -354,7 +350,7 @@ def _carry_out(ctx: Context, task: Task, there: There, checked: str | None = Non
         said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
     ended = outcome.completed(ctx, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
-    snapshots.drop(ctx, there, task)
+    snapshots.drop(there, task)
     return ended
 
 

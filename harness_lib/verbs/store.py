@@ -207,7 +207,7 @@ def _refs(ctx: Context) -> str:
     """Return how many refs the list has in the remote, or why that is not known."""
     try:
         there = remote.of(ctx)
-        return str(len(remote.listed(ctx, there, there.work, f"{there.ref()}/*")))
+        return str(len(there.listed(there.work, f"{there.ref()}/*")))
     except (EnvSetupError, HeldError) as error:
         return error.message
 

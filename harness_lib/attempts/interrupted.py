@@ -197,7 +197,7 @@ def resume(ctx: Context, task: Task) -> outcome.Ended:
     """
     _require_ours(ctx, task)
     outcome.require_no_operation(ctx.git, task, "harness recover")
-    git, intent = ctx.git, outcome.intent_of(task)
+    git, intent = ctx.git, task.begun
     if intent.action == "rollback":
         if _is_as_it_was(ctx, task):
             return rollback.go_back(ctx, task, again=True)
@@ -229,7 +229,7 @@ def _require_ours(ctx: Context, task: Task) -> None:
 
 def _wrong_base(ctx: Context, task: Task) -> str | None:
     """Return an error text if the intent's base is neither the attempt's base nor a descendant of it."""
-    intent = outcome.intent_of(task)
+    intent = task.begun
     base, began = intent.base, task.started_at_commit
     if intent.action != "rollback" and recovery.is_on_top(task):
         return None
@@ -243,7 +243,7 @@ def _is_as_it_was(ctx: Context, task: Task) -> bool:
 
     Either nothing has moved since, or the present commit is rescued already: the rescue comes first.
     """
-    git, intent = ctx.git, outcome.intent_of(task)
+    git, intent = ctx.git, task.begun
     head = git.head()
     if head in (intent.head, intent.base):
         return True
@@ -263,7 +263,7 @@ def _leave_as_it_is(ctx: Context, task: Task) -> outcome.Ended:
 
 def _may_be_carried_out(ctx: Context, task: Task) -> bool:
     """Return whether HEAD is still on the gate's branch, at the commit on which the new one was prepared."""
-    git, intent = ctx.git, outcome.intent_of(task)
+    git, intent = ctx.git, task.begun
     if intent.head is None or intent.commit is None or git.head() != intent.head:
         return False
     if git.branch() != rescue_refs.branch(git, task):
@@ -273,7 +273,7 @@ def _may_be_carried_out(ctx: Context, task: Task) -> bool:
 
 def _abandon_commit(ctx: Context, task: Task) -> outcome.Ended:
     """Keep the prepared commit and record the attempt as failed, because HEAD has moved since."""
-    git, intent = ctx.git, outcome.intent_of(task)
+    git, intent = ctx.git, task.begun
     if intent.commit and git.is_ancestor(intent.commit, "HEAD"):
         return outcome.completed(ctx, task)
     if intent.commit and git.exists(intent.commit):

@@ -88,7 +88,7 @@ def _hand_over_or_merge(ctx: Context, task: Task, oid: str) -> outcome.Ended:
 def queued(questions: Questions, worker: str) -> list[Task]:
     """Return the tasks whose checked work `worker` is to merge, the longest wait first."""
     tasks = [task for task in questions.in_progress() if task.claimed_by == worker and task.intent]
-    return sorted(tasks, key=lambda task: outcome.intent_of(task).at)
+    return sorted(tasks, key=lambda task: task.begun.at)
 
 
 def refresh(ctx: Context) -> str | None:
@@ -119,7 +119,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
 
 def merge_in_turn(ctx: Context, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash; add `said` to what to review."""
-    if ctx.shared and outcome.intent_of(task).action == "commit":
+    if ctx.shared and task.step == "commit":
         # Nothing is moved for work that another machine has merged with its own, so others may have the turn.
         there = remote.of(ctx, task)
         with suppress(HeldError):
@@ -136,7 +136,7 @@ def merge_in_turn(ctx: Context, task: Task, said: Sequence[str] = ()) -> outcome
         for _ in range(TRIES):
             mine.begin()
             task = _as_it_is(ctx, task)
-            if outcome.intent_of(task).action == "commit":
+            if task.step == "commit":
                 # The worker before us in the line has merged it, too.
                 return _completed(ctx, task, said)
             publish.take_in(ctx)
@@ -153,7 +153,7 @@ def merge_in_turn(ctx: Context, task: Task, said: Sequence[str] = ()) -> outcome
 def _as_it_is(ctx: Context, task: Task) -> Task:
     """Return the task as it is now: still to be merged, or merged with others before our turn."""
     current = outcome.require_claim(ctx.store.ask_now(), task)
-    intent = outcome.intent_of(current)
+    intent = current.begun
     if intent.action == "merge" or _has_arrived(ctx, current):
         return current
     # The worker that merged it with others is dead, or has failed.
@@ -161,7 +161,7 @@ def _as_it_is(ctx: Context, task: Task) -> Task:
 
 
 def _has_arrived(ctx: Context, task: Task) -> bool:
-    commit, target = outcome.commit_of(task), _target(task)
+    commit, target = task.begun.oid, _target(task)
     return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
@@ -206,7 +206,7 @@ def _merge_batch(
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip, mine.keep_claim)
         if batch.conflicts:
-            oid = outcome.commit_of(task)
+            oid = task.begun.oid
             return requeue.because_of_conflict(ctx, task, oid, move.tip, batch.conflicts)
         failed = _failed(ctx, batch, mine.keep_claim)
         if not failed:
@@ -230,7 +230,7 @@ def _merge_batch(
 
 def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with its intent set back from an impossible move to the merge of its commit."""
-    commit, base = outcome.commit_of(task), outcome.intent_of(task).base
+    commit, base = task.begun.oid, task.begun.base
     if ctx.shared and not ctx.git.exists(commit):
         # Another machine has put it on top of its own work, and died before that was pushed.
         left = snapshots.newest(remote.of(ctx, task), task)
@@ -251,7 +251,7 @@ def _completed(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
     if publish.must_wait(ctx, task):
         return publish.propose(ctx, task, said)
     ended = outcome.completed(ctx, task, said)
-    _leave(ctx.git, outcome.commit_of(task))
+    _leave(ctx.git, task.begun.oid)
     if ctx.shared:
         snapshots.drop(remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
@@ -263,11 +263,11 @@ def _completed(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
 
 def resume(ctx: Context, task: Task) -> outcome.Ended:
     """Finish the merge of a killed process."""
-    intent, target = outcome.intent_of(task), _target(task)
+    intent, target = task.begun, _target(task)
     with locks.hold(ctx.git):
         outcome.clear_dead_locks(ctx.git, intent, (target, target_branch.waiting(target)))
     if intent.action == "merge":
-        return _hand_over_or_merge(ctx, task, outcome.commit_of(task))
+        return _hand_over_or_merge(ctx, task, task.begun.oid)
     return merge_in_turn(ctx, task)
 
 
@@ -283,7 +283,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], object
     before each check.
     """
     git, first = ctx.git, batch.members[0].task
-    oid = outcome.commit_of(first)
+    oid = first.begun.oid
     if len(batch.members) == 1 and git.tree_of(batch.tip) == git.tree_of(oid):
         return None
     _stand_at(ctx, first, oid, batch.tip)
@@ -314,7 +314,7 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
     # Once per attempt, and never for a check that is known to be flaky.
     if member.task.outcome == "flaky" or not recheck.is_worth_repeating(failed):
         return False
-    _stand_at(ctx, member.task, outcome.commit_of(member.task), batch.tip)
+    _stand_at(ctx, member.task, member.task.begun.oid, batch.tip)
     if not _check_merged(ctx, member.task, member.task, suffix="-merged-again").passed:
         return False
     with ctx.transaction("tasks") as tx:

@@ -251,9 +251,9 @@ def carry_out(ctx: Context, task: Task) -> Ended:
 
     Raises HeadMovedError; then nothing is recorded.
     """
-    git, oid = ctx.git, commit_of(task)
+    git, oid = ctx.git, task.begun.oid
     try:
-        is_as_committed = advance.move_head_and_index(git, oid, intent_of(task).head)
+        is_as_committed = advance.move_head_and_index(git, oid, task.begun.head)
     except advance.HeadMovedError as error:
         drop_intent(ctx, task)
         raise advance.HeadMovedError(
@@ -306,7 +306,7 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
 
 def _on_no_branch(git: Git, task: Task) -> list[str]:
     """Return a warning if no branch has the work of `task`: some hosts give an agent a detached HEAD."""
-    commit = commit_of(task)
+    commit = task.begun.oid
     places = ("refs/heads", "refs/remotes", "refs/tags")
     if git.lines("for-each-ref", "--count=1", "--contains", commit, *places):
         return []
@@ -341,7 +341,7 @@ def completed(ctx: Context, task: Task, said: Sequence[str] = ()) -> Ended:
     the work, and what the git steps have `said` since.
     """
     look_at = (*with_command(ctx.git, task), *said)
-    commit = commit_of(task)
+    commit = task.begun.oid
     with ctx.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
@@ -358,7 +358,7 @@ def completed(ctx: Context, task: Task, said: Sequence[str] = ()) -> Ended:
 
 def with_command(git: Git, task: Task) -> list[str]:
     """Return the sentences about the work of `task`, each with the command that shows this work."""
-    intent = intent_of(task)
+    intent = task.begun
     commit, base = intent.commit, intent.base
     if not task.look_at or commit is None or base is None or commit == base or not git.exists(base):
         return list(task.look_at)
@@ -366,19 +366,6 @@ def with_command(git: Git, task: Task) -> list[str]:
     span = f"{base[:SHORT]}..{commit[:SHORT]}"
     show = typed.git("show", commit[:SHORT]) if is_one else typed.git("log", "--patch", span)
     return [f"{sentence} ({show})" for sentence in task.look_at]
-
-
-def intent_of(task: Task) -> Intent:
-    """Return the intent of `task`; a task without one is a bug here."""
-    assert task.intent is not None, f"BUG: task {task.id} has no intent."
-    return task.intent
-
-
-def commit_of(task: Task) -> str:
-    """Return the commit that the intent of `task`, to merge or to commit, names."""
-    commit = intent_of(task).commit
-    assert commit is not None, f"BUG: the intent of {task.id} names no commit."
-    return commit
 
 
 def drop_intent(ctx: Context, task: Task) -> Task:

@@ -206,7 +206,7 @@ def waiting(ctx: Context, task: Task) -> list[Task]:
     ]
     if ctx.shared:
         others = snapshots.bring_checked(ctx, task, others)
-    return [task, *sorted(others, key=lambda other: outcome.intent_of(other).at)][:MOST]
+    return [task, *sorted(others, key=lambda other: other.begun.at)][:MOST]
 
 
 def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], object]) -> Batch:
@@ -218,8 +218,8 @@ def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], object])
     onto = tip
     for task in tasks:
         keep()
-        base = outcome.intent_of(task).base or task.started_at_commit or onto
-        picked = merge.pick(ctx.git, outcome.commit_of(task), onto, outcome.message(ctx, task), base)
+        base = task.begun.base or task.started_at_commit or onto
+        picked = merge.pick(ctx.git, task.begun.oid, onto, outcome.message(ctx, task), base)
         if picked.conflicts and not members:
             return Batch(tip, conflicts=picked.conflicts)
         if not picked.conflicts:
@@ -257,7 +257,7 @@ def take_back(ctx: Context, batch: Batch) -> None:
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
             if task and recovery.is_same(task, member.task) and _is_moving(task, member):
-                commit, base = outcome.commit_of(member.task), outcome.intent_of(member.task).base
+                commit, base = member.task.begun.oid, member.task.begun.base
                 waits = transitions.drop_intent(task)
                 tx.replace(transitions.begin_merge(waits, now=tx.now, commit=commit, base=base))
 

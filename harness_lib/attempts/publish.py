@@ -201,13 +201,13 @@ def waits(ctx: Context) -> outcome.Waits | None:
 
 def must_wait(ctx: Context, task: Task) -> bool:
     """Return whether others are to merge the work of `task`, and have not yet."""
-    commit, base = outcome.commit_of(task), outcome.intent_of(task).base or ""
+    commit, base = task.begun.oid, task.begun.base or ""
     return ctx.merging.proposes and not _merged_as(ctx, commit, base, ())
 
 
 def propose(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
     """Halt `task`, whose work is on the branch of the run, until others have merged it; propose it."""
-    commit, base = outcome.commit_of(task), outcome.intent_of(task).base
+    commit, base = task.begun.oid, task.begun.base
     look_at = (*outcome.with_command(ctx.git, task), *said)
     why = _halt(ctx, task, None)
     with ctx.transaction() as tx:

@@ -103,8 +103,8 @@ def because_of_trust(ctx: Context, task: Task) -> outcome.Ended:
     It is merged without an agent where that is trusted; the check runs there first.
     """
     reason = "Its check was changed on another machine, and is not trusted on the one that was to merge it."
-    ref = rescue_refs.keep_commit(ctx.git, task, outcome.commit_of(task), "-work")
-    base = outcome.intent_of(task).base or task.started_at_commit
+    ref = rescue_refs.keep_commit(ctx.git, task, task.begun.oid, "-work")
+    base = task.begun.base or task.started_at_commit
     return _back(ctx, task, Handback(reason, _rounds(task), ref, base, accepted=True))
 
 

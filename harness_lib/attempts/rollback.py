@@ -61,7 +61,7 @@ def require_trust(ctx: Context, task: Task) -> None:
 
 def go_back(ctx: Context, task: Task, *, again: bool = False) -> outcome.Ended:
     """Carry out the rollback that the task's intent names, and record it; `again`: one was killed."""
-    git, intent = ctx.git, outcome.intent_of(task)
+    git, intent = ctx.git, task.begun
     was_on = git.branch()
     with locks.hold(git):
         warnings = outcome.clear_dead_locks(git, intent) if again else []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import outcome, remote, rescue_refs
+from harness_lib.attempts import remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
 from harness_lib.rules import stats
@@ -118,7 +118,7 @@ def bring_checked(ctx: Context, task: Task, others: list[Task]) -> list[Task]:
 
 
 def _checked(task: Task) -> str:
-    return outcome.intent_of(task).commit or ""
+    return task.begun.commit or ""
 
 
 def share(ctx: Context, task: Task) -> Answer:
@@ -140,7 +140,7 @@ def share(ctx: Context, task: Task) -> Answer:
         answer = _push(there, kept)
         for name, commit in kept if not answer.done else ():
             there.git.set_ref(there.copy(UNSENT, name.removeprefix(rescue_refs.RESCUE_REFS)), commit)
-    goes_on = task.handback if outcome.intent_of(task).outcome == "pending" else None
+    goes_on = task.handback if task.begun.outcome == "pending" else None
     is_there = not goes_on or (not too_large and goes_on.rescue in dict(kept))
     if answer.done and is_there:
         drop(there, task)

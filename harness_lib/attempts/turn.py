@@ -334,7 +334,7 @@ def _carry_out(ctx: Context, task: Task, there: There, checked: str | None = Non
 
     `checked` is its content when the check passed, if that is known.
     """
-    git, new, head = ctx.git, outcome.commit_of(task), outcome.intent_of(task).head
+    git, new, head = ctx.git, task.begun.oid, task.begun.head
     said: list[str] = []
     try:
         with locks.hold(git):

@@ -108,6 +108,12 @@ class Intent(NamedTuple):
     ] = "failed"
     extra: Extra = NO_EXTRA
 
+    @property
+    def oid(self) -> str:
+        """The commit that is about to be merged or to be HEAD; an intent without one is a bug here."""
+        assert self.commit is not None, "BUG: an intent names no commit."
+        return self.commit
+
 
 class Handback(NamedTuple):
     """Work that was done and could not be merged, or was cut off, and goes to an agent again at no cost."""

@@ -421,6 +421,12 @@ class Task(NamedTuple):
         return self.intent.action if self.intent else None
 
     @property
+    def begun(self) -> Intent:
+        """What is about to happen in git; a task without it is a bug here."""
+        assert self.intent is not None, f"BUG: task {self.id} has no intent."
+        return self.intent
+
+    @property
     def kept(self) -> str | None:
         """The ref with the work that the task was handed back with; None without any."""
         return self.handback.rescue if self.handback else None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib import errors
-from harness_lib.attempts import check, interrupted, merge_queue, outcome
+from harness_lib.attempts import check, interrupted, merge_queue
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, transitions
@@ -115,7 +115,7 @@ class Merger(Worker):
 
     def _merge(self, task: Task) -> bool:
         """Take the turn and merge; return False to wait a moment before the next try."""
-        commit = outcome.intent_of(task).commit
+        commit = task.begun.commit
         # Another machine may have put the work on top of its own, in a commit that is not here.
         at = commit if commit and self.ctx.git.exists(commit) else None
         try:

@@ -207,6 +207,7 @@ def test_an_address_of_no_database_says_what_to_look_at(world: World) -> None:
         ('FATAL: role "me" does not exist', "ask whoever runs the server"),
         ("FATAL: no such user", "ask whoever runs the server"),
         ("FATAL: sorry, too many clients already", "see whether it is back"),
+        ("transaction blocks not allowed in statement pooling mode", "pool_mode = transaction"),
         ("could not extend file: No space left on device", "The disk of the server is full"),
     ],
 )

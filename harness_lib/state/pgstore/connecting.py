@@ -70,6 +70,7 @@ _HINTS = {
     # So pgbouncer says it.
     "no such user": _LOGIN,
     "No space left": "The disk of the server is full: whoever runs it must make room.",
+    "statement pooling": "Let the pooler keep transactions: pool_mode = transaction.",
 }
 
 

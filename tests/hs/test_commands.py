@@ -17,7 +17,7 @@ from harness_lib.system.install import launcher
 from tests.conftest import CHECKOUT
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say, use
 from tests.loop.source_files import at_home, write, write_program, write_provider, write_script
 
 KEY = "sk-0123456789"
@@ -208,7 +208,7 @@ def test_a_session_whose_directory_is_gone_goes_on_in_a_copy_only(
 
 
 def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs) -> None:
-    go(use("bash", command="echo hello"), say("Done."), words=("RUN it", "--model", "nobody-knows-its-price"))
+    go(bash("echo hello"), say("Done."), words=("RUN it", "--model", "nobody-knows-its-price"))
     name = session_of().name
 
     shown = hs("session", "show", name).out

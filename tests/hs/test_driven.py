@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.loop.servers.openai import OpenAI
-from tests.loop.servers.script import ModelServer, Step, say, use
+from tests.loop.servers.script import ModelServer, Step, bash, say
 from tests.runs.workshop import Workshop
 
 
@@ -39,7 +39,7 @@ class Model(ModelServer):
             return say("I think it is done.")
         if body["messages"][-1]["role"] == "tool":
             return say(f"Made {name}.")
-        return use("bash", command=f"echo done > {name}")
+        return bash(f"echo done > {name}")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import Step, bash, say
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"
 
@@ -42,9 +42,7 @@ def is_harmless(text: str) -> bool:
 
 def test_answers_results_and_arguments(serve: Serve, project: Path) -> None:
     command = r"printf '\033[2J\033]0;owned\007hello'"
-    server = serve(
-        CHAT, use("bash", command=command), use("bash", command=f"echo '{EVIL}'"), say(f"All{EVIL}.")
-    )
+    server = serve(CHAT, bash(command), bash(f"echo '{EVIL}'"), say(f"All{EVIL}."))
 
     seen = shown(project, CHAT.environment(server), "go")
 
@@ -62,7 +60,7 @@ def test_the_words_of_a_host_that_refuses(serve: Serve, project: Path, status: i
 
 
 def test_a_session_that_is_looked_at(go: Go, hs: Hs, project: Path) -> None:
-    go(use("bash", command=f"echo '{EVIL}'"), say(EVIL))
+    go(bash(f"echo '{EVIL}'"), say(EVIL))
     name = session_of().name
 
     assert is_harmless(shown(project, {}, "session", "export", name))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Started, session_of
-from tests.loop.servers.script import Json, Step, say, use
+from tests.loop.servers.script import Json, Step, bash, say
 from tests.loop.source_files import at_home, write_script
 
 # `hs` that waits for no input to begin, and says when it reads to the end of it.
@@ -36,7 +36,7 @@ def events(text: str) -> list[dict[str, Any]]:
 
 
 def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go) -> None:
-    _, answer = go(use("bash", command="echo hello"), say("All done."), words=("-p", "--json", "RUN it"))
+    _, answer = go(bash("echo hello"), say("All done."), words=("-p", "--json", "RUN it"))
     printed = events(answer.out)
     kinds = [event["type"] for event in printed]
     assert answer.code == 0, answer.err
@@ -79,7 +79,7 @@ def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Ser
 
 
 def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, use("bash", command="true"), use("bash", command="true"), say("Done."))
+    server = serve(CHAT, bash("true"), bash("true"), say("Done."))
 
     answer = hs("--json", "--max-turns", "2", "RUN it")
     again = hs("--resume", session_of().name, "go on")
@@ -97,7 +97,7 @@ def test_a_limit_of_no_cost_asks_no_model(go: Go) -> None:
 
 def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) -> None:
     server, answer = go(
-        use("bash", command="true"),
+        bash("true"),
         say("Done."),
         words=("--json", "--max-cost=0.5", "--model", "nobody-knows-its-price", "RUN"),
     )
@@ -131,7 +131,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(done: Done) -
 
 def test_a_log_that_nobody_reads_and_a_full_disk_end_no_task(started: Started, serve: Serve) -> None:
     """Such as of `hs "…" 2> >(head -1)`; the answer goes elsewhere."""
-    serve(CHAT, *[use("bash", command="echo 1"), say("Done.")] * 2)
+    serve(CHAT, *[bash("echo 1"), say("Done.")] * 2)
     reading, unread = os.pipe()
     os.close(reading)
     for log in (unread, os.open("/dev/full", os.O_WRONLY)):
@@ -211,7 +211,7 @@ OLD = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOEN
 @pytest.mark.parametrize("streamed", [*for_release(""), "1"])
 def test_what_the_locale_cannot_show_ends_no_answer(go: Go, project: Path, streamed: str) -> None:
     server, answer = go(
-        use("bash", command=f"echo {FACE} | tee seen"),
+        bash(f"echo {FACE} | tee seen"),
         say(f"Done {FACE}."),
         env={**OLD, "HARNESS_STREAM": streamed},
         through=("env",),

@@ -11,7 +11,7 @@ from harness_lib.hs import setup
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.in_process import begun
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say, use
 from tests.loop.source_files import at_home, write
 
 
@@ -68,7 +68,7 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go) -> None:
     write("settings.conf", "\ufeffmodel=one\r\n")
     write("mcp.json", '\ufeff{"mcpServers": {}}')
     write("settings.json", '\ufeff{"permissions": {"deny": ["Bash(true)"]}}\r\n')
-    server, answer = go(use("bash", command="true"), say("Done."))
+    server, answer = go(bash("true"), say("Done."))
     assert server.requests[0]["model"] == "one"
     assert "left out" not in answer.err
     assert "the rule deny Bash(true)" in server.told(1)

@@ -57,6 +57,8 @@ CHAT = Wire("chat", OpenAI, "/v1/chat/completions")
 RESPONSES = Wire("responses", OpenAI, "/v1/responses")
 WIRES = [ANTHROPIC, CHAT, RESPONSES]
 DONE = Ending("Done.", failed=False)
+# Of a conversation in which the user is asked nothing.
+AUTO = ("--approve", "auto")
 # For what costs much and is the same on both wires of OpenAI.
 OF_EACH_MAKER = [ANTHROPIC, *for_release(CHAT, RESPONSES)]
 

@@ -12,7 +12,7 @@ import pytest
 from harness_lib.loop import processes, turn
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.in_process import started
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say, use
 from tests.loop.source_files import at_home, write, write_program, write_script
 
 # How much memory `hs` takes: what is put before it tells, in a last line, its kilobytes at most.
@@ -46,7 +46,7 @@ def test_tools_whose_names_no_host_takes_are_left_out_and_each_is_named_once(
 def test_a_tool_that_changes_during_a_run_is_told_anew(done: Done) -> None:
     path = at_home("tools/look")
     write_program(path, TOOL)
-    server, _ = done(use("bash", command=f"sed -i s/WORDS/others/ '{path}'"), say("Done."))
+    server, _ = done(bash(f"sed -i s/WORDS/others/ '{path}'"), say("Done."))
     offered = [str(request["tools"]) for request in server.requests]
     assert ["WORDS" in text for text in offered] == [True, False]
     assert "others" in offered[1]
@@ -79,7 +79,7 @@ def test_whole_calls_run_though_their_host_says_that_it_has_stopped(follow: Foll
 
 
 def test_a_result_of_fifty_megabytes_takes_bounded_memory(go: Go) -> None:
-    loud = use("bash", command="head -c 50000000 /dev/zero | tr '\\0' x")
+    loud = bash("head -c 50000000 /dev/zero | tr '\\0' x")
     _, answer = go(loud, say("Done."), through=MEASURED)
     said, kilobytes = answer.out.splitlines()
     assert (answer.code, said) == (0, "Done."), answer.err
@@ -108,7 +108,7 @@ def test_a_hook_that_floods_ends_its_stage(go: Go) -> None:
 
 
 def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(done: Done) -> None:
-    server, _ = done(use("bash", command="yes"), say("Done."), words=("RUN it",))
+    server, _ = done(bash("yes"), say("Done."), words=("RUN it",))
     assert "all of it in" in str(server.requests[-1])
     assert len(str(server.requests[-1])) < 300_000
 
@@ -134,7 +134,7 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(g
 def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go) -> None:
     # Again where hs has noted meanwhile, in the session, that the command runs.
     command = 'until rm -rf "$HARNESS_SESSION"; do :; done'
-    _, answer = go(use("bash", command=command), say("Done."), words=("RUN it",))
+    _, answer = go(bash(command), say("Done."), words=("RUN it",))
     assert answer.code == 7
     assert "cannot be written" in answer.err
     assert "It has been removed" in answer.err
@@ -145,7 +145,7 @@ def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go) ->
 @pytest.mark.parametrize("spoil", ["mkdir", "mkfifo"])
 def test_events_that_cannot_be_written_end_nothing(go: Go, spoil: str) -> None:
     command = f'cd "$HARNESS_SESSION" && rm .stream && {spoil} .stream && echo spoilt'
-    server, answer = go(use("bash", command=command), say("Done."))
+    server, answer = go(bash(command), say("Done."))
     assert (server.told(1), answer.out) == ("spoilt", "Done.\n"), answer.err
 
 
@@ -176,7 +176,7 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(go: G
 def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
     hs: Hs, serve: Serve, served: dict[str, str], tmp_path: Path
 ) -> None:
-    server = serve(ANTHROPIC, use("bash", command="echo hello"), say("Done."))
+    server = serve(ANTHROPIC, bash("echo hello"), say("Done."))
     write(".auth.json", '{"anthropic": [{"type": "api_key", "key": "kept"}]}')
     at_home().chmod(0o500)
     del served["ANTHROPIC_API_KEY"]
@@ -223,15 +223,13 @@ def test_a_hook_that_prints_values_of_another_kind_is_an_error_and_no_bug(
 ) -> None:
     write_script(f"hooks.d/{hook}", f"cat <<'X'\n{json.dumps(printed)}\nX")
     write("skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
-    _, answer = go(use("bash", command="echo hi"), say("Done."), env={"HARNESS_MAX_TURNS": "2"})
+    _, answer = go(bash("echo hi"), say("Done."), env={"HARNESS_MAX_TURNS": "2"})
     assert answer.code in {0, 1, 3}, answer.err
     assert said in answer.err
 
 
 def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
-    server, _ = go(
-        use("bash", command="echo hello"), say("First."), say("Second."), words=("RUN it",), wire=wire
-    )
+    server, _ = go(bash("echo hello"), say("First."), say("Second."), words=("RUN it",), wire=wire)
     messages = session_of() / "messages"
     (messages / "0001-user.md").write_text("---\nrole: user\n---\nwithout an end")
     (messages / "0004-assistant.md").rename(messages / "0009-assistant.md")
@@ -274,7 +272,7 @@ def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(hs: Hs, se
 
 def test_a_session_that_fills_the_disk_keeps_no_more_and_ends_the_turn(go: Go) -> None:
     # With a hole in it, the file takes no room.
-    grow = use("bash", command='truncate -s 2G "$HARNESS_SESSION/mcp.log"; seq 1 20000')
+    grow = bash('truncate -s 2G "$HARNESS_SESSION/mcp.log"; seq 1 20000')
     server, answer = go(grow, say("never"))
     assert (answer.code, len(server.requests)) == (1, 1), answer.err
     assert "has more than 1024 MiB on disk, which is the limit" in answer.err

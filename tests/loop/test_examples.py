@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import ANTHROPIC, Done, Hs, session_of
-from tests.loop.servers.script import Quiet, say, use
+from tests.loop.servers.script import Quiet, bash, say, use
 from tests.loop.source_files import at_home, write
 from tests.run_to_end import run_to_end
 
@@ -43,7 +43,7 @@ def web() -> Iterator[str]:
 def test_the_cost_of_each_answer_is_noted_and_the_turn_goes_on(done: Done) -> None:
     _copied("hooks.d/receive/20-cost", at_home())
 
-    done(use("bash", command="echo hello"), say("Done."), wire=ANTHROPIC)
+    done(bash("echo hello"), say("Done."), wire=ANTHROPIC)
 
     rows = at_home("cost.tsv").read_text().splitlines()
     assert len(rows) == 2

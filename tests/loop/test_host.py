@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import CHECKOUT
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Hs, Serve, bodies
-from tests.loop.servers.script import ModelServer, Step, say, use
+from tests.loop.servers.script import ModelServer, Step, bash, say, use
 from tests.run_to_end import Said
 from tests.runs.workshop import Workshop
 
@@ -51,10 +51,10 @@ def harness(*words: str) -> str:
 def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
     server, answer = work(
-        use("bash", command=harness("run")),
+        bash(harness("run")),
         say("I would rather stop here."),
-        use("bash", command=f"{harness('claim')} && echo done > one"),
-        use("bash", command=harness("finish", task)),
+        bash(f"{harness('claim')} && echo done > one"),
+        bash(harness("finish", task)),
         say("All tasks are completed."),
         words=("/harness run",),
     )
@@ -72,9 +72,7 @@ def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop
 @pytest.mark.release
 def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
-    server = serve(
-        CHAT, use("bash", command=harness("run")), say("Enough."), Step(silent=True), say("Hello.")
-    )
+    server = serve(CHAT, bash(harness("run")), say("Enough."), Step(silent=True), say("Hello."))
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
 
     with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
@@ -94,9 +92,7 @@ def test_where_no_list_is_under_way_nothing_is_said(work: Work, workshop: Worksh
 
 def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
-    server = serve(
-        CHAT, use("bash", command=harness("run")), use("bash", command=harness("pause")), say("Later.")
-    )
+    server = serve(CHAT, bash(harness("run")), bash(harness("pause")), say("Later."))
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
     hs("--max-turns", "1", "begin", env=env, cwd=workshop.top)
 
@@ -108,7 +104,7 @@ def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: W
 
 def test_an_agent_of_a_run_is_not_held(work: Work, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
-    _, answer = work(use("bash", command=harness("run")), say("Stop."), HARNESS_DISABLED="1")
+    _, answer = work(bash(harness("run")), say("Stop."), HARNESS_DISABLED="1")
     assert answer.out == "Stop.\n"
 
 
@@ -123,7 +119,7 @@ def test_no_tool_edits_the_list_by_hand(work: Work, workshop: Workshop) -> None:
         use("replace", path="sub/../link", old="pending", new="completed", all=True),
         use("read_file", path="harness-tasks.json"),
         use("write_file", path="mine", content="mine"),
-        use("bash", command=harness("pause")),
+        bash(harness("pause")),
         say("Done."),
     )
     assert answer.out == "Done.\n"
@@ -138,10 +134,7 @@ def test_work_renews_the_lease_of_a_task(hs: Hs, serve: Serve, tmp_path: Path) -
     workshop = Workshop.make(tmp_path, mode="concurrent")
     task = workshop.add("Make one", "grep -q done one")
     server = serve(
-        CHAT,
-        use("bash", command=f"HARNESS_LEASE_SECONDS=600 {harness('claim')}"),
-        use("bash", command=harness("pause")),
-        say("Later."),
+        CHAT, bash(f"HARNESS_LEASE_SECONDS=600 {harness('claim')}"), bash(harness("pause")), say("Later.")
     )
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home), "HARNESS_LEASE_SECONDS": "36000"}
 

@@ -13,7 +13,7 @@ from harness_lib.loop import trust
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, results_in
 from tests.loop.foreign_plugins import PROGRAMS
 from tests.loop.in_process import begun
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say, use
 from tests.loop.source_files import write, write_program, write_script
 
 PLUGINS = [
@@ -35,7 +35,7 @@ def test_no_program_of_it_runs(go: Go, hs: Hs, project: Path) -> None:
     for name in PLUGINS:
         for place in PLACES:
             spy(project, project / place / name)
-    _, answer = go(use("bash", command="true"), say("Done."))
+    _, answer = go(bash("true"), say("Done."))
     for words in (["help"], ["tools"], ["hooks"], ["auth", "list"], ["doctor"], ["provider", "--ready"]):
         hs(*words)
 
@@ -58,7 +58,7 @@ def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, inner: 
         link = project / ".harness" / name
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(project / "innocent" / name)
-    _, answer = done(use("bash", command="true"), say("Done."))
+    _, answer = done(bash("true"), say("Done."))
     assert not (project.parent / "spied").exists()
     assert "run: hs trust" in answer.err
 
@@ -100,7 +100,7 @@ def test_what_is_behind_a_link_is_trusted_as_it_is_and_asked_about_when_it_chang
 
 
 def test_no_setting_of_it_counts(hs: Hs, serve: Serve, project: Path) -> None:
-    theirs, server = serve(CHAT, say("caught")), serve(CHAT, use("bash", command="true"), say("Done."))
+    theirs, server = serve(CHAT, say("caught")), serve(CHAT, bash("true"), say("Done."))
     conf = f"protocol=openai\nmodel=m\nurl={theirs.address}{CHAT.path}\nauth_env=OPENAI_API_KEY\n"
     key = {"openai": [{"type": "api_key", "key": "theirs"}]}
     for name, text in {
@@ -207,7 +207,7 @@ def test_a_session_that_it_changes_writes_nowhere_else(
     outside.mkdir()
     profile.write_text("mine\n")
     (project / ".harness/sessions").mkdir(parents=True)
-    big = use("bash", command="seq 1 20000")
+    big = bash("seq 1 20000")
     server = serve(
         CHAT, say("Begun."), big, use("agent", prompt="look; echo evil >&2"), say("Sub."), say("Done.")
     )

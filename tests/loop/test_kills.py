@@ -21,7 +21,7 @@ from tests import forked
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Hs, Serve, Started, Wire, session_of
 from tests.loop.environment import environment
-from tests.loop.servers.script import Json, ModelServer, Step, Use, say, use
+from tests.loop.servers.script import Json, ModelServer, Step, Use, bash, say, use
 from tests.loop.source_files import at_home, write, write_script, write_tool
 from tests.run_to_end import Said, run_to_end
 
@@ -155,7 +155,7 @@ def test_it_is_ended_when_the_session_goes_on(
 def test_it_is_ended_when_the_session_is_removed(
     hs: Hs, started: Started, serve: Serve, project: Path
 ) -> None:
-    serve(CHAT, use("bash", command=STAYS))
+    serve(CHAT, bash(STAYS))
     left = killed_in(project, started)
 
     assert hs("session", "rm", session_of().name).code == 0
@@ -166,7 +166,7 @@ def test_it_is_ended_when_the_session_is_removed(
 def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve) -> None:
     # It may be faster than whoever notes it.
     looks = 'cd "$HARNESS_SESSION"; until [ -s *.running ]; do sleep 0.05; done; cat *.running'
-    serve(CHAT, use("bash", command=looks), say("Done."))
+    serve(CHAT, bash(looks), say("Done."))
 
     assert hs("RUN it").code == 0
 
@@ -200,7 +200,7 @@ def programs(said: Said) -> list[str]:
 def test_nothing_but_the_command_is_started(done: Done, wire: Wire, project: Path) -> None:
     write("skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
     write(project / "f", "text\n")
-    steps = (use("read_file", path="f"), use("bash", command="echo hi"), say("Done."))
+    steps = (use("read_file", path="f"), bash("echo hi"), say("Done."))
     _, said = done(*steps, wire=wire, program=COUNTING)
 
     assert programs(said) == ["bash"]
@@ -208,7 +208,7 @@ def test_nothing_but_the_command_is_started(done: Done, wire: Wire, project: Pat
 
 def test_of_an_overridden_hook_there_is_one_process_each_time(done: Done, wire: Wire) -> None:
     hook = write_script("hooks.d/receive/05-look", "cat")
-    _, said = done(use("bash", command="echo hi"), say("Done."), wire=wire, program=COUNTING)
+    _, said = done(bash("echo hi"), say("Done."), wire=wire, program=COUNTING)
 
     assert programs(said) == [str(hook), "bash", str(hook)]
 

@@ -17,7 +17,7 @@ from harness_lib.loop.tools import builtin
 from tests.loop.conftest import CHAT, DONE, Done, Go, Hs, Serve, results_in, session_of
 from tests.loop.in_process import started
 from tests.loop.mcp_servers import OLD_SERVER, SERVERS, entry, have_ended, listening, offered
-from tests.loop.servers.script import Quiet, say, use
+from tests.loop.servers.script import Quiet, bash, say, use
 from tests.loop.source_files import at_home, write, write_servers
 
 
@@ -188,7 +188,7 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(hs
     write_servers(one=entry())
     kept = at_home("mcp")
     renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
-    server, _ = go(say("Done."), use("bash", command=renewed), say("Done."))
+    server, _ = go(say("Done."), bash(renewed), say("Done."))
     (path,) = kept.iterdir()
     value = json.loads(path.read_text())
     # As it was told by an older version of the server, long ago.

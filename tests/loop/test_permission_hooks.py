@@ -15,7 +15,7 @@ from harness_lib.loop.tools.asking import Question, Said, always_about
 from tests.loop.conftest import Done, Go, Hs
 from tests.loop.in_process import begun
 from tests.loop.mcp_servers import entry
-from tests.loop.servers.script import Json, say, use
+from tests.loop.servers.script import Json, bash, say, use
 from tests.loop.source_files import write, write_program, write_script, write_servers, write_tool
 
 ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "reason": "not on my watch"}
@@ -80,7 +80,7 @@ def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
     gate("10-change", {"input": {"command": "echo changed > made"}})
     seen = home / "seen"
     write_script("hooks.d/tool_gate/20-see", f'tee "{seen}"')
-    go(use("bash", command="echo original > made"), say("Done."))
+    go(bash("echo original > made"), say("Done."))
     assert (project / "made").read_text() == "changed\n"
     assert json.loads(seen.read_text())["input"] == {"command": "echo changed > made"}
 
@@ -100,7 +100,7 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(done: 
         use("made"),
         use("mcp__ours__z_echo", text="x"),
         use("agent", prompt="make it"),
-        use("bash", command="touch ran"),
+        bash("touch ran"),
         use("mcp__ours__z_echo", text="x"),
         say("Done."),
     )
@@ -126,7 +126,7 @@ def test_a_mode_says_what_runs_where_nobody_is(
 
 def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, project: Path) -> None:
     write("settings.conf", "approve=read-only\n")
-    go(use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
+    go(bash("touch made"), say("Done."), bash("touch made"))
     before = (project / "made").exists()
     hs("--max-turns", "1", "--approve=auto", "go")
 

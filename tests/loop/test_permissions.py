@@ -17,7 +17,7 @@ from harness_lib.loop.tools import asking
 from tests.conftest import for_release
 from tests.loop.conftest import Conversation, Done, Go, Hs, bodies
 from tests.loop.in_process import begun
-from tests.loop.servers.script import Json, say, use
+from tests.loop.servers.script import Json, bash, say, use
 from tests.loop.source_files import at_home, write, write_program
 from tests.run_to_end import run_to_end
 
@@ -273,7 +273,7 @@ def test_rules_that_cannot_be_understood_are_named_with_their_file(ruled: Runtim
 
 def test_rules_that_break_during_a_run_let_nothing_run(done: Done, project: Path) -> None:
     breaks = f"echo no JSON > {at_home()}/settings.json"
-    done(use("bash", command=breaks), use("bash", command="touch made"), say("Done."))
+    done(bash(breaks), bash("touch made"), say("Done."))
     assert not (project / "made").exists()
     assert "settings.json" in bodies()[4][1]
 
@@ -284,7 +284,7 @@ def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(go: Go, p
         "model": "m",
     }
     write("settings.json", json.dumps(more))
-    go(use("bash", command="touch made"), say("Done."), words=("--approve", "ask", "go"))
+    go(bash("touch made"), say("Done."), words=("--approve", "ask", "go"))
     assert (project / "made").exists()
 
 
@@ -319,13 +319,7 @@ def test_rules_the_mode_and_gates_decide_together(
 def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: Path) -> None:
     allow_ask_deny(project / ".harness", allow=["Bash(touch:*)"])
     asks = ("--approve", "ask", "go")
-    server, answer = go(
-        use("bash", command="touch before"),
-        say("Done."),
-        use("bash", command="touch after"),
-        say("Done."),
-        words=asks,
-    )
+    server, answer = go(bash("touch before"), say("Done."), bash("touch after"), say("Done."), words=asks)
     assert "hs trust" in answer.err
     trusted = hs("trust")
     assert "settings.json" in trusted.out
@@ -333,7 +327,7 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
     assert {path.name for path in project.iterdir()} - {".harness"} == {"after"}
     # What an edit has made of them is not what was trusted.
     allow_ask_deny(project / ".harness", allow=["Bash"])
-    server.steps += [use("bash", command="mkdir made"), say("Done.")]
+    server.steps += [bash("mkdir made"), say("Done.")]
     hs(*asks)
     assert not (project / "made").exists()
 
@@ -344,7 +338,7 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
     path = at_home("settings.json")
     write(path, '{"model": "mine", "permissions": {"deny": ["Bash(rm:*)"]}}')
     with conversation(
-        use("bash", command="mkdir one"), use("bash", command="mkdir two"),
+        bash("mkdir one"), bash("mkdir two"),
         use("write_file", path="x", content=""), say("Done."),
     ) as someone:  # fmt: skip
         someone.types("go\r")
@@ -356,7 +350,7 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
     assert {each.name for each in project.iterdir()} == {"one", "two"}
     permissions = {"deny": ["Bash(rm:*)"], "allow": ["Bash(mkdir:*)"]}
     assert json.loads(path.read_text()) == {"model": "mine", "permissions": permissions}
-    go(use("bash", command="mkdir three"), say("Done."), words=("--approve", "ask", "go"))
+    go(bash("mkdir three"), say("Done."), words=("--approve", "ask", "go"))
     assert (project / "three").exists()
 
 
@@ -387,7 +381,7 @@ def test_no_call_takes_a_rule_away(hs: Hs, done: Done, project: Path, takes: str
     allow_ask_deny(project / ".harness", deny=["Bash(touch made)"])
     write(project / "x", "{}")
     hs("trust")
-    done(use("bash", command=takes), use("bash", command="touch made"), say("Done."))
+    done(bash(takes), bash("touch made"), say("Done."))
     assert not (project / "made").exists()
 
 
@@ -395,7 +389,7 @@ def test_rules_hold_for_what_a_later_hook_makes_of_a_call(done: Done, project: P
     allow_ask_deny(deny=["Bash(touch:*)"])
     changed = "#!/bin/sh\nsed 's/echo made/touch made/'\n"
     write_program("hooks.d/tool_gate/60-change", changed)
-    done(use("bash", command="echo made"), say("Done."))
+    done(bash("echo made"), say("Done."))
     assert not (project / "made").exists()
     assert "the rule deny Bash(touch:*)" in bodies()[2][1]
 
@@ -404,8 +398,8 @@ def test_a_subagent_keeps_the_rules_that_are_gone_from_the_disk(hs: Hs, go: Go, 
     allow_ask_deny(project / ".harness", deny=["Bash(touch made)"])
     hs("trust")
     server, _ = go(
-        use("bash", command="rm -r .harness"), use("agent", prompt="make it"),
-        use("bash", command="touch made"), say("I could not."), say("Done."),
+        bash("rm -r .harness"), use("agent", prompt="make it"),
+        bash("touch made"), say("I could not."), say("Done."),
     )  # fmt: skip
     assert not (project / "made").exists()
     assert "the rule deny Bash(touch made)" in str(server.requests[3])
@@ -423,7 +417,7 @@ def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
     allow_ask_deny(project / ".harness", deny=["Bash(touch made)"], allow=["Bash(mkdir:*)"])
     hs("trust")
     write_program(project / ".harness/tools/new", "#!/bin/sh\n")
-    done(use("bash", command="touch made"), use("bash", command="mkdir dir"), say("Done."),
+    done(bash("touch made"), bash("mkdir dir"), say("Done."),
          words=("--approve", "ask", "go"))  # fmt: skip
     assert not {"made", "dir"} & {path.name for path in project.iterdir()}
     assert "the rule deny Bash(touch made)" in bodies()[2][1]
@@ -431,9 +425,7 @@ def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
 
 def test_the_user_is_asked_with_the_rule_that_wants_it(conversation: Conversation, project: Path) -> None:
     allow_ask_deny(allow=["Bash(mkdir:*)"], ask=["Bash(touch:*)"])
-    with conversation(
-        use("bash", command="mkdir one"), use("bash", command="touch two"), say("Done.")
-    ) as someone:
+    with conversation(bash("mkdir one"), bash("touch two"), say("Done.")) as someone:
         someone.types("go\r", shows="may bash run? the rule ask Bash(touch:*)")
         assert (project / "one").exists()
         someone.types("y\r", shows="Done.")

@@ -13,7 +13,7 @@ from harness_lib.loop.tools.asking import Question, Said
 from tests.hs.person import SLOW
 from tests.loop.conftest import Conversation
 from tests.loop.in_process import begun
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say, use
 from tests.loop.source_files import at_home, write_script
 
 ASKED = ("--approve", "ask")
@@ -24,9 +24,9 @@ def test_the_user_says_yes_always_and_no_with_a_reason(
     conversation: Conversation, project: Path, task: str
 ) -> None:
     with conversation(
-        use("bash", command="echo \x1b[2J\x1b[Hharmless"), use("bash", command="touch one"),
-        use("bash", command="mkdir two"), use("bash", command="mkdir three"),
-        use("replace", path="one", old="", new="x"), use("bash", command="touch four"), say("Done."),
+        bash("echo \x1b[2J\x1b[Hharmless"), bash("touch one"),
+        bash("mkdir two"), bash("mkdir three"),
+        use("replace", path="one", old="", new="x"), bash("touch four"), say("Done."),
         args=ASKED, task=task,
     ) as someone:  # fmt: skip
         if not task:
@@ -70,10 +70,8 @@ def test_always_answers_also_the_question_that_waits_behind(project: Path) -> No
 
 
 def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation, project: Path) -> None:
-    slow = use("bash", command="touch runs; while [ ! -e go ]; do sleep 0.05; done")
-    with conversation(
-        slow, use("bash", command="touch made"), say("Done."), args=ASKED, task="go"
-    ) as someone:
+    slow = bash("touch runs; while [ ! -e go ]; do sleep 0.05; done")
+    with conversation(slow, bash("touch made"), say("Done."), args=ASKED, task="go") as someone:
         someone.sees("or say why not:")
         someone.types("y\n")
         someone.until((project / "runs").exists)
@@ -88,7 +86,7 @@ def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation
 
 def test_a_question_that_is_seen_can_be_answered(conversation: Conversation, project: Path) -> None:
     os.mkfifo(project / "awake")
-    steps = (use("bash", command="touch made"), say("Done."))
+    steps = (bash("touch made"), say("Done."))
     with conversation(*steps, args=("work",), program=SLOW) as someone:
         someone.types("go\r")
         someone.types("not now", when="may bash run?")
@@ -105,7 +103,7 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
 ) -> None:
     gate = at_home("hooks.d/tool_gate/00-before")
     write_script(gate, f"touch '{project}/asking'\ncat")
-    steps = (use("bash", command="touch made"), say("Done."))
+    steps = (bash("touch made"), say("Done."))
     with conversation(*steps, args=("line",), program=SLOW) as someone:
         someone.types("go\r")
         someone.until((project / "waits").exists)
@@ -123,8 +121,8 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
 def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
     conversation: Conversation, project: Path
 ) -> None:
-    slow = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
-    with conversation(slow, use("bash", command="touch made"), say("Done."), say("Sent.")) as someone:
+    slow = bash("while [ ! -e go ]; do sleep 0.05; done")
+    with conversation(slow, bash("touch made"), say("Done."), say("Sent.")) as someone:
         someone.types("go\r")
         someone.types("y\r", when="or say why not:")
         someone.types("y", when="bash: while", shows="You: y")
@@ -143,9 +141,7 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(conversation: Conversa
     # The question comes when the line was sent: otherwise that would be an answer.
     waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
     write_script(gate, f'call=$(cat)\n{waits}\nprintf "%s" "$call"')
-    with conversation(
-        use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on.")
-    ) as someone:
+    with conversation(use("agent", prompt="make it"), bash("touch made"), say("Went on.")) as someone:
         someone.types("go\r")
         someone.types("and this\r", when="agent: make it", shows="waits: and this")
         (project / "go").touch()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.loop.conftest import ANTHROPIC, CHAT, Done, Go, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import Step, bash, say, use
 from tests.loop.source_files import at_home, write, write_program, write_servers, write_tool
 
 SECRET = "sk-very-secret-0123456789"
@@ -37,8 +37,8 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None
     write_tool("look", LOOK)
     write_servers(s=entry())
     server = serve(
-        ANTHROPIC, use("bash", command=LOOK), use("look"), use("mcp__s__z_echo", text="x"),
-        use("agent", prompt="look"), use("bash", command=LOOK), say("Seen."), say("Done."),
+        ANTHROPIC, bash(LOOK), use("look"), use("mcp__s__z_echo", text="x"),
+        use("agent", prompt="look"), bash(LOOK), say("Seen."), say("Done."),
     )  # fmt: skip
     log = home / "log"
 
@@ -68,7 +68,7 @@ def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire) -> None:
 def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs) -> None:
     path = write(".auth.json", json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}))
     path.chmod(0o600)
-    server, answer = go(use("bash", command=LOOK), say("Done."))
+    server, answer = go(bash(LOOK), say("Done."))
     listed = hs("auth", "list")
 
     assert answer.out == "Done.\n", answer.err
@@ -80,7 +80,7 @@ def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs) 
 
 def test_what_a_session_holds_only_its_owner_reads(done: Done) -> None:
     look = use("agent", prompt="look")
-    thought = Step(thinking="hm", uses=use("bash", command="seq 1 20000").uses)
+    thought = Step(thinking="hm", uses=bash("seq 1 20000").uses)
     done(
         thought,
         look,
@@ -115,7 +115,7 @@ def packs() -> None:
 
 @pytest.mark.usefixtures("packs")
 def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serve: Serve) -> None:
-    look = use("bash", command="env; tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/$PPID/environ | wc -c")
+    look = bash("env; tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/$PPID/environ | wc -c")
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     given = {**dict.fromkeys(KEYS, SECRET), "PROGRAM_URL": "shown", "MY_OWN": "shown, too"}
 
@@ -132,7 +132,7 @@ def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serv
 
 @pytest.mark.usefixtures("packs")
 def test_the_user_may_let_a_key_through_for_tests_that_need_it(hs: Hs, serve: Serve) -> None:
-    look = use("bash", command="env | grep -c very-secret")
+    look = bash("env | grep -c very-secret")
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     options = ("--provider=openai", "--keep-env", "GEMINI_API_KEY", "--keep-env=MINE_KEY")
 

@@ -14,7 +14,7 @@ import pytest
 from harness_lib.loop.session import Session
 from harness_lib.system.processes import process
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Started, Wire, bodies, session_of
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say, use
 from tests.loop.source_files import at_home
 
 
@@ -155,7 +155,7 @@ def test_a_session_is_listed_and_shown(hs: Hs, original: Path) -> None:
 def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     started: Started, serve: Serve, project: Path
 ) -> None:
-    serve(CHAT, use("bash", command="echo $$ > pid; exec sleep 300"))
+    serve(CHAT, bash("echo $$ > pid; exec sleep 300"))
     fifo = project / "pid"
     os.mkfifo(fifo)
     run = started("go")
@@ -171,7 +171,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
 def test_a_session_in_use_is_refused_by_name(done: Done) -> None:
     python = f"{shlex.quote(sys.executable)} -m harness_lib.hs"
     nested = f'{python} "$(basename "$HARNESS_SESSION")" hello < /dev/null; echo "code $?"'
-    done(use("bash", command=nested), say("Done."))
+    done(bash(nested), say("Done."))
     result = bodies()[2][1]
     assert "is held by process" in result
     assert "code 5" in result

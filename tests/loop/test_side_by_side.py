@@ -16,7 +16,7 @@ from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Started, Wire, bodies
 from tests.loop.in_process import results_of
 from tests.loop.servers.openai import OpenAI
-from tests.loop.servers.script import ModelServer, Step, Use, say, use
+from tests.loop.servers.script import ModelServer, Step, Use, bash, say, use
 from tests.loop.source_files import (
     at_home,
     write,
@@ -212,7 +212,7 @@ def test_what_a_subagent_costs_is_its_parents_cost(priced: Go, hs: Hs) -> None:
 
 @pytest.mark.release
 def test_a_subagent_may_spend_what_its_parent_has_left(priced: Go) -> None:
-    server, answer = priced(use("bash", command="ls"), say("never"), words=("--max-cost", "0.01"))
+    server, answer = priced(bash("ls"), say("never"), words=("--max-cost", "0.01"))
     assert answer.code == 1
     assert "The limit of 0.01 dollars is reached" in answer.err
     assert "The limit of 0.003460 dollars" in (parent_of() / "subagents.log").read_text()
@@ -227,7 +227,7 @@ def test_where_nothing_is_left_no_subagent_begins(priced: Go) -> None:
 
 
 def test_what_a_killed_subagent_has_cost_is_unknown(priced: Go) -> None:
-    _, answer = priced(use("bash", command="kill -9 $PPID"), say("Done."), words=("-p", "--json"))
+    _, answer = priced(bash("kill -9 $PPID"), say("Done."), words=("-p", "--json"))
     assert json.loads(answer.out.splitlines()[-1])["cost"] is None, answer.err
     assert "exit code -9" in result_of()
 
@@ -252,14 +252,12 @@ def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
 
 @pytest.mark.release
 def test_nothing_that_a_subagent_starts_is_taken_for_it(go: Go) -> None:
-    server, _ = go(
-        use("agent", prompt="Count."), use("bash", command="env"), say("One."), say("Done."), words=("ask",)
-    )
+    server, _ = go(use("agent", prompt="Count."), bash("env"), say("One."), say("Done."), words=("ask",))
     assert "HARNESS_LEVEL=1" in str(server.requests[2])
     assert "HARNESS_ACCOUNT_FILE" not in str(server.requests[2])
 
 
-SAME, OTHER = use("bash", command="echo same"), use("bash", command="echo other")
+SAME, OTHER = bash("echo same"), bash("echo other")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +266,7 @@ SAME, OTHER = use("bash", command="echo same"), use("bash", command="echo other"
         ([SAME], 5),
         *for_release(
             ([SAME, OTHER] * 9, 10),
-            ([use("bash", command="echo new > f; seq 99999")], 5),
+            ([bash("echo new > f; seq 99999")], 5),
             ([Step(uses=(Use("bash", {"command": "echo same"}), Use("bash", {"command": "false"})))], 5),
         ),
     ],
@@ -287,7 +285,7 @@ def test_the_same_call_with_the_same_result_five_times_ends_the_turn(
 @pytest.mark.parametrize(
     "step",
     [
-        use("bash", command="date +%N"),
+        bash("date +%N"),
         Step(uses=(Use("bash", {"command": "echo x >> f; wc -l < f"}), Use("bash", {"command": "true"}))),
     ],
     ids=["another result", "a call that gets on beside it"],

@@ -11,7 +11,7 @@ from harness_lib.loop import hosted, turn
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, Follow, Hs, Serve, Wire
 from tests.loop.in_process import begun
-from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
+from tests.loop.servers.script import Json, ModelServer, Step, Use, bash, refuse_unless, say
 from tests.loop.source_files import write_provider
 
 CALL = (Use("bash", {"command": "echo hello"}),)
@@ -156,7 +156,7 @@ PECULIAR: list[tuple[Callable[[str, Json], bool], str, str]] = [
 def test_a_host_that_refuses_a_field_is_quoted_and_a_line_of_its_conf_gives_it_another(
     hs: Hs, serve: Serve, refused: Callable[[str, Json], bool], line: str, said: str
 ) -> None:
-    server = serve(CHAT, use("bash", command="echo hello"), say("Done."))
+    server = serve(CHAT, bash("echo hello"), say("Done."))
     server.peculiar = lambda path, body: refuse_unless(not refused(path, body), said)
     path = "/v1/responses" if line.startswith("wire") else CHAT.path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say
 from tests.loop.source_files import write
 
 # The types of two vendors take their time to be imported.
@@ -30,7 +30,7 @@ def test_every_request_of_a_session_holds_to_the_vendors_types(
     other = ANTHROPIC if wire.name != "anthropic" else CHAT
     serve(other, AT_WORK, say("Done there."))
     assert hs("begin").code == 0
-    server = serve(wire, AT_WORK, use("bash", command="false"), say("Done."), say("Bye."))
+    server = serve(wire, AT_WORK, bash("false"), say("Done."), say("Bye."))
     env = {"HARNESS_THINKING": "high", "ANTHROPIC_PROMPT_CACHE": "1"}
     for words in ("go on", "and now?"):
         done = hs("--continue", "--provider", wire.provider, "--model", "gpt-5", words, env=env)

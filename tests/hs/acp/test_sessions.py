@@ -13,7 +13,7 @@ from harness_lib.hs.acp.session import Updates
 from tests.hs.acp.client import Editor, Opened, acp
 from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say, use
 from tests.loop.source_files import at_home, write, write_provider
 
 
@@ -53,7 +53,7 @@ async def test_two_sessions_of_one_client_work_side_by_side(
     (tmp_path / "other").mkdir()
     # Each waits until the other has begun, too.
     wait = "for i in $(seq 600); do [ $(ls ../*/began | wc -l) = 2 ] && exit; sleep 0.1; done; exit 1"
-    step = use("bash", command=f"touch began; {wait}")
+    step = bash(f"touch began; {wait}")
     serve(CHAT, step, step, say("Done."))
 
     async with editor.connected() as conn:
@@ -90,7 +90,7 @@ async def test_a_session_works_where_the_client_opens_it(
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    serve(CHAT, say("One."), use("bash", command="pwd"), say("Two."))
+    serve(CHAT, say("One."), bash("pwd"), say("Two."))
 
     async with editor.opened() as session:
         await session.says("go")
@@ -151,7 +151,7 @@ async def test_a_client_sees_what_a_tool_prints_while_it_runs(
     serve: Serve, served: dict[str, str], project: Path
 ) -> None:
     waits = "echo one; sleep 0.6; echo $((40 + 2)); while [ ! -e go ]; do sleep 0.05; done"
-    serve(CHAT, use("bash", command=waits), say("Done."))
+    serve(CHAT, bash(waits), say("Done."))
 
     class Impatient(Editor):
         async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
@@ -170,10 +170,10 @@ async def test_what_the_user_answers_counts_and_always_is_asked_once(
     serve: Serve, editor: Editor, project: Path
 ) -> None:
     server = serve(
-        CHAT, use("bash", command="touch made"), say("As you like."),
-        use("bash", command="touch a"), use("bash", command="touch b"), use("bash", command="rm a"),
-        use("agent", prompt="do"), use("bash", command="mkdir made"), use("bash", command="touch made/c"),
-        say("Made."), use("bash", command="mkdir d"), say("Done."),
+        CHAT, bash("touch made"), say("As you like."),
+        bash("touch a"), bash("touch b"), bash("rm a"),
+        use("agent", prompt="do"), bash("mkdir made"), bash("touch made/c"),
+        say("Made."), bash("mkdir d"), say("Done."),
     )  # fmt: skip
     editor.answer = "reject_once"
 
@@ -194,7 +194,7 @@ async def test_what_the_user_answers_counts_and_always_is_asked_once(
 
 
 async def test_approval_is_a_setting_of_the_session(serve: Serve, editor: Editor, project: Path) -> None:
-    uses = (use("bash", command="touch a"), say("Done."), use("bash", command="touch b"), say("Denied."))
+    uses = (bash("touch a"), say("Done."), bash("touch b"), say("Denied."))
     serve(CHAT, *uses)
 
     async with editor.opened() as session:

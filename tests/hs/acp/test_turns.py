@@ -15,12 +15,12 @@ from tests.conftest import for_release
 from tests.hs.acp.client import Editor, acp
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.environment import environment
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import Step, bash, say, use
 from tests.loop.source_files import at_home, write, write_models, write_script, write_servers
 
 
 async def test_a_turn_is_streamed_and_ends(serve: Serve, editor: Editor, project: Path) -> None:
-    serve(CHAT, use("bash", command="pwd"), say("All done."))
+    serve(CHAT, bash("pwd"), say("All done."))
 
     async with editor.opened() as session:
         done = await session.says("RUN it")
@@ -134,7 +134,7 @@ async def test_a_client_is_told_what_is_left_out_and_why_an_answer_takes_its_tim
     assert editor.said() == "At last."
 
 
-SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
+SLEEPS = bash("echo $$ > pid; sleep 300")
 
 
 @pytest.mark.parametrize("answer", [*for_release("allow_once"), "never"])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.hs.person import SLOW, STARTED, person
-from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, AUTO, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import write_echo_pack
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say
 from tests.loop.source_files import at_home, write, write_models, write_servers
 
 
@@ -34,7 +34,7 @@ def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation
 def test_the_user_is_asked_and_may_stop_all_at_the_question(
     conversation: Conversation, project: Path
 ) -> None:
-    both = (use("bash", command="touch one"), use("bash", command="touch two"))
+    both = (bash("touch one"), bash("touch two"))
     with conversation(*both, say("Stopped, then.")) as someone:
         someone.types("do both\r", then="or say why not:")
         someone.types("y\n", then="touch two")
@@ -116,9 +116,9 @@ def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
 ) -> None:
     with conversation(
         # Again where hs has noted meanwhile, in the session, that the command runs.
-        use("bash", command=f"until rm -rf {at_home()}/sessions/*; do :; done"),
+        bash(f"until rm -rf {at_home()}/sessions/*; do :; done"),
         say("Never said."),
-        args=("--approve", "auto"),
+        args=AUTO,
     ) as someone:
         someone.types("go\r", shows="It has been removed")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
@@ -162,7 +162,7 @@ def test_what_a_model_and_a_tool_say_moves_no_cursor(conversation: Conversation,
     with conversation(
         Step(text=f"Text {evil}", uses=(Use("bash", {"command": f"cat evil; # {evil}"}),)),
         Step(status=400, said=f"Error {evil}"),
-        args=("--approve", "auto"),
+        args=AUTO,
     ) as someone:
         someone.types("go\r", shows="Text")
         someone.has_on_screen("Error")
@@ -198,7 +198,7 @@ def test_of_a_very_long_line_both_ends_are_drawn_and_all_of_it_is_sent(conversat
 
 
 def test_a_question_is_whole_in_a_narrow_window(conversation: Conversation) -> None:
-    with conversation(use("bash", command="git status"), say("Done.")) as user:
+    with conversation(bash("git status"), say("Done.")) as user:
         user.resizes(40, 30)
         user.types("go\r")
         for words in ("y = once", "a = always", "s = save", "why not:"):

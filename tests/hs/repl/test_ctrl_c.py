@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.hs.person import SHELL, Person, person
-from tests.loop.conftest import CHAT, Conversation, Serve, bodies
+from tests.loop.conftest import AUTO, CHAT, Conversation, Serve, bodies
 from tests.loop.mcp_servers import entry
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import Step, bash, say, use
 from tests.loop.source_files import write_models, write_servers
 from tests.waiting import until
 
-SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
+SLEEPS = bash("echo $$ > pid; sleep 300")
 
 
 def pid_of(project: Path, someone: Person) -> int:
@@ -70,8 +70,8 @@ def test_during_a_tool_it_ends_all_that_the_tool_has_started(
     conversation: Conversation, project: Path
 ) -> None:
     """And twice it waits for no tool that ignores the first."""
-    stubborn = use("bash", command="trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
-    with conversation(SLEEPS, stubborn, args=("--approve", "auto")) as someone:
+    stubborn = bash("trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
+    with conversation(SLEEPS, stubborn, args=AUTO) as someone:
         someone.types("wait\r")
         pid = pid_of(project, someone)
         someone.types("\x03", shows="interrupted")
@@ -93,7 +93,7 @@ def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
     conversation: Conversation, project: Path
 ) -> None:
     write_servers(slow=entry())
-    with conversation(use("mcp__slow__hang"), say("Went on."), args=("--approve", "auto")) as someone:
+    with conversation(use("mcp__slow__hang"), say("Went on."), args=AUTO) as someone:
         someone.types("wait\r")
         someone.until((project / "hanging").exists)
         someone.types("\x03")
@@ -120,7 +120,7 @@ def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation) -
 def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
     conversation: Conversation, project: Path, how: str
 ) -> None:
-    with conversation(SLEEPS, args=("--approve", "auto")) as someone:
+    with conversation(SLEEPS, args=AUTO) as someone:
         someone.types("wait\r")
         pid = pid_of(project, someone)
         if how == "TERM":

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import Conversation, bodies
-from tests.loop.servers.script import say, use
+from tests.loop.conftest import AUTO, Conversation, bodies
+from tests.loop.servers.script import bash, say, use
 from tests.loop.source_files import write
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1m\u202e"
@@ -45,7 +45,7 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
 def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
     conversation: Conversation, calc: Path
 ) -> None:
-    with conversation(REPLACE, say("Done."), args=("--approve", "auto")) as someone:
+    with conversation(REPLACE, say("Done."), args=AUTO) as someone:
         someone.types("go\r", shows="Done.")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
 
@@ -80,15 +80,13 @@ def test_nothing_in_a_difference_moves_the_cursor(conversation: Conversation, pr
     assert someone.raw.count("\x07") == 0
 
 
-PRINTS = use(
-    "bash", command="printf 'on\\033[2Je\\n'; echo $((40 + 2)); while [ ! -e go ]; do sleep 0.05; done"
-)
+PRINTS = bash("printf 'on\\033[2Je\\n'; echo $((40 + 2)); while [ ! -e go ]; do sleep 0.05; done")
 
 
 def test_what_a_tool_prints_is_seen_while_it_runs_and_told_to_the_model_though_it_is_interrupted(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(PRINTS, PRINTS, say("Went on."), args=("--approve", "auto")) as someone:
+    with conversation(PRINTS, PRINTS, say("Went on."), args=AUTO) as someone:
         someone.types("go\r", shows="\n42\n")
         assert "bash: printf" in someone.screen
         someone.types("\x03", shows="interrupted: this call did not finish")

@@ -11,21 +11,19 @@ from harness_lib.hs import session_store
 from harness_lib.hs.repl import conversation as conversation_of
 from harness_lib.loop import processes, request
 from harness_lib.loop.processes import Interrupted
-from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, AUTO, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.in_process import begun
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say
 from tests.loop.source_files import write
 
-WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done; echo went")
+WAITS = bash("while [ ! -e go ]; do sleep 0.05; done; echo went")
 LATER = "\x1b\r"
 
 
 def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_ends(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(
-        WAITS, say("Both seen."), say("The third, too."), args=("--approve", "auto"), wire=ANTHROPIC
-    ) as someone:
+    with conversation(WAITS, say("Both seen."), say("The third, too."), args=AUTO, wire=ANTHROPIC) as someone:
         someone.types("first\r")
         someone.types(f"third{LATER}", when="bash: while")
         someone.types("second\r", when="waits: third", shows="waits: second")
@@ -46,7 +44,7 @@ def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_end
 
 
 def test_what_is_half_typed_stays_while_answers_are_shown(conversation: Conversation, project: Path) -> None:
-    with conversation(WAITS, say("# Shown\n\nabove it"), say("Sent."), args=("--approve", "auto")) as someone:
+    with conversation(WAITS, say("# Shown\n\nabove it"), say("Sent."), args=AUTO) as someone:
         someone.types("first\r")
         someone.types("half ", when="bash: while", shows="You: half")
         (project / "go").touch()
@@ -57,7 +55,7 @@ def test_what_is_half_typed_stays_while_answers_are_shown(conversation: Conversa
 
 
 def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conversation) -> None:
-    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as someone:
+    with conversation(WAITS, say("Went on."), args=AUTO) as someone:
         someone.types("first\r")
         someone.types("second\r", when="bash: while")
         someone.types("third", when="waits: second")
@@ -71,7 +69,7 @@ def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conver
 def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_again(
     conversation: Conversation,
 ) -> None:
-    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as someone:
+    with conversation(WAITS, say("Went on."), args=AUTO) as someone:
         someone.types("first\r")
         someone.types("second\r", when="bash: while")
         someone.types("\x03third\r", when="waits: second", shows="Went on.")
@@ -98,7 +96,7 @@ def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
 
 
 def test_our_own_commands_wait_for_the_end_of_the_turn(conversation: Conversation, project: Path) -> None:
-    with conversation(WAITS, say("Done with it."), args=("--approve", "auto")) as someone:
+    with conversation(WAITS, say("Done with it."), args=AUTO) as someone:
         someone.types("first\r")
         someone.types("/session\r", when="bash: while")
         # Ctrl-D is the wish to leave, and waits, too.
@@ -116,7 +114,7 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, 
         project / ".agents/skills/tell/SKILL.md", "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n"
     )
 
-    with conversation(WAITS, say("Told."), args=("--approve", "auto")) as someone:
+    with conversation(WAITS, say("Told."), args=AUTO) as someone:
         someone.types("first\r")
         someone.types("/te\t", when="bash: while")
         someone.types(" now\r", when="You: /tell", shows="waits: /tell now")

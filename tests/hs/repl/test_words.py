@@ -10,11 +10,11 @@ import pytest
 from harness_lib.loop.session import Session
 from tests.conftest import for_release
 from tests.hs.person import person
-from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Go, Hs, Serve, bodies, session_of
-from tests.loop.servers.script import say, use
+from tests.loop.conftest import ANTHROPIC, AUTO, CHAT, Conversation, Go, Hs, Serve, bodies, session_of
+from tests.loop.servers.script import bash, say
 from tests.loop.source_files import at_home, write, write_models
 
-WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
+WAITS = bash("while [ ! -e go ]; do sleep 0.05; done")
 
 
 def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
@@ -39,7 +39,7 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
 def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
     conversation: Conversation, project: Path
 ) -> None:
-    with conversation(WAITS, say("Done."), args=("--approve", "auto")) as someone:
+    with conversation(WAITS, say("Done."), args=AUTO) as someone:
         someone.types("go\r")
         someone.types("/modle\r", when="bash: while")
         someone.types("!echo $((40 + 2))\r", when="waits: /modle", shows="waits: !echo")
@@ -214,7 +214,7 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
     hs("begin")
     before = session_of()
 
-    with conversation(args=("--approve", "auto")) as someone:
+    with conversation(args=AUTO) as someone:
         someone.types("hello\r")
         someone.types("/session no-such\r", when="Here.")
         someone.types("/ses\t", when="There is no session no-such.")

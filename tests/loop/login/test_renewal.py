@@ -14,7 +14,7 @@ from tests.loop.conftest import Hs, Started
 from tests.loop.login.conftest import browser, describe, expire, logged_in, stored
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
 from tests.loop.servers.openai import OpenAI
-from tests.loop.servers.script import ModelServer, Step, say, use
+from tests.loop.servers.script import ModelServer, Step, bash, say
 from tests.loop.source_files import at_home
 from tests.waiting import until
 
@@ -144,7 +144,7 @@ def test_tokens_are_nowhere_but_in_the_file_of_credentials(
     said = logged_in(hs)
     expire()
     # The host repeats what it was sent, as some do.
-    model.steps = [use("bash", command="env; cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'"), say("Done.")]
+    model.steps = [bash("env; cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'"), say("Done.")]
     done = hs("--provider", "hosted", "--json", "hello", env={"HARNESS_LOG": str(tmp_path / "log")})
     model.steps = [Step(status=401, said="Incorrect token provided: {authorization}")]
     model.requests.clear()

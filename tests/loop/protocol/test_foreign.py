@@ -13,7 +13,7 @@ from harness_lib.loop.tools import builtin
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
 from tests.loop.in_process import started
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say, use
 from tests.loop.source_files import at_home, write_program, write_script, write_tool
 from tests.waiting import until
 
@@ -128,7 +128,7 @@ def test_a_hook_or_a_provider_that_hangs_fails_after_an_hour(
 def test_a_tool_takes_the_place_of_ours(done: Done) -> None:
     program = PROGRAMS["bash"].replace("greet", "bash")
     write_program("tools/bash", program)
-    done(use("bash", command="rm -rf /nothing"), say("Done."))
+    done(bash("rm -rf /nothing"), say("Done."))
     assert "hello from bash" in bodies()[2][1]
 
 
@@ -213,7 +213,7 @@ def test_a_broken_tool_is_named_once_and_left_out(done: Done) -> None:
         write_program(tools / f"t{number}", text)
     (tools / "directory").mkdir()
     (tools / "not-executable").write_text("x")
-    server, answer = done(use("t0", a=1), use("bash", command="echo hello"), say("Done."))
+    server, answer = done(use("t0", a=1), bash("echo hello"), say("Done."))
     for number in range(len(SCHEMAS) + len(BROKEN)):
         assert len(re.findall(rf"\bt{number} is left out", answer.err)) == 1, answer.err
     offered = " ".join(tool["function"]["name"] for tool in server.requests[0]["tools"])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
 from tests.loop.protocol.conftest import Ours, Ran
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say
 from tests.loop.source_files import write, write_provider
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
@@ -34,7 +34,7 @@ def test_ready_is_a_status_and_asks_no_network(ours: Ours, name: str) -> None:
 
 
 def test_a_payload_becomes_the_native_answer(ours: Ours, serve: Serve, wire: Wire) -> None:
-    server = serve(wire, use("bash", command="ls"))
+    server = serve(wire, bash("ls"))
     ours.env |= wire.environment(server)
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
     payload = {"messages": [item]} if wire.name == "responses" else HELLO

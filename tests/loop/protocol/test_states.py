@@ -14,7 +14,7 @@ from harness_lib.loop.runtime import Runtime
 from tests.loop.conftest import ANTHROPIC, CHAT, Go, Hs, Serve, session_of
 from tests.loop.in_process import begun, started
 from tests.loop.protocol.conftest import events
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, bash, say, use
 from tests.loop.source_files import at_home, write, write_script
 
 
@@ -114,7 +114,7 @@ def test_an_error_hook_that_fails_ends_the_run(go: Go) -> None:
 def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Path) -> None:
     hook("sources/50-count", f"echo x >> '{home}/count'; cat")
 
-    go(use("bash", command="true"), say("Done."))
+    go(bash("true"), say("Done."))
 
     # At the start of hs, when the provider is known, and behind the tool: nothing else has run.
     assert (home / "count").read_text().count("x") == 3
@@ -248,7 +248,7 @@ def test_the_events_of_a_turn_in_their_order(go: Go) -> None:
 
 
 def test_of_a_long_result_thirty_lines_are_shown_and_an_error_is_marked(go: Go) -> None:
-    _, answer = go(use("bash", command="seq 1 33; exit 3"), use("read_file", path="none"), say("Done."))
+    _, answer = go(bash("seq 1 33; exit 3"), use("read_file", path="none"), say("Done."))
     shown = answer.err.split("--- bash ---\n")[1]
     first, second = shown.split("--- read_file ---\n")
     assert first.splitlines()[1:31] == [str(number) for number in range(1, 31)]
@@ -257,7 +257,7 @@ def test_of_a_long_result_thirty_lines_are_shown_and_an_error_is_marked(go: Go) 
 
 
 def test_of_a_long_call_and_a_long_line_the_beginning_is_shown(go: Go) -> None:
-    _, answer = go(use("bash", command=":\n" * 32 + "printf %5000d 1"), say("Done."))
+    _, answer = go(bash(":\n" * 32 + "printf %5000d 1"), say("Done."))
     shown = answer.err.split("--- bash ---\n")[1].splitlines()
     assert shown == ["  :"] * 30 + ["  ... (3 more lines)", f"{' ' * 1000}..."]
 
@@ -265,7 +265,7 @@ def test_of_a_long_call_and_a_long_line_the_beginning_is_shown(go: Go) -> None:
 def test_the_file_begins_anew_with_each_request(go: Go, home: Path) -> None:
     copy = f'#!/bin/sh\ncp "$HARNESS_SESSION/.stream" "{home}/$HARNESS_STAGE"\ncat\n'
     write("hooks.d/tool_done/90-copy", copy, 0o755)
-    go(use("bash", command="echo hi"), say("Done."))
+    go(bash("echo hi"), say("Done."))
     first = (home / "tool_done").read_text()
     assert '"type":"tool_done"' in first
     assert '"type":"tool_done"' not in "".join(events(session_of()))

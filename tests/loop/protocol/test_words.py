@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import bash, say
 from tests.loop.source_files import at_home, write, write_provider, write_script
 
 
@@ -125,7 +125,7 @@ def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, named: str, ses
     write(other / "prompts/10.md", "Be kind.")
     inner = 'cd / && cat "$HARNESS_HOME/prompts/10.md"; echo; ls "$HARNESS_SESSIONS"'
     env = {"HARNESS_HOME": named.format(other), "HARNESS_SESSIONS": sessions}
-    server, _ = go(use("bash", command=inner), say("Done."), env=env)
+    server, _ = go(bash(inner), say("Done."), env=env)
     assert "Be kind." in server.requests[0]["messages"][0]["content"]
     (session,) = (other / "sessions").iterdir()
     assert server.told(1) == f"Be kind.\n{session.name}"

@@ -73,6 +73,10 @@ def use(name: str, **arguments: object) -> Step:
     return Step(uses=(Use(name, dict(arguments)),))
 
 
+def bash(command: str) -> Step:
+    return use("bash", command=command)
+
+
 class Refused(Exception):  # noqa: N818 (it is what the server says, not an error of the test)
     """What a real host answers with 400."""
 

@@ -11,18 +11,7 @@ from harness_lib.loop.piped import Json, TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http
 from harness_lib.loop.wires.answer import Endpoint
-from tests.loop.conftest import (
-    ANTHROPIC,
-    CHAT,
-    DONE,
-    RESPONSES,
-    WIRES,
-    Follow,
-    Hs,
-    Serve,
-    Wire,
-    bodies,
-)
+from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, WIRES, Follow, Hs, Serve, Wire, bodies
 from tests.loop.in_process import begun, calls_of, results_of
 from tests.loop.servers.script import Step, Use, say
 from tests.loop.source_files import write

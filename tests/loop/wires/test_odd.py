@@ -18,7 +18,7 @@ from harness_lib.loop.wires import anthropic, chat, http
 from harness_lib.loop.wires.answer import END, broken_off, complete
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, Follow, Serve, Wire
 from tests.loop.in_process import calls_of, results_of, started
-from tests.loop.servers.script import Json, Step, Use, say
+from tests.loop.servers.script import Json, Step, Use, bash, say
 
 PASSING: dict[str, Json] = {
     "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "Too much."}},
@@ -168,7 +168,7 @@ def test_half_a_character_without_the_other_is_replaced(follow: Follow, wire: Wi
 def test_a_command_that_no_system_takes_is_answered(
     follow: Follow, wire: Wire, command: str, heard: str
 ) -> None:
-    run, _, ending = follow(wire, Step(uses=(Use("bash", {"command": command}),)), say("Done."))
+    run, _, ending = follow(wire, bash(command), say("Done."))
     assert ending == DONE
     assert heard in results_of(run)[0]
 

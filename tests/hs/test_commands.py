@@ -19,6 +19,7 @@ from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import bash, say, use
 from tests.loop.source_files import at_home, write, write_program, write_provider, write_script
+from tests.run_to_end import run_to_end
 
 KEY = "sk-0123456789"
 
@@ -61,9 +62,7 @@ def test_a_package_that_is_missing_is_named(tmp_path: Path) -> None:
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from harness_lib.hs.main import entry; entry()"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", code, "acp"], input="", capture_output=True, text=True, check=False
-    )
+    done = run_to_end([sys.executable, "-c", code, "acp"], stdin="")
 
     said = f"the package acp is missing. Install it: {launcher.adding('hs')} (Python 3.14 or older"
     assert (done.returncode, said in done.stderr) == (7, True), done.stderr

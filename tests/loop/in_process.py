@@ -39,10 +39,8 @@ def started(project: Path, wire: Wire, server: ModelServer, **more: str) -> Runt
 
 def calls_of(run: Runtime) -> list[Call]:
     """Return the calls of all answers so far."""
-    blocks = [
-        block for message in run.session.messages() for block in message.blocks if message.role == "assistant"
-    ]
-    return [block for block in blocks if isinstance(block, Call)]
+    answers = [message for message in run.session.messages() if message.role == "assistant"]
+    return [block for answer in answers for block in answer.blocks if isinstance(block, Call)]
 
 
 def results_of(run: Runtime) -> list[str]:

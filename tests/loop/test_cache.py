@@ -10,6 +10,7 @@ from tests.loop.conftest import ANTHROPIC, OF_EACH_MAKER, Go, Hs, Serve, Wire
 from tests.loop.servers.cache import Count, PromptCache
 from tests.loop.servers.script import Step, Use, say
 
+CACHED = {"ANTHROPIC_PROMPT_CACHE": "1"}
 CROWD = Step(uses=tuple(Use("bash", {"command": f"echo {number}"}) for number in range(25)))
 
 
@@ -27,10 +28,9 @@ def test_nine_tenths_of_the_input_are_read_from_the_cache(hs: Hs, serve: Serve, 
         wire, *before, CROWD, delegated, a_turn(50), say("Seen."), say("First."), *after, say("Second.")
     )
     server.cache = PromptCache()
-    env = {"ANTHROPIC_PROMPT_CACHE": "1"}
 
-    first = hs("RUN it", env=env)
-    second = hs("--continue", "go on", env=env)
+    first = hs("RUN it", env=CACHED)
+    second = hs("--continue", "go on", env=CACHED)
 
     assert (first.out, second.out) == ("First.\n", "Second.\n"), first.err + second.err
     counts = server.cache.counts
@@ -46,10 +46,9 @@ def share(counts: list[Count]) -> float:
 
 def test_the_beginning_of_every_request_is_the_same(hs: Hs, serve: Serve, wire: Wire) -> None:
     server = serve(wire, a_turn(1), say("First."), say("Second."))
-    env = {"ANTHROPIC_PROMPT_CACHE": "1"}
 
-    hs("RUN it", env=env)
-    hs("--continue", "go on", env=env)
+    hs("RUN it", env=CACHED)
+    hs("--continue", "go on", env=CACHED)
 
     heads = [
         unmarked({k: v for k, v in body.items() if k not in {"messages", "input"}})
@@ -72,9 +71,7 @@ def unmarked(value: Any) -> Any:
 
 
 def test_marks_stand_where_the_last_request_ended_and_between_where_there_were_many_calls(go: Go) -> None:
-    server, _ = go(
-        a_turn(1), CROWD, say("Done."), words=("RUN it",), wire=ANTHROPIC, env={"ANTHROPIC_PROMPT_CACHE": "1"}
-    )
+    server, _ = go(a_turn(1), CROWD, say("Done."), wire=ANTHROPIC, env=CACHED)
     assert [marks(body["messages"]) for body in server.requests] == [[1], [1, 4], [4, 30, 54]]
     assert all("cache_control" in body["system"][-1] for body in server.requests)
 

@@ -95,12 +95,8 @@ def test_files_and_skills_are_carried_through_every_summary() -> None:
         Call("c", "read_file", '{"path": "two.py"}'),
     )
     first = context.carried([calls, Message(2, "tool_result", skill, {"tool": "skill"})])
-    second = context.carried(
-        [
-            Message(3, "summary", f"So it was.\n\n{first}"),
-            calling(4, Call("d", "write_file", '{"path": "3"}')),
-        ]
-    )
+    more = calling(4, Call("d", "write_file", '{"path": "3"}'))
+    second = context.carried([Message(3, "summary", f"So it was.\n\n{first}"), more])
 
     assert first == (
         f"<read-files>\none.py\n</read-files>\n\n<changed-files>\ntwo.py\n</changed-files>\n\n{skill}"

@@ -57,16 +57,10 @@ CALLS = st.builds(
 def test_a_file_of_the_original_is_read_as_it_was_meant() -> None:
     message = parse(2, "assistant", OF_THE_ORIGINAL)
 
-    assert (message.role, message.fields["model"], message.fields["stop"]) == (
-        "assistant",
-        "model-one",
-        "tool_calls",
-    )
-    assert message.blocks == [
-        Thinking("hmm", "abc=="),
-        Text("Let me look.\n---\nat it"),
-        Call("toolu_1", "bash", '{"command": "ls"}'),
-    ]
+    assert message.role == "assistant"
+    assert (message.fields["model"], message.fields["stop"]) == ("model-one", "tool_calls")
+    call = Call("toolu_1", "bash", '{"command": "ls"}')
+    assert message.blocks == [Thinking("hmm", "abc=="), Text("Let me look.\n---\nat it"), call]
 
 
 def test_a_result_keeps_its_line_breaks_and_a_file_without_frontmatter_is_all_text() -> None:
@@ -138,15 +132,9 @@ def test_each_call_has_one_result_its_own_or_that_it_was_interrupted(
 
 
 def test_empty_messages_and_what_no_model_said_are_left_out() -> None:
-    messages = [
-        user(1),
-        Message(2, "assistant", ""),
-        Message(3, "error", "cut"),
-        Message(4, "summary", "x"),
-        user(5),
-    ]
+    unsaid = [Message(2, "assistant", ""), Message(3, "error", "cut"), Message(4, "summary", "x")]
 
-    assert entries(messages, {}) == [User("hello"), User("hello")]
+    assert entries([user(1), *unsaid, user(5)], {}) == [User("hello"), User("hello")]
 
 
 def test_the_native_form_is_replayed_where_there_is_one() -> None:
@@ -179,6 +167,5 @@ def test_on_chat_completions_an_answer_stands_between_a_tool_and_the_user() -> N
     """Mistral refuses the session without one: "Unexpected role 'user' after role 'tool'"."""
     call = Call("c1", "bash", "{}")
     history: list[Entry] = [User("One."), Assistant([call]), Answered(call, "cut", error=True), User("Two.")]
-    assert [message["role"] for message in chat.messages(history)] == [
-        *("user", "assistant", "tool", "assistant", "user")
-    ]
+    told = " ".join(message["role"] for message in chat.messages(history))
+    assert told == "user assistant tool assistant user"

@@ -187,10 +187,8 @@ def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
     changed = hs("go")
 
     assert "tools/greet" in trusted.out
-    assert ['"greet"' in json.dumps(request["tools"]) for request in server.requests] == [
-        *(False, True),
-        *(False, False),
-    ]
+    offered = ['"greet"' in json.dumps(request["tools"]) for request in server.requests]
+    assert offered == [False, True, False, False]
     said = [answer.err.count("run: hs trust") for answer in (before, after, made, changed)]
     assert said == [1, 0, 1, 1], "a file that becomes a program is another one"
     assert before.out == changed.out == "Done.\n"

@@ -207,12 +207,8 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(hs
 def test_a_tool_of_a_server_is_called_like_ours(done: Done, project: Path) -> None:
     write_servers(**{"a.server": entry(env={"OURS": "${A_VARIABLE}"})})
     calls = (use("mcp__a_server__z_echo", text="x"), use("mcp__a_server__a_environment"))
-    server, _ = done(
-        *calls,
-        use("mcp__a_server__fail"),
-        say("Done."),
-        env={"A_VARIABLE": "known", "OPENAI_API_KEY": "secret"},
-    )
+    env = {"A_VARIABLE": "known", "OPENAI_API_KEY": "secret"}
+    server, _ = done(*calls, use("mcp__a_server__fail"), say("Done."), env=env)
 
     names = ("a_environment", "die", "fail", "hang", "spoken", "z_echo")
     assert offered(server.requests[0]) == [f"mcp__a_server__{name}" for name in names]
@@ -236,12 +232,8 @@ def test_a_server_that_chatters_is_understood_and_not_heard(done: Done) -> None:
 
 def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(go: Go) -> None:
     write_servers(one=entry())
-    go(
-        use("mcp__one__z_echo", text="x"),
-        use("mcp__one__a_environment"),
-        say("Done."),
-        words=("--approve", "read-only", "go"),
-    )
+    words = ("--approve", "read-only", "go")
+    go(use("mcp__one__z_echo", text="x"), use("mcp__one__a_environment"), say("Done."), words=words)
     results = results_in()
     assert results[0] == "echo: x\n"
     assert "denied" in results[1]
@@ -286,12 +278,8 @@ def test_a_session_that_a_server_has_forgotten_is_begun_anew_for_the_next_call(g
 
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, project: Path) -> None:
     write_servers(slow=entry(), one=entry())
-    done(
-        use("mcp__slow__hang"),
-        use("mcp__one__z_echo", text="x"),
-        say("Done."),
-        env={"HARNESS_TOOL_TIMEOUT": "1"},
-    )
+    limit = {"HARNESS_TOOL_TIMEOUT": "1"}
+    done(use("mcp__slow__hang"), use("mcp__one__z_echo", text="x"), say("Done."), env=limit)
     assert results_in() == ["error: the MCP server slow failed: no answer within 1 s\n", "echo: x\n"]
     assert (project / "hanging").exists()
 

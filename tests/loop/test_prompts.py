@@ -19,7 +19,7 @@ from tests.loop.conftest import Go
 from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.in_process import begun
 from tests.loop.servers.script import say
-from tests.loop.source_files import write
+from tests.loop.source_files import at_home, write
 
 
 def assembled(cwd: Path) -> Json:
@@ -107,12 +107,7 @@ def test_a_skill_is_called_with_the_words_behind_it(project: Path, typed: str) -
 def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_trusted(
     home: Path, project: Path
 ) -> None:
-    for source in (
-        home / ".harness",
-        project / ".harness",
-        project / ".agents",
-        project / ".harness/plugins/p",
-    ):
+    for source in (at_home(), project / ".harness", project / ".agents", project / ".harness/plugins/p"):
         write(source / "skills/deploy/SKILL.md", f"---\nname: deploy\ndescription: d\n---\n{source}\n")
     write(project / ".harness/skills/other/SKILL.md", "---\nname: other\ndescription: o\n---\nRead anyway.\n")
     run = begun(project)

@@ -38,8 +38,7 @@ def test_the_user_says_yes_always_and_no_with_a_reason(
         someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    sent = someone.model.requests[-1]["messages"]
-    results = [message["content"] for message in sent if message["role"] == "tool"]
+    results = someone.model.results(-1)
     assert ["denied: the user said no" in result for result in results] == [True, *[False] * 3, True, True]
     assert "denied: the user said no: not on a Sunday" in results[-1]
     assert someone.raw.count("may bash run?") == 4

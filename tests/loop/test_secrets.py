@@ -81,15 +81,8 @@ def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs) 
 def test_what_a_session_holds_only_its_owner_reads(done: Done) -> None:
     look = use("agent", prompt="look")
     thought = Step(thinking="hm", uses=bash("seq 1 20000").uses)
-    done(
-        thought,
-        look,
-        say("Seen."),
-        say("Done."),
-        wire=ANTHROPIC,
-        env=keys(ANTHROPIC),
-        through=("sh", "-c", 'umask 0; exec "$@"', "sh"),
-    )
+    steps, unmasked = (thought, look, say("Seen."), say("Done.")), ("sh", "-c", 'umask 0; exec "$@"', "sh")
+    done(*steps, wire=ANTHROPIC, env=keys(ANTHROPIC), through=unmasked)
     store = at_home("sessions")
     modes = {path: path.stat().st_mode & 0o777 for path in (store, *store.rglob("*"))}
     assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {"0o700"}

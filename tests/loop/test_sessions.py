@@ -109,12 +109,8 @@ def original(home: Path) -> Path:
 
 
 def test_a_session_of_the_original_goes_on_on_any_wire(go: Go, wire: Wire, original: Path) -> None:
-    server, answer = go(
-        say("There is a README."),
-        words=(original.name, "well?"),
-        wire=wire,
-        env={"HARNESS_PROVIDER": wire.provider},
-    )
+    env = {"HARNESS_PROVIDER": wire.provider}
+    server, answer = go(say("There is a README."), words=(original.name, "well?"), wire=wire, env=env)
     assert (answer.code, answer.out) == (0, "There is a README.\n"), answer.err
     sent = str(server.requests[0])
     assert "README.md" in sent
@@ -203,10 +199,8 @@ def test_why_a_subagent_has_failed_is_told(done: Done) -> None:
         Step(status=401, said="not you"),
         say("Done."),
     )
-    nobody, refused = [each["content"] for each in server.requests[-1]["messages"] if each["role"] == "tool"]
-    assert nobody == (
-        "[the subagent failed with exit code 7: There is no provider nobody; hs help lists them.]"
-    )
+    none, refused = server.results(-1)
+    assert none == "[the subagent failed with exit code 7: There is no provider nobody; hs help lists them.]"
     assert refused.startswith("[the subagent failed with exit code 1: The provider answered 401: not you.")
     assert "There is no provider nobody" in answer.err
     (log,) = at_home("sessions").glob("*/subagents.log")

@@ -75,10 +75,8 @@ def test_calls_that_do_more_than_read_run_one_after_another(go: Go, project: Pat
 def test_a_call_that_reads_sees_what_the_one_before_it_has_written(go: Go, project: Path) -> None:
     write(project / "f", "old")
     reading = Use("read_file", {"path": "f"})
-    go(
-        Step(uses=(reading, reading, Use("write_file", {"path": "f", "content": "new"}), reading, reading)),
-        say("Done."),
-    )
+    writing = Use("write_file", {"path": "f", "content": "new"})
+    go(Step(uses=(reading, reading, writing, reading, reading)), say("Done."))
     assert [text.partition(":")[2] for text in results() if "#" in text] == ["old", "old", "new", "new"]
 
 
@@ -177,9 +175,8 @@ PRICES, EACH = "m price_in=1000 price_out=100 price_cached=10", 0.00654
 
 def parent_of() -> Path:
     """Return the session that no subagent made."""
-    (session,) = (
-        path for path in at_home("sessions").iterdir() if "parent=" not in (path / "session.conf").read_text()
-    )
+    confs = at_home("sessions").glob("*/session.conf")
+    (session,) = (path.parent for path in confs if "parent=" not in path.read_text())
     return session
 
 

@@ -66,12 +66,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _live(project: Project) -> None:
     agent = project.agent()
-    for title, check in (
-        ("Passes", "test -f one.txt"),
-        ("Is given up", "true"),
-        ("Fails", "false"),
-        ("Never ends", "sleep 60"),
-    ):
+    checks = {"Passes": "test -f one.txt", "Is given up": "true", "Fails": "false", "Never ends": "sleep 60"}
+    for title, check in checks.items():
         agent.ok("add", title, "--validate", check, "--max-attempts", "1", "--timeout", "1")
     agent.ok("add", "Has no check")
     agent.ok("add", "Ring one", "--validate", "true")

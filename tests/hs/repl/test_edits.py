@@ -98,9 +98,7 @@ def test_what_a_tool_prints_is_seen_while_it_runs_and_told_to_the_model_though_i
         someone.has_on_screen("Went on.")
 
     assert "\x1b[2J" not in someone.raw
-    (result,) = (
-        message["content"] for message in someone.model.requests[1]["messages"] if message["role"] == "tool"
-    )
+    (result,) = someone.model.results(1)
     assert "42\n[interrupted: this call did not finish" in result
     assert "0003-tool_result.md" in [name for name, _ in bodies()]
 

@@ -110,9 +110,7 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(conversation: Conversatio
 
 
 def test_a_skill_that_is_called_meanwhile_is_loaded(conversation: Conversation, project: Path) -> None:
-    write(
-        project / ".agents/skills/tell/SKILL.md", "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n"
-    )
+    write("skills/tell/SKILL.md", "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n")
 
     with conversation(WAITS, say("Told."), args=AUTO) as someone:
         someone.types("first\r")

@@ -248,12 +248,8 @@ def resolve_settings(caller: Caller) -> None:
     far = caller.env["HARNESS_SOURCES"]
     write(caller.source() / "settings.conf", "provider=near\nmodel=small\n")
     caller.env["HARNESS_SOURCES"] = f"{far}:{caller.env['HARNESS_SOURCES']}"
-    for asked, filled in (
-        (("", ""), ("near", "small")),
-        (("", "mine"), ("near", "mine")),
-        (("zai", ""),) * 2,
-    ):
-        payload, expected = (dict(zip(("provider", "model"), each, strict=True)) for each in (asked, filled))
+    for asked, found in ((("", ""), ("near", "small")), (("", "mine"), ("near", "mine")), (("zai", ""),) * 2):
+        payload, expected = (dict(zip(("provider", "model"), each, strict=True)) for each in (asked, found))
         assert caller.hook("resolve/10-settings", payload) == expected
 
 

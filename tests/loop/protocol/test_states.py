@@ -227,10 +227,8 @@ def test_what_is_given_to_the_sources_stage_is_an_empty_object(run: Runtime, hom
 
 def test_the_events_of_a_turn_in_their_order(go: Go) -> None:
     step = Step(text="I look.", thinking="hm", uses=(Use("bash", {"command": "echo hi"}, id="c1"),))
-    _, answer = go(step, say("Done."), words=("--json", "go"), wire=ANTHROPIC)
-    lines = [
-        line for line in answer.out.splitlines() if not re.match('{"type":"(session|usage|result)"', line)
-    ]
+    _, said = go(step, say("Done."), words=("--json", "go"), wire=ANTHROPIC)
+    lines = [line for line in said.out.splitlines() if not re.match('{"type":"(session|usage|result)"', line)]
     assert lines == [
         '{"type":"thinking","text":"hm"}',
         '{"type":"text","text":"I l"}',

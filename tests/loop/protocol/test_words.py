@@ -32,12 +32,13 @@ def test_help_says_what_was_found(hs: Hs) -> None:
 
     shown = hs("help").out
 
-    for line in (
+    lines = (
         "  ship         Ships it",
         "  theirs       Theirs",
         "      THEIR_KEY its key",
         "  mine         Mine",
-    ):
+    )
+    for line in lines:
         assert f"{line}\n" in shown
     assert f"  {at_home()}\n" in shown
     assert all(name in shown for name in ("HARNESS_PROVIDER", "HARNESS_STREAM", "HARNESS_LOG"))
@@ -83,11 +84,7 @@ def test_agent_is_a_command_too_and_takes_a_session(go: Go, hs: Hs) -> None:
     server, _ = go(say("One."), say("Two."), words=("agent", "first"))
     hs("agent", session_of().name, "second")
 
-    assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
-        "first",
-        "One.",
-        "second",
-    ]
+    assert [said["content"] for said in server.requests[1]["messages"][1:]] == ["first", "One.", "second"]
 
 
 def test_repl_without_the_user_is_a_mistake_and_no_task(go: Go) -> None:

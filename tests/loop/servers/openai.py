@@ -111,12 +111,8 @@ def chunks(step: Step, model: str, count: Count) -> list[Json]:
     half = len(step.text) // 2
     sent += [chunk({"content": part}) for part in (step.text[:half], step.text[half:]) if part]
     for index, use in enumerate(step.uses):
-        head = {
-            "index": index,
-            "id": _id(use),
-            "type": "function",
-            "function": {"name": use.name, "arguments": ""},
-        }
+        function = {"name": use.name, "arguments": ""}
+        head = {"index": index, "id": _id(use), "type": "function", "function": function}
         sent.append(chunk({"tool_calls": [head]}))
         sent += [
             chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}) for part in use.parts

@@ -140,6 +140,10 @@ class ModelServer(ThreadingHTTPServer):
         """Return the content of the last message in a request."""
         return self.requests[number]["messages"][-1]["content"]
 
+    def results(self, number: int) -> list[Any]:
+        """Return what the calls so far came to, in a request of the chat wire."""
+        return [said["content"] for said in self.requests[number]["messages"] if said["role"] == "tool"]
+
     def next_step(self, body: Json, headers: dict[str, str]) -> Step:
         with self._lock:
             self.requests.append(body)

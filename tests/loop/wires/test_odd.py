@@ -118,11 +118,8 @@ def chunk(**delta: object) -> Json:
 
 
 def call(command: str, **more: object) -> Json:
-    return {
-        "id": command,
-        "function": {"name": "bash", "arguments": json.dumps({"command": command})},
-        **more,
-    }
+    function = {"name": "bash", "arguments": json.dumps({"command": command})}
+    return {"id": command, "function": function, **more}
 
 
 @pytest.mark.parametrize(
@@ -202,16 +199,11 @@ def test_arguments_in_parts_belong_to_the_newest_call_of_their_number_and_an_obj
     for command in ("echo one", "echo two"):
         whole = call(command, index=0)
         arguments = whole["function"].pop("arguments")
-        parts += [
-            whole,
-            *({"index": 0, "function": {"arguments": part}} for part in (arguments[:9], arguments[9:])),
-        ]
-    parts.append(
-        {"id": "a", "index": 1, "function": {"name": "bash", "arguments": {"command": "echo three"}}}
-    )
-    run, _, ending = follow(
-        CHAT, Step(inserted=tuple(chunk(tool_calls=[part]) for part in parts)), say("Done.")
-    )
+        parts.append(whole)
+        parts += [{"index": 0, "function": {"arguments": part}} for part in (arguments[:9], arguments[9:])]
+    third = {"name": "bash", "arguments": {"command": "echo three"}}
+    chunks = [chunk(tool_calls=[part]) for part in [*parts, {"id": "a", "index": 1, "function": third}]]
+    run, _, ending = follow(CHAT, Step(inserted=tuple(chunks)), say("Done."))
     assert ending == DONE
     assert results_of(run) == ["one", "two", "three"]
 
@@ -229,14 +221,7 @@ def test_what_is_said_in_another_field_or_in_parts_is_the_answer(follow: Follow,
     [
         # It has no finish_reason, or none that says something; [DONE] is the end.
         (chunk(content="Done."), "Done."),
-        (
-            {
-                "choices": [
-                    {"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": ""}
-                ]
-            },
-            "Done.",
-        ),
+        ({"choices": [{"message": {"role": "assistant", "content": "Done."}, "finish_reason": ""}]}, "Done."),
         (chunk(role="assistant", content=""), None),
     ],
     ids=["no reason", "a whole message", "nothing"],
@@ -312,7 +297,5 @@ def test_an_empty_text_of_an_answer_is_not_sent_back(follow: Follow) -> None:
     )
     _, server, ending = follow(ANTHROPIC, Step(thinking="so", uses=CALL, inserted=empty), say("Done."))
     assert ending == DONE
-    assert [block["type"] for block in server.requests[1]["messages"][1]["content"]] == [
-        "thinking",
-        "tool_use",
-    ]
+    sent = server.requests[1]["messages"][1]["content"]
+    assert [block["type"] for block in sent] == ["thinking", "tool_use"]

@@ -79,11 +79,8 @@ def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
     assert hs("provider", "acme", "--ready", env=env).code != 0
     assert hs("provider", "acme", "--ready", env={**env, "ACME_KEY": KEY}).code == 0
     assert "Acme" in hs("help", env=env).out
-    page = (CHECKOUT / "CONTRIBUTING.md").read_text()
-    assert (
-        "A new provider of `hs` is one file: `harness_lib/loop/bundled/plugins/PACK/providers/NAME.conf`"
-        in page
-    )
+    said = "A new provider of `hs` is one file: `harness_lib/loop/bundled/plugins/PACK/providers/NAME.conf`"
+    assert said in (CHECKOUT / "CONTRIBUTING.md").read_text()
 
 
 @pytest.mark.parametrize(("verb", "used"), [("set", ""), ("set", "anthropic"), ("login", "anthropic")])
@@ -98,10 +95,8 @@ def test_without_a_terminal_no_key_is_asked_for(hs: Hs, verb: str, used: str) ->
 
 
 def test_a_hook_of_home_gives_the_credential(hs: Hs) -> None:
-    write_script(
-        "hooks.d/auth-set/10-vault",
-        'echo "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"',
-    )
+    vault = 'echo "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"'
+    write_script("hooks.d/auth-set/10-vault", vault)
 
     for _ in range(2):
         assert hs("auth", "set", "groq").code == 0

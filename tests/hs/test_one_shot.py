@@ -96,11 +96,8 @@ def test_a_limit_of_no_cost_asks_no_model(go: Go) -> None:
 
 
 def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) -> None:
-    server, answer = go(
-        bash("true"),
-        say("Done."),
-        words=("--json", "--max-cost=0.5", "--model", "nobody-knows-its-price", "RUN"),
-    )
+    words = ("--json", "--max-cost=0.5", "--model", "nobody-knows-its-price", "RUN")
+    server, answer = go(bash("true"), say("Done."), words=words)
     last = events(answer.out)[-1]
     assert (answer.code, last["stop"], last["cost"]) == (1, "max_cost", None)
     assert "no price is known for nobody-knows-its-price" in last["error"]
@@ -108,13 +105,11 @@ def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) ->
 
 
 def test_a_model_that_was_set_is_asked_for_although_only_the_provider_is_typed(go: Go) -> None:
-    server, _ = go(say("Done."), words=("--provider", "openai", "go"), env={"HARNESS_MODEL": "mine"})
+    words = ("--provider", "openai", "go")
+    server, _ = go(say("Done."), words=words, env={"HARNESS_MODEL": "mine"})
     assert server.requests[0]["model"] == "mine"
-    server, _ = go(
-        say("Done."),
-        words=("--provider", "openai", "go"),
-        env={"HARNESS_PROVIDER": "anthropic", "HARNESS_MODEL": "theirs"},
-    )
+    theirs = {"HARNESS_PROVIDER": "anthropic", "HARNESS_MODEL": "theirs"}
+    server, _ = go(say("Done."), words=words, env=theirs)
     assert server.requests[0]["model"] != "theirs", "it is one of the other provider's"
 
 
@@ -210,12 +205,8 @@ OLD = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOEN
 
 @pytest.mark.parametrize("streamed", [*for_release(""), "1"])
 def test_what_the_locale_cannot_show_ends_no_answer(go: Go, project: Path, streamed: str) -> None:
-    server, answer = go(
-        bash(f"echo {FACE} | tee seen"),
-        say(f"Done {FACE}."),
-        env={**OLD, "HARNESS_STREAM": streamed},
-        through=("env",),
-    )
+    env, steps = {**OLD, "HARNESS_STREAM": streamed}, (bash(f"echo {FACE} | tee seen"), say(f"Done {FACE}."))
+    server, answer = go(*steps, env=env, through=("env",))
 
     assert (answer.code, answer.out) == (0, "Done ?.\n"), answer.err
     assert (project / "seen").read_text() == f"{FACE}\n"

@@ -270,10 +270,8 @@ def test_a_session_that_a_server_has_forgotten_is_begun_anew_for_the_next_call(g
         write_servers(far={"url": address})
         go(use("mcp__far__spoken", forget=True), *[use("mcp__far__spoken")] * 2, say("Done."))
 
-    assert results_in()[1:] == [
-        "error: the MCP server far failed: Session not found (HTTP 404)\n",
-        "2025-06-18 None\n",
-    ]
+    forgotten = "error: the MCP server far failed: Session not found (HTTP 404)\n"
+    assert results_in()[1:] == [forgotten, "2025-06-18 None\n"]
 
 
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, project: Path) -> None:

@@ -130,10 +130,8 @@ async def test_an_edit_is_asked_about_and_shown_as_a_difference(
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
     made, failed, replaced = editor.ended()
     # Before the question, and when it is done; a new file has no old text.
-    shown = [
-        (each.path, each.old_text, each.new_text)
-        for each in (asked.content[0], replaced.content[0], made.content[0])
-    ]
+    edits = [each.content[0] for each in (asked, replaced, made)]
+    shown = [(edit.path, edit.old_text, edit.new_text) for edit in edits]
     assert shown == [(str(path), "old\n", "new\n")] * 2 + [(str(path), None, "old\n")]
     # What has changed nothing is no difference.
     assert (failed.status, failed.content[0].type) == ("failed", "content")

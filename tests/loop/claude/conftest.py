@@ -43,11 +43,8 @@ def message(*blocks: Json, stop: str = "end_turn") -> list[Json]:
             {"type": "content_block_delta", "index": index, "delta": delta},
             {"type": "content_block_stop", "index": index},
         ]
-    events += [
-        {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}},
-        {"type": "message_stop"},
-    ]
-    return streamed(*events)
+    end = {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}
+    return streamed(*events, end, {"type": "message_stop"})
 
 
 def text(words: str) -> list[Json]:

@@ -32,10 +32,8 @@ def cases() -> list[Case]:
 
 
 def acp_adapter(caller: Caller) -> None:
-    first, second = caller.acp(
-        {"id": 1, "method": "initialize", "params": {}},
-        {"id": 2, "method": "session/new", "params": {"cwd": str(caller.place)}},
-    )
+    opens = {"id": 2, "method": "session/new", "params": {"cwd": str(caller.place)}}
+    first, second = caller.acp({"id": 1, "method": "initialize", "params": {}}, opens)
     assert (first["id"], first["result"]["protocolVersion"]) == (1, 1)
     assert first["result"]["agentInfo"]["name"] == "harness"
     # Whether a session begins depends on a provider, which `acp` looks for as every command does.

@@ -32,14 +32,8 @@ def test_help_says_what_was_found(hs: Hs) -> None:
 
     shown = hs("help").out
 
-    lines = (
-        "  ship         Ships it",
-        "  theirs       Theirs",
-        "      THEIR_KEY its key",
-        "  mine         Mine",
-    )
-    for line in lines:
-        assert f"{line}\n" in shown
+    for row in ("ship         Ships it", "theirs       Theirs", "    THEIR_KEY its key", "mine         Mine"):
+        assert f"  {row}\n" in shown
     assert f"  {at_home()}\n" in shown
     assert all(name in shown for name in ("HARNESS_PROVIDER", "HARNESS_STREAM", "HARNESS_LOG"))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import uuid
 
 from tests.loop.servers.cache import Count
-from tests.loop.servers.script import Handler, Json, Step, check_name, check_tool, refuse_unless
+from tests.loop.servers.script import Handler, Json, Step, check_name, check_tool, new_id, refuse_unless
 
 
 class Messages(Handler):
@@ -43,14 +42,8 @@ def answered(step: Step, model: str, count: Count) -> list[Json]:
         "cache_creation_input_tokens": count.written,
         "cache_read_input_tokens": count.read,
     }
-    message = {
-        "id": f"msg_{uuid.uuid4().hex}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": [],
-        "usage": usage,
-    }
+    head = {"type": "message", "role": "assistant", "content": []}
+    message = {**head, "id": new_id("msg"), "model": model, "usage": usage}
     events: list[Json] = [{"type": "message_start", "message": message}, {"type": "ping"}]
     for index, (start, deltas) in enumerate(_blocks(step)):
         events.append({"type": "content_block_start", "index": index, "content_block": start})
@@ -64,10 +57,8 @@ def answered(step: Step, model: str, count: Count) -> list[Json]:
 def _blocks(step: Step) -> list[tuple[Json, list[Json]]]:
     blocks: list[tuple[Json, list[Json]]] = []
     if step.thinking:
-        deltas: list[Json] = [
-            {"type": "thinking_delta", "thinking": step.thinking},
-            {"type": "signature_delta", "signature": "c2lnbmVk"},
-        ]
+        thought = {"type": "thinking_delta", "thinking": step.thinking}
+        deltas = [thought, {"type": "signature_delta", "signature": "c2lnbmVk"}]
         blocks.append(({"type": "thinking", "thinking": "", "signature": ""}, deltas))
     if step.redacted:
         blocks.append(({"type": "redacted_thinking", "data": step.redacted}, []))
@@ -76,12 +67,8 @@ def _blocks(step: Step) -> list[tuple[Json, list[Json]]]:
         parts = [{"type": "text_delta", "text": part} for part in (step.text[:half], step.text[half:])]
         blocks.append(({"type": "text", "text": ""}, parts))
     for use in step.uses:
-        start = {
-            "type": "tool_use",
-            "id": f"toolu_{uuid.uuid4().hex}" if use.id is None else use.id,
-            "name": use.name,
-            "input": {},
-        }
+        named = new_id("toolu") if use.id is None else use.id
+        start = {"type": "tool_use", "id": named, "name": use.name, "input": {}}
         blocks.append((start, [{"type": "input_json_delta", "partial_json": part} for part in use.parts]))
     return blocks
 

@@ -45,13 +45,8 @@ class PromptCache:
         assert len(marks) <= MARKS, "a maximum of 4 blocks with cache_control may be provided"
         chain, sizes = _chain([{k: v for k, v in block.items() if k != "cache_control"} for block in blocks])
         with self._lock:
-            hits = [
-                place
-                for mark in marks
-                for place in range(max(0, mark - LOOKED_BACK), mark + 1)
-                if chain[place] in self.known
-            ]
-            read = sizes[max(hits)] if hits else 0
+            near = [place for mark in marks for place in range(max(0, mark - LOOKED_BACK), mark + 1)]
+            read = max((sizes[place] for place in near if chain[place] in self.known), default=0)
             lasting = [mark for mark in marks if sizes[mark] >= LEAST]
             self.known |= {chain[mark] for mark in lasting}
             written = max([sizes[mark] for mark in lasting], default=read) - read

@@ -77,13 +77,8 @@ class _Handler(Quiet):
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         asked = dict(parse_qsl(url.query))
-        expected = {
-            "response_type": "code",
-            "client_id": CLIENT,
-            "scope": SCOPE,
-            "code_challenge_method": "S256",
-        }
-        problem = next((key for key, value in expected.items() if asked.get(key) != value), "")
+        must = {"response_type": "code", "client_id": CLIENT, "scope": SCOPE, "code_challenge_method": "S256"}
+        problem = next((key for key, value in must.items() if asked.get(key) != value), "")
         back = urlsplit(asked.get("redirect_uri", ""))
         if problem or url.path != "/authorize" or back.hostname not in {"127.0.0.1", "localhost"}:
             self._refuse(f"authorize: {problem or back.hostname or url.path}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-
 from harness_lib.loop.piped import as_object
 from tests.loop.servers.cache import Count
-from tests.loop.servers.script import Handler, Json, Step, Use, check_name, check_tool, refuse_unless
+from tests.loop.servers.script import Handler, Json, Step, Use, check_name, check_tool, new_id, refuse_unless
 
 
 class OpenAI(Handler):
@@ -100,7 +98,7 @@ def _check_responses(body: Json) -> None:
 
 def chunks(step: Step, model: str, count: Count) -> list[Json]:
     """Return the chunks of an answer, of which `[DONE]` is the end."""
-    base = {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": "chat.completion.chunk", "model": model}
+    base = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "model": model}
 
     def chunk(delta: Json, finish: str | None = None) -> Json:
         return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
@@ -118,11 +116,8 @@ def chunks(step: Step, model: str, count: Count) -> list[Json]:
             chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}) for part in use.parts
         ]
     sent.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
-    usage = {
-        "prompt_tokens": count.tokens,
-        "completion_tokens": 5,
-        "prompt_tokens_details": {"cached_tokens": count.read},
-    }
+    cached = {"cached_tokens": count.read}
+    usage = {"prompt_tokens": count.tokens, "completion_tokens": 5, "prompt_tokens_details": cached}
     return [*sent, {**base, "choices": [], "usage": usage}]
 
 
@@ -134,19 +129,12 @@ def responses(step: Step, model: str, count: Count) -> list[Json]:
         items.append({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "c2VjcmV0"})
     if step.text:
         content = [{"type": "output_text", "text": step.text, "annotations": []}]
-        items.append(
-            {
-                "type": "message",
-                "id": f"msg_{uuid.uuid4().hex}",
-                "role": "assistant",
-                "status": "completed",
-                "content": content,
-            }
-        )
+        head = {"type": "message", "role": "assistant", "status": "completed"}
+        items.append({**head, "id": new_id("msg"), "content": content})
     for use in step.uses:
         call = {
             "type": "function_call",
-            "id": f"fc_{uuid.uuid4().hex}",
+            "id": new_id("fc"),
             "call_id": _id(use),
             "name": use.name,
             "status": "completed",
@@ -154,14 +142,10 @@ def responses(step: Step, model: str, count: Count) -> list[Json]:
         }
         items.append({**call, "arguments": use.arguments})
     cut = step.stop == "length"
-    usage = {
-        "input_tokens": count.tokens,
-        "output_tokens": 5,
-        "total_tokens": count.tokens + 5,
-        "input_tokens_details": {"cached_tokens": count.read},
-    }
+    sums = {"input_tokens": count.tokens, "output_tokens": 5, "total_tokens": count.tokens + 5}
+    usage = {**sums, "input_tokens_details": {"cached_tokens": count.read}}
     response = {
-        "id": f"resp_{uuid.uuid4().hex}",
+        "id": new_id("resp"),
         "object": "response",
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
@@ -179,4 +163,4 @@ def responses(step: Step, model: str, count: Count) -> list[Json]:
 
 
 def _id(use: Use) -> str:
-    return f"call_{uuid.uuid4().hex}" if use.id is None else use.id
+    return new_id("call") if use.id is None else use.id

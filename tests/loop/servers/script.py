@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,6 +76,10 @@ def use(name: str, **arguments: object) -> Step:
 
 def bash(command: str) -> Step:
     return use("bash", command=command)
+
+
+def new_id(kind: str) -> str:
+    return f"{kind}_{uuid.uuid4().hex}"
 
 
 class Refused(Exception):  # noqa: N818 (it is what the server says, not an error of the test)

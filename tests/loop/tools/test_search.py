@@ -38,10 +38,8 @@ def place(request: pytest.FixtureRequest, tree: Path) -> Path:
 
 @pytest.mark.usefixtures("place")
 def test_grep_shows_lines_as_every_grep(do: Do) -> None:
-    assert (
-        do("grep", pattern=r"\badd\b").text
-        == "src/calc.py:1:def add(a, b):\nsrc/page.ts:1:export const add = 1;"
-    )
+    found = do("grep", pattern=r"\badd\b").text
+    assert found == "src/calc.py:1:def add(a, b):\nsrc/page.ts:1:export const add = 1;"
     assert do("grep", pattern="(?i)add", glob="*.md").text == "README.md:1:How to ADD."
     assert do("grep", pattern="def", glob="*.{py,ts}", path="src", context=1).text == (
         "src/calc.py:1:def add(a, b):\nsrc/calc.py-2-    return a + b\n--\n"

@@ -100,10 +100,8 @@ def heard(handler: type[Quiet], **sent: object) -> list[object]:
 
 def test_types_in_capitals_and_a_byte_order_mark_change_nothing() -> None:
     assert heard(_Once, kind="Application/JSON", data=b'{"a": 1}') == [{"a": 1}]
-    assert heard(_Once, kind="Text/Event-Stream", data="\ufeffdata: ä\r\rdata: b\r\n\r\n".encode()) == [
-        "ä",
-        "b",
-    ]
+    data = "\ufeffdata: ä\r\rdata: b\r\n\r\n".encode()
+    assert heard(_Once, kind="Text/Event-Stream", data=data) == ["ä", "b"]
     assert heard(_Once, encoding="gzip", data=gzip.compress(b"data: a\n\n")) == ["a"]
 
 

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import CHECKOUT
 from tests.hs.person import person
-from tests.loop.conftest import CHAT, Hs, Serve, bodies
+from tests.loop.conftest import AUTO, CHAT, Go, Hs, Serve, bodies
 from tests.loop.servers.script import ModelServer, Step, bash, say, use
 from tests.run_to_end import Said
 from tests.runs.workshop import Workshop
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    workshop = Workshop.make(tmp_path)
+def workshop(tmp_path: Path, served: dict[str, str], request: pytest.FixtureRequest) -> Iterator[Workshop]:
+    workshop = Workshop.make(tmp_path, mode=getattr(request, "param", "exclusive"))
+    served["HARNESS_HOME"] = str(workshop.home)
     yield workshop
     workshop.close()
 
 
-Work = Callable[..., tuple[ModelServer, Said]]
-
-
 @pytest.fixture
-def work(hs: Hs, serve: Serve, workshop: Workshop) -> Work:
+def work(go: Go, workshop: Workshop) -> Go:
     """Return a callable that lets `hs` work through steps of a model in the workshop."""
 
-    def go(*steps: Step, words: Sequence[str] = ("go",), **env: str) -> tuple[ModelServer, Said]:
-        server = serve(CHAT, *steps)
-        given = {**CHAT.environment(server), "HARNESS_HOME": str(workshop.home), **env}
-        answer = hs(*words, env=given, cwd=workshop.top)
+    def work(*steps: Step, **options: Any) -> tuple[ModelServer, Said]:
+        server, answer = go(*steps, cwd=workshop.top, **options)
         assert answer.code == 0, answer.err
         return server, answer
 
-    return go
+    return work
 
 
 def harness(*words: str) -> str:
@@ -48,7 +45,7 @@ def harness(*words: str) -> str:
     return f'PYTHONPATH="{CHECKOUT}" "{sys.executable}" -m harness_lib {command}'
 
 
-def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop) -> None:
+def test_a_session_is_held_until_its_task_is_done(work: Go, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
     server, answer = work(
         bash(harness("run")),
@@ -70,18 +67,19 @@ def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop
 
 
 @pytest.mark.release
-def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Workshop) -> None:
+def test_a_session_that_is_held_is_let_go_by_ctrl_c(
+    serve: Serve, served: dict[str, str], workshop: Workshop
+) -> None:
     workshop.add("Make one", "grep -q done one")
-    server = serve(CHAT, bash(harness("run")), say("Enough."), Step(silent=True), say("Hello."))
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+    serve(CHAT, bash(harness("run")), say("Enough."), Step(silent=True), say("Hello."))
 
-    with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
+    with person(*AUTO, cwd=workshop.top, env=served) as someone:
         someone.types("/harness run\r", when="You:", then="held: ")
         someone.types("\x03", shows="interrupted")
         assert someone.leaves("\x04") == 0
 
 
-def test_where_no_list_is_under_way_nothing_is_said(work: Work, workshop: Workshop) -> None:
+def test_where_no_list_is_under_way_nothing_is_said(work: Go, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
     workshop.ok("pause")
     _, answer = work(say("Hello."), words=("hello",))
@@ -93,22 +91,21 @@ def test_where_no_list_is_under_way_nothing_is_said(work: Work, workshop: Worksh
 def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
     server = serve(CHAT, bash(harness("run")), bash(harness("pause")), say("Later."))
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
-    hs("--max-turns", "1", "begin", env=env, cwd=workshop.top)
+    hs("--max-turns", "1", "begin", cwd=workshop.top)
 
-    hs("--continue", "--max-turns", "1", "go on", env=env, cwd=workshop.top)
+    hs("--continue", "--max-turns", "1", "go on", cwd=workshop.top)
 
     texts = [message["content"] for message in server.requests[1]["messages"] if message["role"] == "user"]
     assert any(task in text for text in texts[1:]), texts
 
 
-def test_an_agent_of_a_run_is_not_held(work: Work, workshop: Workshop) -> None:
+def test_an_agent_of_a_run_is_not_held(work: Go, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
-    _, answer = work(bash(harness("run")), say("Stop."), HARNESS_DISABLED="1")
+    _, answer = work(bash(harness("run")), say("Stop."), env={"HARNESS_DISABLED": "1"})
     assert answer.out == "Stop.\n"
 
 
-def test_no_tool_edits_the_list_by_hand(work: Work, workshop: Workshop) -> None:
+def test_no_tool_edits_the_list_by_hand(work: Go, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
     (workshop.top / "sub").mkdir()
     (workshop.top / "link").symlink_to("harness-tasks.json")
@@ -130,21 +127,15 @@ def test_no_tool_edits_the_list_by_hand(work: Work, workshop: Workshop) -> None:
     assert (workshop.top / "mine").is_file()
 
 
-def test_work_renews_the_lease_of_a_task(hs: Hs, serve: Serve, tmp_path: Path) -> None:
-    workshop = Workshop.make(tmp_path, mode="concurrent")
+@pytest.mark.parametrize("workshop", ["concurrent"], indirect=True)
+def test_work_renews_the_lease_of_a_task(work: Go, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
-    server = serve(
-        CHAT, bash(f"HARNESS_LEASE_SECONDS=600 {harness('claim')}"), bash(harness("pause")), say("Later.")
-    )
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home), "HARNESS_LEASE_SECONDS": "36000"}
-
-    answer = hs("go", env=env, cwd=workshop.top)
-
-    assert answer.out == "Later.\n", answer.err
+    claim, pause = bash(f"HARNESS_LEASE_SECONDS=600 {harness('claim')}"), bash(harness("pause"))
+    server, answer = work(claim, pause, say("Later."), env={"HARNESS_LEASE_SECONDS": "36000"})
+    assert answer.out == "Later.\n"
 
     def hours() -> float:
         ends = datetime.fromisoformat(workshop.task(task)["lease_expires_at"].replace("Z", "+00:00"))
         return (ends - datetime.now(timezone.utc)).total_seconds() / 3600
 
     workshop.wait_for(f"the lease is not renewed: {server.requests[1]['messages'][-1]}", lambda: hours() > 9)
-    workshop.close()

@@ -16,7 +16,7 @@ from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Started, Wire, bodies
 from tests.loop.in_process import results_of
 from tests.loop.servers.openai import OpenAI
-from tests.loop.servers.script import ModelServer, Step, Use, bash, say, use
+from tests.loop.servers.script import Json, ModelServer, Step, Use, bash, say, use
 from tests.loop.source_files import (
     at_home,
     write,
@@ -124,27 +124,21 @@ class Crowd(ModelServer):
         self.inside, self.most = 0, 0
         self.four, self.five = threading.Event(), threading.Event()
         self.counting = threading.Lock()
-        super().__init__(Crowded, list(steps))
+        super().__init__(OpenAI, list(steps))
 
-
-class Crowded(OpenAI):
-    server: Crowd
-
-    def events(self, step: Step, body: dict[str, object]) -> list[tuple[str, dict[str, object] | str]]:
-        if "Count." not in str(body["messages"]) or "Count them." in str(body["messages"]):
-            return super().events(step, body)
-        with self.server.counting:
-            self.server.inside += 1
-            self.server.most = max(self.server.most, self.server.inside)
-            if self.server.inside == 4:
-                self.server.four.set()
-            if self.server.inside == 5:
-                self.server.five.set()
-        self.server.four.wait(60)
-        self.server.five.wait(1)
-        with self.server.counting:
-            self.server.inside -= 1
-        return super().events(step, body)
+    def next_step(self, body: Json, headers: dict[str, str]) -> Step:
+        step = super().next_step(body, headers)
+        if "Count." in str(body["messages"]) and "Count them." not in str(body["messages"]):
+            with self.counting:
+                self.inside += 1
+                self.most = max(self.most, self.inside)
+                if self.inside >= 4:
+                    (self.four if self.inside == 4 else self.five).set()
+            self.four.wait(60)
+            self.five.wait(1)
+            with self.counting:
+                self.inside -= 1
+        return step
 
 
 def test_four_subagents_work_at_once_and_no_fifth(hs: Hs) -> None:

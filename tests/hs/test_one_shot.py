@@ -116,7 +116,7 @@ def test_a_model_that_was_set_is_asked_for_although_only_the_provider_is_typed(g
 def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(done: Done) -> None:
     reading, writing = os.pipe()
     try:
-        _, answer = done(say("Done."), stdin=reading)
+        _, answer = done(say("Done."), stdin=reading, program=IMPATIENT)
     finally:
         os.close(reading)
         os.close(writing)

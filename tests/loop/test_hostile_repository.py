@@ -149,7 +149,7 @@ def test_no_text_of_it_is_a_link_to_something_of_the_person(
 
 
 def test_all_that_is_not_used_is_said_in_one_line(hs: Hs, project: Path) -> None:
-    for pack in "abcde":
+    for pack in "abcdefg":
         write_program(project / ".harness/plugins" / pack / "tools/x", "#!/bin/sh\n")
     write_program(project / ".harness/tools/x", "#!/bin/sh\n")
 

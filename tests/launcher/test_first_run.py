@@ -105,14 +105,9 @@ class TestFirstRun:
         asked = tmp_path / "asked"
         put(tmp_path / "tools/uv", f"#!/bin/sh\nenv >> {asked}\nexit 1\n", executable=True)
         env = {**offline, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
-        code = "from harness_lib.system.install import launcher; launcher.nono(os.environ)"
-        words = (
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            f"import os, sys; sys.path.append({str(CHECKOUT)!r}); {code}",
-        )
+        code = f"import os, sys; sys.path.append({str(CHECKOUT)!r}); "
+        code += "from harness_lib.system.install import launcher; launcher.nono(os.environ)"
+        words = (sys.executable, "-I", "-S", "-c", code)
 
         assert "no package registry could be reached" in run(*words, env=env).err
         seen = asked.read_text()

@@ -99,14 +99,8 @@ def a_hook_holds(world: World, project: Path) -> None:
     world.harness("init", cwd=project)
     tasks = [{"id": "task-001", "title": "One", "status": "pending"}]
     (project / "harness-tasks.json").write_text(json.dumps({"tasks": tasks}))
-    hook = CHECKOUT / "hooks/harness-stop.py"
-    said = run(
-        "/bin/sh",
-        "-c",
-        f"exec python3 -I -S {shlex.quote(str(hook))}",
-        env=world.env,
-        stdin=json.dumps({"hook_event_name": "Stop", "session_id": "s", "cwd": str(project)}),
-    )
-    assert said.code == 0, said.err
-    assert said.err == ""
-    assert json.loads(said.out)["decision"] == "block"
+    hook = f"exec python3 -I -S {shlex.quote(str(CHECKOUT / 'hooks/harness-stop.py'))}"
+    event = json.dumps({"hook_event_name": "Stop", "session_id": "s", "cwd": str(project)})
+    said = run("/bin/sh", "-c", hook, env=world.env, stdin=event)
+    assert (said.code, said.err) == (0, "")
+    assert said.json["decision"] == "block"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness_lib import __version__
-from tests.conftest import for_release
+from tests.conftest import Harness, for_release
 from tests.core.search_paths import without_harness
 from tests.launcher.launching import CHECKOUT, run
 from tests.loop.servers.openai import OpenAI
@@ -52,13 +49,11 @@ def test_the_package_of_a_sandbox_goes_where_the_others_are(
     data.mkdir(parents=True, mode=0o700)
     for made in (Path(shared["HARNESS_HOME"]) / "harness").glob("env-*"):
         (data / made.name).symlink_to(made)
-    tool = home / ".harness/tools/mine"
-    tool.parent.mkdir(parents=True)
-    tool.write_text("""#!/bin/sh
+    tool = """#!/bin/sh
 [ "$1" = --exec ] && exec echo ran in $HARNESS_HOME
 echo '{"name":"mine","description":"Mine","input_schema":{"type":"object","properties":{}}}'
-""")
-    tool.chmod(0o755)
+"""
+    put(home / ".harness/tools/mine", tool, executable=True)
     server = ModelServer(OpenAI, [use("mine"), use("bash", command="echo ran too"), say("Done.")])
     address = f"{server.address}/v1/chat/completions"
     env = {"HOME": str(home), "XDG_DATA_HOME": str(data.parent), "OPENAI_API_URL": address}
@@ -95,24 +90,19 @@ def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
 
 
 def test_a_run_fetches_its_packages_before_an_agent_is_in_the_sandbox(
-    offline: dict[str, str], tmp_path: Path
+    offline: dict[str, str], harness: Harness
 ) -> None:
     """There they could not be fetched, and each attempt would fail for that."""
     env = {**offline, "HARNESS_SANDBOX": "off", "PATH": without_harness()}
     env |= {"OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions", "HARNESS_PROVIDER": "openai"}
-    for words in (["git", "init", "-q"], ["git", "commit", "-q", "--allow-empty", "-m", "first"]):
-        subprocess.run(words, cwd=tmp_path, check=True)
-    harness = [sys.executable, "-m", "harness_lib"]
-    given = {**os.environ, **env, "PYTHONPATH": str(CHECKOUT)}
     for words in (["init"], ["add", "Make it", "--validate", "test -f made"]):
-        subprocess.run([*harness, *words], cwd=tmp_path, env=given, check=True, capture_output=True)
+        assert harness(*words, env=env).code == 0
 
-    command = [*harness, "run", "--agent", "hs"]
-    done = subprocess.run(command, cwd=tmp_path, env=given, check=False, capture_output=True, text=True)
+    done = harness("run", "--agent", "hs", env=env)
 
-    assert done.returncode == 7, done.stderr
-    assert "no package registry could be reached" in done.stderr
-    assert "attempt 1" not in done.stdout
+    assert done.code == 7, done.err
+    assert "no package registry could be reached" in done.err
+    assert "attempt 1" not in done.out
 
 
 def test_the_version_needs_no_package(offline: dict[str, str]) -> None:

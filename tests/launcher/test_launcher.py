@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 from tests.launcher.launching import REAL_ENVIRON, run
+from tests.run_to_end import run_to_end
+from tests.system.git.gitrepo import put
 
 STOPPED_AT_ITS_SECOND_FILE = """\
 import builtins, os, runpy, signal, sys
@@ -33,22 +35,16 @@ class TestPassingThrough:
 
     def test_it_stays_one_process(self, launcher: Path, shared: dict[str, str]) -> None:
         """A session belongs to the process that started us; a shell in between would be in the way."""
-        process = subprocess.Popen(
-            [launcher],
-            env={**REAL_ENVIRON, **shared},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        nothing, env = subprocess.DEVNULL, {**REAL_ENVIRON, **shared}
+        process = subprocess.Popen([launcher], env=env, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing)
         out, _ = process.communicate(timeout=280)
         # A version manager may stand between sh and Python, but as an exec as well.
         assert json.loads(out)["pid"] == process.pid
 
     def test_ctrl_c_while_it_loads_ends_it_without_a_word(self, launcher: Path, tmp_path: Path) -> None:
-        (tmp_path / "stopped.py").write_text(STOPPED_AT_ITS_SECOND_FILE)
-        python = tmp_path / "python3"
-        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/stopped.py" "$3"\n')
-        python.chmod(0o755)
+        stopped = put(tmp_path / "stopped.py", STOPPED_AT_ITS_SECOND_FILE)
+        shown = f'#!/bin/sh\nexec "{sys.executable}" "{stopped}" "$3"\n'
+        put(tmp_path / "python3", shown, executable=True)
         done = run(launcher, "status", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
         assert (done.code, done.text) == (130, "")
 
@@ -59,16 +55,13 @@ class TestPassingThrough:
             "from harness_lib.system.install import launcher, private_env; launcher.enter(os.environ, '')\n"
             "print(opened.count(str(private_env.REQUIREMENTS)))"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, **shared}, capture_output=True, check=True
-        )
-        assert done.stdout == b"1\n"
+        done = run_to_end([sys.executable, "-c", code], env={**os.environ, **shared}, check=True)
+        assert done.stdout == "1\n"
 
     def test_the_path_has_no_project(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
         hostile = tmp_path / "hostile"
         for module in ("json", "rich", "harness_lib", "sitecustomize", "zlib"):
-            (hostile / module).mkdir(parents=True)
-            (hostile / module / "__init__.py").write_text("raise SystemExit('hijacked')\n")
+            put(hostile / module / "__init__.py", "raise SystemExit('hijacked')\n")
         env = {**shared, "PYTHONPATH": f"{hostile}:", "PYTHONSTARTUP": str(hostile / "json/__init__.py")}
         done = run(launcher, env=env, cwd=hostile)
         assert done.code == 9, done.err

@@ -15,9 +15,9 @@ from pathlib import Path
 import filelock
 import pytest
 
-from harness_lib.system.install import private_env
+from harness_lib.system.install.private_env import REQUIREMENTS, environment, recipe
 from tests.hosts.npm import Cache
-from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
+from tests.launcher.launching import CHECKOUT, NONO, REAL_ENVIRON, run
 
 CACHE = Cache.of(REAL_ENVIRON)
 
@@ -87,12 +87,13 @@ def shared(for_all: Path) -> dict[str, str]:
             for program, word in (("harness", "--version"), ("hs", "help")):
                 done = run(CHECKOUT / "bin" / program, word, env={"HARNESS_HOME": str(kept)})
                 assert done.code == 0, done.err
-            for data, needed in (
-                (home, kept.glob(private_env.environment(kept, private_env.recipe()).name)),
-                (home / "harness", kept.glob("env-*")),
-            ):
+            # The engine of a sandbox, as far as it can be had: half a minute of the first run otherwise.
+            run(sys.executable, "-I", "-S", "-c", NONO, CHECKOUT, env={"HARNESS_HOME": str(kept)})
+            files = (REQUIREMENTS, REQUIREMENTS.with_name("requirements-sandbox.txt"))
+            needed = [environment(kept, recipe(file)) for file in files]
+            for data, found in ((home, filter(Path.exists, needed)), (home / "harness", kept.glob("env-*"))):
                 data.mkdir(mode=0o700)
-                for packages in needed:
+                for packages in found:
                     (data / packages.name).symlink_to(packages)
     return {"HARNESS_HOME": str(home)}
 

@@ -10,6 +10,12 @@ from tests.run_to_end import Said, run_to_end
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
+# Fetches the engine nono for the checkout that is named behind it.
+NONO = (
+    "import os, sys; sys.path.append(sys.argv[1]); "
+    "from harness_lib.system.install import launcher; launcher.nono(os.environ)"
+)
+
 # Taken before the guard of conftest.py replaces it: pip's own configuration says where the registry is.
 REAL_ENVIRON = {
     name: value

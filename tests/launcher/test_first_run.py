@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
+from tests.launcher.launching import CHECKOUT, NONO, REAL_ENVIRON, run
 from tests.system.git.gitrepo import put
 from tests.waiting import until
 
@@ -105,9 +105,7 @@ class TestFirstRun:
         asked = tmp_path / "asked"
         put(tmp_path / "tools/uv", f"#!/bin/sh\nenv >> {asked}\nexit 1\n", executable=True)
         env = {**offline, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
-        code = f"import os, sys; sys.path.append({str(CHECKOUT)!r}); "
-        code += "from harness_lib.system.install import launcher; launcher.nono(os.environ)"
-        words = (sys.executable, "-I", "-S", "-c", code)
+        words = (sys.executable, "-I", "-S", "-c", NONO, CHECKOUT)
 
         assert "no package registry could be reached" in run(*words, env=env).err
         seen = asked.read_text()

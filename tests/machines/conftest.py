@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.machines.world import World
+from tests.machines.world import Machine, World
 from tests.verbs.conftest import with_git
 
 __all__ = ["with_git", "world"]
@@ -21,3 +21,16 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World.make(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def one(world: World) -> Machine:
+    """Return the first machine, which has moved its list to the database."""
+    return world.machine("one")
+
+
+@pytest.fixture
+def two(world: World, one: Machine) -> Machine:
+    """Return a machine that has joined the list of `one`."""
+    assert world.machines == [one]
+    return world.machine("two")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from tests.machines.network import Network
 from tests.machines.world import Machine
 from tests.run_to_end import run_to_end
 from tests.runs import forking
-from tests.runs.workshop import COMMAND, HARNESS
+from tests.runs.workshop import COMMAND, HARNESS, signal_all
 from tests.system.git.gitrepo import put
 
 MEGABYTES = 96
@@ -80,9 +79,7 @@ class Place(Machine):
 
     def signal(self, number: int) -> None:
         """Send a signal to everything on this machine."""
-        for pid in self.processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        signal_all(self.processes(), number)
 
     def die(self) -> None:
         """Let everything on this machine die at once, however much is being started."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 from tests.machines.place import Place, fill
 from tests.machines.weather import SmallWorld
 from tests.runs import forking
-from tests.runs.workshop import descendants
+from tests.runs.workshop import descendants, signal_all
 
 SERVER_WAYS = (
     "database restarts",
@@ -165,12 +164,6 @@ class Storm:
             pids = [run] if way == "run dies" else [pid for pid in descendants(run) if is_worker(pid)]
             self.world.tell(f"{who}: {way}")
             signal_all(self.chance.sample(pids, min(1, len(pids))), signal.SIGKILL)
-
-
-def signal_all(pids: list[int], number: int) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def is_worker(pid: int) -> bool:

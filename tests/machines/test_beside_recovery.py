@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -80,10 +79,9 @@ def held(machine: Machine) -> dict[str, str | None]:
 
 
 def test_others_claim_and_recover_while_one_task_is_recovered(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    one: Machine, two: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task that one recovers is passed over by the other, not waited for."""
-    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b", "c")]
     first, second = lost(one, 2)
     ctx, other = one.context("run-1"), two.context("run-2")
@@ -107,10 +105,9 @@ def test_others_claim_and_recover_while_one_task_is_recovered(
 
 
 def test_others_claim_and_open_sessions_while_one_is_opened(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    one: Machine, two: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each session has a number of its own; whoever counts last has waited for the other."""
-    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b")]
     found: list[str] = []
 
@@ -127,9 +124,8 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     assert session in opened
 
 
-def test_a_remote_that_is_away_is_waited_for_once_in_a_command(world: World) -> None:
+def test_a_remote_that_is_away_is_waited_for_once(world: World, one: Machine, two: Machine) -> None:
     """However many tasks of other machines it would recover."""
-    one, two = world.pair()
     for name in ("a", "b"):
         one.file_task(name)
     tasks = lost(one, 2)
@@ -157,8 +153,7 @@ class AYearAhead(Clock):
         return super().now() + timedelta(days=400)
 
 
-def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: World) -> None:
-    one, two = world.pair()
+def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(one: Machine, two: Machine) -> None:
     one.file_task("a")
     ctx, other = one.context("run-1"), two.context("run-2")
     with ctx.store.transaction("tasks") as tx:
@@ -172,10 +167,9 @@ def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: 
     assert [each.worker for each in opened] == ["run-1", "run-2"]
 
 
-def test_a_run_whose_session_was_closed_elsewhere_goes_on(world: World, tmp_path: Path) -> None:
+def test_a_run_whose_session_others_have_closed_goes_on(world: World, one: Machine, two: Machine) -> None:
     """Another machine took it for dead, as one does whose session is a day old."""
-    one, two = world.pair()
-    go = tmp_path / "go"
+    go = world.place / "go"
     first = one.add("Make a", "grep -q done a", do=f"wait {go} ;; write a done")
     tasks = [first, one.file_task("b", "--depends-on", first)]
     one.start("-j", "1")
@@ -192,10 +186,9 @@ def test_a_run_whose_session_was_closed_elsewhere_goes_on(world: World, tmp_path
 
 
 def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    one: Machine, two: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another machine moves what a session has left, in the order in which that has waited."""
-    one, two = world.pair()
     for name in ("a", "b"):
         one.file_task(name)
     ctx, other = one.context("run-1"), two.context("run-2")
@@ -230,9 +223,8 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
     assert (closed.exception(), moved.exception()) == (None, None)
 
 
-def test_a_batch_has_no_work_that_its_own_run_recovers_and_only_another_machine_has(world: World) -> None:
+def test_a_batch_has_no_work_that_only_a_dead_machine_has(one: Machine, two: Machine) -> None:
     """A worker of the run has taken it over, and the dead machine could not push it."""
-    one, two = world.pair()
     for name in ("a", "b"):
         one.file_task(name)
     ctx = two.context("run-2")
@@ -248,7 +240,7 @@ def test_a_batch_has_no_work_that_its_own_run_recovers_and_only_another_machine_
     assert pending_merges.waiting(ctx, mine) == [mine]
 
 
-def test_a_take_over_that_is_cut_short_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_take_over_that_was_cut_short_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run has claimed by then is still on the other machine, where nobody has its name."""
     one, two = world.pair()
     one.file_task("a")
@@ -281,9 +273,7 @@ class WaitedError(Exception):
     """A test has seen enough of a wait."""
 
 
-def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_waits_for_the_turn_changes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each change lets the workers of all machines look at the list."""
     one = world.machine("one", lease=60)
     one.file_task("a")
@@ -309,11 +299,8 @@ def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
     assert events(world) == before
 
 
-def test_files_that_lack_a_claim_neither_end_it_nor_free_its_work_tree(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_files_that_lack_a_claim_do_not_end_it(one: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """They could not be written when it was made, and now the database is away."""
-    one = world.machine("one")
     one.file_task("a")
     mirror = one.top / "harness-tasks.json"
     before = mirror.read_bytes()
@@ -333,4 +320,4 @@ def test_files_that_lack_a_claim_neither_end_it_nor_free_its_work_tree(
     check.renew(ctx, task)
 
     with pytest.raises(AwayError):
-        worker_worktrees.free(ctx, worker_worktrees.Place(tmp_path), 1)
+        worker_worktrees.free(ctx, worker_worktrees.Place(one.home), 1)

@@ -30,9 +30,8 @@ def names_the_machine(one: Machine, two: Machine) -> None:
     ],
     ids=["away for a moment", "only said to be"],
 )
-def test_a_remote_is_waited_for_until_it_has_answered(world: World, told: str) -> None:
+def test_a_remote_is_waited_for_until_it_has_answered(world: World, one: Machine, told: str) -> None:
     """Beside its answer ssh may tell of a lost connection, as where it shares one with other commands."""
-    one = world.machine("one")
     task = one.add("Make a", "grep -q done a")
     one.works("a")
     asked, upload = world.place / "asked", world.place / "upload"
@@ -46,8 +45,7 @@ def test_a_remote_is_waited_for_until_it_has_answered(world: World, told: str) -
     world.each_once(task)
 
 
-def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
-    one, two = world.pair()
+def test_work_goes_on_top_of_what_others_have_finished(world: World, one: Machine, two: Machine) -> None:
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     tasks.append(one.add("Make c", "grep -q done c", "--depends-on", tasks[0]))
     assert [one.works("a"), two.works("b")] == tasks[:2]
@@ -70,9 +68,8 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     world.each_once(*tasks)
 
 
-def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: World) -> None:
+def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(one: Machine, two: Machine) -> None:
     """It runs in a checkout of its own there: what git does not know may be the user's, and stays."""
-    one, two = world.pair()
     mine = one.add("Mine", "test -f a && { test -e left || test ! -e b; } && touch left")
     two.file_task("b")
     one.ok("claim", mine)
@@ -87,9 +84,8 @@ def test_what_a_check_has_left_does_not_help_it_on_the_merged_content(world: Wor
     assert one.statuses_now == {mine: "in_progress", "task-002": "completed"}
 
 
-def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) -> None:
+def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World, one: Machine) -> None:
     """And what they commit is not pushed along."""
-    one = world.machine("one")
     for name in "ab":
         one.add(f"Make {name}", f"grep -q done {name}")
     one.works("a")
@@ -104,8 +100,7 @@ def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) 
     assert (refused.code, "commits that origin/main lacks" in refused.json["message"]) == (8, True)
 
 
-def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None:
-    one, two = world.pair()
+def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World, one: Machine, two: Machine) -> None:
     tasks = [one.add(f"Write {name}", f"grep -q {name} file") for name in ("a", "b")]
     assert [one.works(), two.works()] == tasks
     one.put("file", "a\n")
@@ -127,15 +122,13 @@ def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("others_have_merged", [False, True])
+@pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("hook", ["pre-receive", "post-receive"])
-def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
-    world: World, hook: str, others_have_merged: bool
-) -> None:
+def test_a_finish_that_was_killed_in_its_push_is_done_again(world: World, hook: str, merged: bool) -> None:
     one, two = world.machine("one"), world.machine("two", lease=2)
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     assert one.works("a") == tasks[0]
-    if others_have_merged:
+    if merged:
         assert two.works("b") == tasks[1]
         two.ok("finish")
     one.dies_typing("finish", reached=world.stop_at(hook, "refs/heads/main"))
@@ -148,15 +141,14 @@ def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
     assert done.code == 0, done.text
     assert one.sh("status", "--porcelain") == ""
     assert one.sh("rev-parse", "main") == sh(world.remote, "rev-parse", "main")
-    if not others_have_merged:
+    if not merged:
         tasks.pop()
     world.each_once(*tasks)
 
 
 @pytest.mark.release
-def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> None:
+def test_a_list_that_is_in_a_file_again_forgets_its_machines(one: Machine) -> None:
     """Whose files an attempt has made is decided by it."""
-    one = world.machine("one")
     one.add("Make a", "grep -q done a")
     one.works()
     one.ok("release")
@@ -169,10 +161,7 @@ def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> No
     assert "machine" not in one.task("task-001")
 
 
-def test_a_commit_while_the_check_runs_is_noticed_and_finish_goes_on_when_it_is_typed_again(
-    world: World,
-) -> None:
-    one = world.machine("one")
+def test_a_commit_while_the_check_runs_is_noticed(world: World, one: Machine) -> None:
     moves = f"git -C {one.top} log --format=%s | grep -q Moved"
     moves += f" || git -C {one.top} commit -q --allow-empty -m Moved"
     one.add("Make a", f"{moves}; grep -q done a")
@@ -187,9 +176,8 @@ def test_a_commit_while_the_check_runs_is_noticed_and_finish_goes_on_when_it_is_
     assert world.log() == ["Begin", "Moved", "[task-001] Make a"]
 
 
-def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World) -> None:
+def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World, one: Machine) -> None:
     """Its own next command has taken the task over and put it back."""
-    one = world.machine("one")
     one.add("Make a", "grep -q done a")
     one.works()
     one.put("a", "not yet\n")
@@ -203,8 +191,7 @@ def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World)
     assert one.ok("start")["task"]["id"] == "task-001"
 
 
-def test_a_chat_is_not_late_for_a_task_whose_attempt_it_has_ended(world: World) -> None:
-    one, two = world.pair()
+def test_a_chat_is_not_late_for_a_task_whose_attempt_it_has_ended(one: Machine, two: Machine) -> None:
     one.add("Make a", "grep -q done a")
     one.works()
     one.ok("fail", "--message", "no")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness_lib import timestamps
-from tests.machines.world import Machine, World
+from tests.machines.world import Machine
 from tests.runs.forking import AHEAD
 from tests.system.git.gitrepo import put
 
@@ -24,8 +24,7 @@ def ends(machine: Machine, code: int, ahead: int, *argv: str) -> list[dict[str, 
 
 
 @pytest.mark.parametrize("ahead", [-YEAR, YEAR])
-def test_each_attempt_is_reported_once(world: World, ahead: int) -> None:
-    one = world.machine("one")
+def test_each_attempt_is_reported_once(one: Machine, ahead: int) -> None:
     task = one.add("Make a", "grep -q done a", do=f"{SAY} ;; write a done")
 
     worked_on = ends(one, 0, ahead)
@@ -35,8 +34,7 @@ def test_each_attempt_is_reported_once(world: World, ahead: int) -> None:
     assert (facts["cost"], [each["tries"] for each in facts["done"]]) == (0.5, [1])
 
 
-def test_the_report_of_a_run_has_no_attempt_of_the_list_before(world: World) -> None:
-    one = world.machine("one")
+def test_the_report_of_a_run_has_no_attempt_of_the_list_before(one: Machine) -> None:
     for name in ("a", "b"):
         one.add(f"Make {name}", f"grep -q done {name}", do=f"{SAY} ;; write {name} done")
         ends(one, 0, -YEAR)
@@ -46,8 +44,7 @@ def test_the_report_of_a_run_has_no_attempt_of_the_list_before(world: World) -> 
     assert (facts["cost"], [each["title"] for each in facts["done"]]) == (0.5, ["Make b"])
 
 
-def test_a_claim_of_another_machine_is_shown_as_valid_and_not_to_be_recovered(world: World) -> None:
-    one, two = world.pair()
+def test_a_claim_of_another_machine_is_shown_as_valid(one: Machine, two: Machine) -> None:
     task = one.file_task("a")
     one.works()
 
@@ -60,11 +57,8 @@ def test_a_claim_of_another_machine_is_shown_as_valid_and_not_to_be_recovered(wo
 
 
 @pytest.mark.parametrize("env", [{"HARNESS_SUPERVISED": "1"}, {}])
-def test_what_is_shown_from_the_files_goes_by_the_clock_of_the_list(
-    world: World, env: dict[str, str]
-) -> None:
+def test_what_the_files_show_goes_by_the_clock_of_the_list(one: Machine, env: dict[str, str]) -> None:
     """An agent of a run has no connection, and a database may be away."""
-    one = world.machine("one")
     one.file_task("a")
     one.ok("claim", **{AHEAD: f"{YEAR}"})
     if not env:
@@ -76,8 +70,7 @@ def test_what_is_shown_from_the_files_goes_by_the_clock_of_the_list(
     assert "leased until" in shown, shown
 
 
-def test_a_final_check_is_dated_by_the_clock_of_the_list(world: World) -> None:
-    one = world.machine("one")
+def test_a_final_check_is_dated_by_the_clock_of_the_list(one: Machine) -> None:
     one.file_task("a")
 
     ends(one, 0, YEAR, "--final-check", "all")

@@ -16,7 +16,7 @@ from harness_lib.system.git import snapshot
 from harness_lib.task import Task, Validation
 from harness_lib.terminal.render import Screen
 from harness_lib.verbs import checkpoint, claim, finish, start, status
-from tests.machines.world import World
+from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import sh
 
 Counted = dict[str, int]
@@ -91,9 +91,8 @@ def test_a_claim_costs_the_same_in_a_longer_list(
     assert cost("third") == short
 
 
-def test_the_verbs_of_a_chat_ask_over_one_connection(world: World, counted: Counted) -> None:
+def test_the_verbs_of_a_chat_ask_over_one_connection(one: Machine, counted: Counted) -> None:
     """A look that is held while another one, or a change, begins would take a second connection."""
-    one = world.machine("one")
     add(one.context("adds"), 1, 10)
 
     def cost(verb: Any, **args: Any) -> tuple[int, int]:

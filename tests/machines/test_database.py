@@ -57,10 +57,7 @@ def agent_ends(world: World, one: Machine, says: str) -> None:
     until("the run waits", lambda: says in one.printed or one.runs[-1].poll() is not None)
 
 
-def test_a_run_outlives_a_database_that_is_away_as_an_agent_ends_and_no_other_one_works_again(
-    world: World,
-) -> None:
-    one = world.machine("one")
+def test_a_database_that_is_away_as_an_agent_ends_costs_nothing(world: World, one: Machine) -> None:
     line = moved_to_a_line(one)
     task, run = agent_works(world, one)
     line.cut()
@@ -73,9 +70,8 @@ def test_a_run_outlives_a_database_that_is_away_as_an_agent_ends_and_no_other_on
     line.close()
 
 
-def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world: World) -> None:
+def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world: World, one: Machine) -> None:
     """First the remote is away, then the database."""
-    one = world.machine("one")
     task = one.file_task("file")
     away = world.remote.rename(world.remote.with_name("away"))
     run = one.start(**HURRIED)
@@ -227,9 +223,7 @@ def test_the_hint_fits_what_the_server_says(says: str, hint: str) -> None:
         ("postgresql://", "lists at db.of.the.environment"),
     ],
 )
-def test_a_database_is_named_as_the_driver_finds_it(
-    monkeypatch: pytest.MonkeyPatch, url: str, name: str
-) -> None:
+def test_a_database_is_named_as_it_is_found(monkeypatch: pytest.MonkeyPatch, url: str, name: str) -> None:
     if "environment" in name:
         monkeypatch.setenv("PGHOST", "db.of.the.environment")
     monkeypatch.setenv("PGDATABASE", "" if "service" in url else "lists")
@@ -247,9 +241,8 @@ def test_a_lost_connection_is_told_by_us_alone() -> None:
     assert said.stderr == b""
 
 
-def test_an_agent_of_a_run_reads_the_files_and_loads_no_driver(world: World) -> None:
+def test_an_agent_of_a_run_reads_the_files_and_loads_no_driver(one: Machine) -> None:
     """It types verbs all day; the driver is half the time of one."""
-    one = world.machine("one")
     task = one.add("Work", "true")
     agent = {**one.env, "HARNESS_SUPERVISED": "1"}
     for argv in (("status",), ("status", "--machines"), ("show", task), ("log",)):
@@ -264,9 +257,8 @@ def test_the_driver_loads_openssl_only_where_it_is_needed(world: World) -> None:
     assert {"ssl", "_ssl", "asyncio.sslproto", "tokenize", "uuid"}.isdisjoint(loaded)
 
 
-def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_gets_no_connection(world: World, one: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in its environment nor by typing a verb; what it reports the run records."""
-    one = world.machine("one")
     # Only who has the variable finds the database.
     host = world.url.partition("host=")[2]
     services = put(world.place / "services", f"[agents]\nhost={host}\nuser=harness\ndbname=postgres\n")
@@ -293,8 +285,7 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
     assert "PGSERVICEFILE" not in seen
 
 
-def test_no_password_gets_into_a_file_of_the_project(world: World) -> None:
-    one = world.machine("one")
+def test_no_password_gets_into_a_file_of_the_project(one: Machine) -> None:
     refused = one("store", "move", "postgresql://me:secret@db.example.org/x")
     assert refused.code == 2
     address = f"postgresql://me:{SECRET}@db.example.org/agents"
@@ -338,10 +329,9 @@ def looks(world: World) -> list[Looking]:
 
 
 def test_no_look_is_kept_while_work_waits_for_its_merge(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, one: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That may take as long as another machine has the turn."""
-    one = world.machine("one")
     task = one.file_task("a")
     one.ok("start", HARNESS_WORKER_ID="run-1")
     orders = WorkerConfig(worker="run-1#0", number=0, place="", target=MAIN, agent_command="true")
@@ -358,7 +348,7 @@ def test_no_look_is_kept_while_work_waits_for_its_merge(
     assert kept == []
 
 
-def test_no_look_is_kept_while_the_final_check_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_look_is_kept_during_the_final_check(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     one = world.machine("one")
     ctx = at(one)
     merge_queue.refresh(ctx)
@@ -376,8 +366,7 @@ def test_no_look_is_kept_while_the_final_check_runs(world: World, monkeypatch: p
     assert kept == []
 
 
-def test_without_its_mirror_a_project_is_found_by_its_link(world: World) -> None:
-    one, two = world.pair()
+def test_without_its_mirror_a_project_is_found_by_its_link(one: Machine, two: Machine) -> None:
     task = one.add("Work", "test -f done")
     for argv in (("status",), ("start",)):
         (two.top / "harness-tasks.json").unlink(missing_ok=True)
@@ -385,8 +374,7 @@ def test_without_its_mirror_a_project_is_found_by_its_link(world: World) -> None
         assert task in two.read("harness-tasks.json")
 
 
-def test_the_way_there_and_back(world: World) -> None:
-    one = world.machine("one")
+def test_the_way_there_and_back(world: World, one: Machine) -> None:
     one.add("Work", "test -f done")
     two = world.machine("two")
     status = two.ok("store", "status")["facts"]

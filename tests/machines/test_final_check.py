@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.machines.world import SPOILING, World
+from tests.machines.world import SPOILING, Machine, World
 from tests.waiting import until
 
 ONCE_MORE = "every check runs once more on the final tree"
@@ -10,9 +10,8 @@ WAITS = "another machine makes the final check"
 FINAL = ("--final-check", "all")
 
 
-def test_one_machine_makes_the_final_check_for_all(world: World) -> None:
+def test_one_machine_makes_the_final_check_for_all(world: World, one: Machine, two: Machine) -> None:
     """It finds what a later task has broken; another one that waited for it goes on with the repair."""
-    one, two = world.pair()
     reached, go = world.place / "reached", world.place / "go"
     # The final check has the work tree 0.
     held = f"case $PWD in */0) touch '{reached}'; until test -e '{go}'; do sleep 0.05; done;; esac"

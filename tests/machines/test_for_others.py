@@ -59,8 +59,7 @@ def halts(machine: Machine) -> list[str | None]:
 
 
 @pytest.mark.parametrize("how", ["--squash", *for_release(("--no-ff",), ("reordered",))])
-def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -> None:
-    one, two = world.pair()
+def test_one_request_has_the_work_of_all_machines(world: World, one: Machine, two: Machine, how: str) -> None:
     protect(world)
     one.file_task("a")
     refused = one.run()
@@ -107,9 +106,8 @@ end $$;
 create trigger {name} after update on harness.task for each row execute function public.{name}()"""
 
 
-def test_work_that_is_being_proposed_is_never_taken_for_that_of_a_dead_worker(world: World) -> None:
+def test_proposed_work_is_not_taken_for_a_dead_workers(world: World, one: Machine, two: Machine) -> None:
     """A run recovers what its worker that merges has in progress without saying what it does with it."""
-    one, two = world.pair()
     protect(world)
     tasks = [one.file_task(name) for name in ("a", "b")]
     name = "watched_" + world.name.replace("-", "_")
@@ -124,23 +122,19 @@ def test_work_that_is_being_proposed_is_never_taken_for_that_of_a_dead_worker(wo
     assert halts(one) == ["MERGE"] * len(tasks)
 
 
-@pytest.mark.parametrize("names", [(), *for_release(("b",))])
-def test_a_pull_request_that_could_not_be_opened_is_opened_by_the_next_run(
-    world: World, names: tuple[str, ...]
-) -> None:
-    one = world.machine("one")
+@pytest.mark.parametrize("more", ["", *for_release("b")])
+def test_a_request_that_failed_is_opened_by_the_next_run(world: World, one: Machine, more: str) -> None:
     one.file_task("a")
     one.ends(9, "--merge", "pull-request", "--merge-command", "echo no login; exit 4")
     assert "no pull request yet: no login" in one("report").text
-    for name in names:
+    for name in more:
         one.file_task(name)
     one.ends(9, *proposing(world))
 
-    assert (world.place / "asked").read_text() == f"harness/main: Make a{', and 1 more' if names else ''}\n"
+    assert (world.place / "asked").read_text() == f"harness/main: Make a{', and 1 more' if more else ''}\n"
 
 
-def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
-    one, two = world.pair()
+def test_a_chat_proposes_what_it_may_not_push(world: World, one: Machine, two: Machine) -> None:
     protect(world)
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
     one.works("a")
@@ -168,9 +162,8 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     assert set(two.statuses_now.values()) == {"completed"}
 
 
-def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None:
+def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World, one: Machine, two: Machine) -> None:
     """As typed, or as the project says; the task is completed, and the checkout is where it was."""
-    one, two = world.pair()
     for name in ("a", "b"):
         one.add(f"Make {name}", f"grep -q done {name}")
     for machine, name, typed in ((one, "a", ("--merge", "branch")), (two, "b", ())):
@@ -188,9 +181,8 @@ def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None
     assert one("store", "check").code == 0
 
 
-def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World) -> None:
+def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World, one: Machine) -> None:
     """A plan may bring them: NUL, half a surrogate, control characters; and a pull request may be long."""
-    one = world.machine("one")
     protect(world)
     titles = ["NUL \0 in it", "half \ud800 of one", "bell \a and\nlines", "long " * 200] * 2
     checks = [f"test -e f{number} # {'x' * 19_000}" for number in range(len(titles))]
@@ -212,8 +204,7 @@ def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World) -> 
     assert one("store", "check").code == 0
 
 
-def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: World) -> None:
-    one = world.machine("one")
+def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: World, one: Machine) -> None:
     protect(world)
     for name in ("a", "b", "c", "d"):
         one.add(f"Make {name}", f"grep -q done {name}")
@@ -242,8 +233,7 @@ def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: 
     assert asked == [f"harness/main: Make {title}" for title in ("a", "b", "c, and 1 more")]
 
 
-def test_a_chat_takes_the_program_that_is_there_for_pull_requests(world: World) -> None:
-    one = world.machine("one")
+def test_a_chat_takes_the_program_that_is_there_for_pull_requests(world: World, one: Machine) -> None:
     one.add("Make a", "grep -q done a")
     one.works("a")
     program = (
@@ -286,8 +276,7 @@ def collected(world: World) -> list[str]:
     return sh(world.remote, "log", "--reverse", "--format=%s", "main..harness/main").splitlines()
 
 
-def test_a_chat_keeps_no_turn_from_the_worker_here_that_waits_for_it(world: World) -> None:
-    one = world.machine("one")
+def test_a_chat_keeps_no_turn_from_the_worker_here_that_waits_for_it(world: World, one: Machine) -> None:
     one.file_task("a")
     one.works("a")
     store = at(one).store
@@ -303,9 +292,7 @@ def test_a_chat_keeps_no_turn_from_the_worker_here_that_waits_for_it(world: Worl
 
 @pytest.mark.parametrize("hook", ["post-receive", *for_release(("pre-receive",))])
 @pytest.mark.parametrize("again", ["finish", "start", "another machine"])
-def test_a_chat_that_was_killed_while_it_pushed_to_the_branch_is_completed_once(
-    world: World, hook: str, again: str
-) -> None:
+def test_a_chat_killed_in_its_push_is_completed_once(world: World, hook: str, again: str) -> None:
     one, two = world.machine("one", lease=5), world.machine("two")
     one.add("Make a", "grep -q done a", do="write a done")
     one.works("a")
@@ -329,10 +316,9 @@ def test_a_chat_that_was_killed_while_it_pushed_to_the_branch_is_completed_once(
 
 
 @pytest.mark.parametrize("again", ["start", *for_release(("another machine",))])
-def test_what_a_chat_has_pushed_to_the_branch_is_completed_although_the_chat_is_cut_off(
-    world: World, again: str
+def test_what_a_cut_off_chat_pushed_is_completed(
+    world: World, one: Machine, two: Machine, again: str
 ) -> None:
-    one, two = world.pair()
     one.add("Make a", "grep -q done a")
     one.add("Make b", "grep -q done b", "--depends-on", "task-001", do="write b done")
     one.works("a")
@@ -357,9 +343,8 @@ def test_what_a_chat_has_pushed_to_the_branch_is_completed_although_the_chat_is_
 
 
 @pytest.mark.parametrize("how", ["--squash", *for_release(("--no-ff",), ("rebased",))])
-def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: str) -> None:
+def test_collected_work_that_was_squashed_is_not_called_lost(world: World, one: Machine, how: str) -> None:
     """Unless a later commit has undone it."""
-    one = world.machine("one")
     one.file_task("a")
     one.add("Change a", "grep -q more a", "--depends-on", "task-001", do="write a more")
     one.ends(0, "--merge", "branch")
@@ -377,8 +362,7 @@ def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: 
 
 
 @pytest.mark.release
-def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World) -> None:
-    one = world.machine("one")
+def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World, one: Machine) -> None:
     task = one.file_task("a")
     one.ends(9, "--merge", "branch", "--review")
     shutil.rmtree(one.top / ".harness/runs")
@@ -412,8 +396,7 @@ def test_accepted_work_goes_to_the_branch_of_its_run_or_nowhere(world: World) ->
 
 
 @pytest.mark.release
-def test_branch_collects_the_work_and_leaves_main_alone(world: World) -> None:
-    one, two = world.pair()
+def test_branch_collects_the_work_and_leaves_main_alone(world: World, one: Machine, two: Machine) -> None:
     first = one.file_task("a")
     one.file_task("b", "--depends-on", first)
     one.ends(9, "--merge", "branch", "--max-tasks", "1")

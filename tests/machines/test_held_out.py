@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.machines.world import Machine, World
@@ -12,15 +10,14 @@ from tests.system.git.gitrepo import put
 ELSEWHERE = "its held-out check is on another machine"
 
 
-def held_out(machine: Machine, place: Path) -> str:
+def held_out(machine: Machine) -> str:
     """Add a task with a held-out check, which only `machine` has; return its id."""
-    script = put(place / "held.sh", "#!/bin/sh\ngrep -q done a\n", executable=True)
+    script = put(machine.top.parent / "held.sh", "#!/bin/sh\ngrep -q done a\n", executable=True)
     return machine.add("Held", "test -f a", "--hidden", str(script), do="write a done")
 
 
-def test_a_machine_leaves_to_others_what_only_they_can_check(world: World, tmp_path: Path) -> None:
-    one, two = world.pair()
-    held = held_out(one, tmp_path)
+def test_what_only_others_can_check_is_left_to_them(world: World, one: Machine, two: Machine) -> None:
+    held = held_out(one)
     other = one.file_task("b")
 
     assert two.start("-j", "1").wait() == 9, two.printed
@@ -33,9 +30,8 @@ def test_a_machine_leaves_to_others_what_only_they_can_check(world: World, tmp_p
     world.each_once(held, other)
 
 
-def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, tmp_path: Path) -> None:
-    one, two = world.pair()
-    held, other = held_out(one, tmp_path), one.file_task("b")
+def test_a_chat_takes_other_tasks_and_is_let_go_then(one: Machine, two: Machine) -> None:
+    held, other = held_out(one), one.file_task("b")
     two.ok("start")
 
     named = two("claim", held)
@@ -54,9 +50,9 @@ def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, 
 
 
 @pytest.mark.release
-def test_checked_work_of_a_dead_machine_waits_for_the_held_out_check(world: World, tmp_path: Path) -> None:
+def test_checked_work_of_a_dead_machine_waits_for_the_held_out_check(world: World) -> None:
     one, two = world.pair(lease=4)
-    held = held_out(one, tmp_path)
+    held = held_out(one)
     reached = world.stop_at("post-receive", "refs/harness/.*/ready/")
     one.dies_working(reached.exists)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.machines.world import World
+from tests.machines.world import Machine, World
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
 
@@ -75,8 +75,7 @@ def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
     world.each_once(task)
 
 
-def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
-    one = world.machine("one")
+def test_a_remote_that_refuses_large_packs_loses_nothing(world: World, one: Machine) -> None:
     task = one.add("Make a large file", "test -s large")
     sh(world.remote, "config", "receive.maxInputSize", "100000")
     one.works()
@@ -94,8 +93,7 @@ def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
     world.each_once(task)
 
 
-def test_what_the_remote_could_not_take_when_an_attempt_ended_is_sent_by_the_next_run(world: World) -> None:
-    one = world.machine("one")
+def test_what_a_remote_could_not_take_is_sent_by_the_next_run(world: World, one: Machine) -> None:
     one.add("Never done", "false", "--max-attempts", "1", do="write b b")
     one.add("Dropped", "false", "--max-attempts", "1", do="write c c")
     world.hook("update", r"case $1 in */rescue/*) printf '\377' >&2; exit 1;; esac")
@@ -160,11 +158,8 @@ def test_what_a_host_refuses_is_said_when_a_machine_joins(world: World, made: st
     assert said in world.machine("one").joined
 
 
-def test_machines_that_push_to_different_places_are_told_so_and_a_second_join_looks_anew(
-    world: World,
-) -> None:
+def test_machines_that_push_to_different_places_are_told_so(world: World, one: Machine) -> None:
     """A host may have refused for a moment what it has taken before."""
-    one = world.machine("one")
     one.file_task("a")
     one.ends(0)
     world.hook("update", 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
@@ -181,9 +176,8 @@ def test_machines_that_push_to_different_places_are_told_so_and_a_second_join_lo
     assert (world.refs("turn"), world.refs("turn", below="refs/heads/harness")) == (["main"], [])
 
 
-def test_what_a_killed_join_has_left_goes_with_the_next_one_of_that_machine(world: World) -> None:
+def test_what_a_killed_join_has_left_goes_with_the_next_one(world: World, one: Machine) -> None:
     """It may still go on: others, and runs that remove what nobody needs, leave it alone."""
-    one = world.machine("one")
     argv = ("store", "join", world.url, "--list", world.name)
     reached = world.stop_at("post-receive", "/turn/probe")
     one.dies_typing(*argv, reached=reached)
@@ -207,8 +201,7 @@ def probes(world: World) -> list[str]:
     return [name.removeprefix(prefix) for name in names if "/probe" in name]
 
 
-def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) -> None:
-    one = world.machine("one")
+def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World, one: Machine) -> None:
     one.file_task("a")
     world.others["upstream"] = world.remote
     fork, remote = world.place / "fork.git", world.remote
@@ -227,9 +220,8 @@ def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) 
     assert (said.code, "git fetch --unshallow" in said.text) == (7, True)
 
 
-def test_a_list_is_not_called_as_another_one_whose_work_is_on_the_branch(world: World) -> None:
+def test_a_list_is_not_called_as_another_one_whose_work_is_on_the_branch(world: World, one: Machine) -> None:
     """Its tasks have the same ids: that work would be taken for theirs."""
-    one = world.machine("one")
     one.file_task("a")
     one.works("a")
     one.ok("finish")

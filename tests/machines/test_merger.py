@@ -35,8 +35,7 @@ def wait_until_free(machine: Machine, mine: turn.Turn, *tasks: str) -> None:
     until("work that is handed over", are_handed_over)
 
 
-def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(world: World) -> None:
-    one, two = world.pair()
+def test_a_worker_goes_on_while_its_work_waits_for_the_turn(world: World, one: Machine, two: Machine) -> None:
     tasks = [one.file_task(name) for name in ("a", "b", "c")]
     mine = held(world, two)
     run = one.start("-j", "1")
@@ -124,11 +123,8 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
     assert {task.attempts for task in tasks_of(one)} == {0}
 
 
-def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_its_work_over(
-    world: World,
-) -> None:
+def test_a_run_waits_for_no_turn_when_its_worker_has_died(world: World, one: Machine, two: Machine) -> None:
     """The next worker takes the next task meanwhile, and the one that merges has the work of both."""
-    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b")]
     mine = held(world, two)
     reached = world.stop_at("pre-receive", "/ready/")
@@ -162,8 +158,7 @@ drop trigger deadlock on harness.task; drop function public.deadlock(); drop seq
 """
 
 
-def test_a_deadlock_counts_as_no_try_to_merge(world: World) -> None:
-    one = world.machine("one")
+def test_a_deadlock_counts_as_no_try_to_merge(world: World, one: Machine) -> None:
     task = one.file_task("file")
     with psycopg.connect(world.url, autocommit=True) as conn:
         conn.execute(DEADLOCK)
@@ -178,9 +173,8 @@ def test_a_deadlock_counts_as_no_try_to_merge(world: World) -> None:
     assert "could not be merged yet" not in one.printed
 
 
-def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_back(world: World) -> None:
+def test_work_handed_over_to_a_merger_that_has_ended_is_given_back(world: World, one: Machine) -> None:
     """A run is stopped while a worker pushes what it has checked; the one that merges ends first."""
-    one = world.machine("one")
     task = one.file_task("a")
     reached = world.stop_at("pre-receive", "/ready/")
     run = one.start("-j", "1")
@@ -196,9 +190,8 @@ def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_ba
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
+def test_the_worker_that_merges_is_gone(world: World, one: Machine, two: Machine, how: str) -> None:
     """Another one takes its place; a run that is stopped gives its work back, which needs no agent then."""
-    one, two = world.pair()
     memory = Path(os.environ["AGENT_MEMORY"]) / "begun"
     do = f"write {{0}} done ;; sh echo {{0}} >> {memory}"
     tasks = [one.add(f"Make {name}", f"grep -q done {name}", do=do.format(name)) for name in ("a", "b")]
@@ -289,9 +282,8 @@ def test_checked_work_that_only_a_dead_machine_has_is_done_again(world: World) -
     assert "Its checked work is on the machine that made it only" in three.printed
 
 
-def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) -> None:
+def test_work_that_breaks_a_batch_goes_back_alone(world: World, one: Machine, two: Machine) -> None:
     """Each passes alone; together the check of one fails: it is handed to an agent again, uncounted."""
-    one, two = world.pair()
     tasks = [
         one.add(f"Make {name}", f"test -e {name} && {{ test ! -e {other} || test -e both; }}", do=do)
         for name, other, do in (
@@ -324,11 +316,8 @@ WORDS = {
 
 
 @pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
-def test_a_remote_that_has_no_room_for_the_branch_is_waited_for_and_halts_no_task(
-    world: World, words: str
-) -> None:
+def test_a_remote_without_room_for_the_branch_is_waited_for(world: World, one: Machine, words: str) -> None:
     """It takes the turn, which is small, and not the work, more often than a worker tries."""
-    one = world.machine("one")
     task = one.file_task("file")
     world.hook("pre-receive", FULL.format(tries=world.place / "tries", words=words))
 

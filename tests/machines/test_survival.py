@@ -9,7 +9,7 @@ import pytest
 
 from harness_lib.attempts import worker_worktrees
 from tests import postgres
-from tests.machines.world import World
+from tests.machines.world import Machine, World
 from tests.runs.workshop import HURRIED
 from tests.system.git.gitrepo import sh
 from tests.waiting import until
@@ -151,8 +151,7 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
     assert one.read("mine.txt") == "of the user\n"
 
 
-def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> None:
-    one, two = world.pair()
+def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(one: Machine, two: Machine) -> None:
     one.add("Never done", "grep -q done file && false", "--max-attempts", "1", do="write file done")
     one.ends(9)
 
@@ -162,8 +161,7 @@ def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> 
     assert "+done" in two.ok("rescue", "show", "task-001")["message"]
 
 
-def test_dropped_work_does_not_come_again_from_the_remote(world: World) -> None:
-    one, two = world.pair()
+def test_dropped_work_does_not_come_again_from_the_remote(world: World, one: Machine, two: Machine) -> None:
     one.add("Never done", "grep -q done file && false", "--max-attempts", "2", do="write file done")
     one.ends(9)
     two.ok("rescue", "list", "--fetch")
@@ -179,9 +177,8 @@ def test_dropped_work_does_not_come_again_from_the_remote(world: World) -> None:
     assert two.ok("rescue", "list")["count"] == 0
 
 
-def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> None:
+def test_what_a_database_forgot_is_found_on_the_branch(world: World, one: Machine, two: Machine) -> None:
     """It was set back to a backup: the work is not done again."""
-    one, two = world.pair()
     tasks = [one.file_task("a"), one.file_task("b")]
     with postgres.set_back(world.url, world.name):
         one.ends(0)
@@ -195,9 +192,8 @@ def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> N
     world.each_once(*tasks)
 
 
-def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
+def test_what_was_added_since_a_backup_is_kept(world: World, one: Machine) -> None:
     """Nobody else has it any more; and whoever has seen it is told what is on the branch, too."""
-    one = world.machine("one")
     task = one.file_task("a")
     with postgres.set_back(world.url, world.name):
         one.ends(0)
@@ -273,9 +269,7 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
     ],
 )
 @pytest.mark.parametrize("who", ["one", "two"])
-def test_a_machine_dies_while_it_collects_on_a_branch(
-    world: World, hook: str, pattern: str, who: str
-) -> None:
+def test_a_machine_dies_while_it_collects(world: World, hook: str, pattern: str, who: str) -> None:
     """Another machine does the rest, or it does so itself when it is there again."""
     one = world.machine("one", lease=LONGER)
     world.machine("two", lease=LONGER)
@@ -291,9 +285,8 @@ def test_a_machine_dies_while_it_collects_on_a_branch(
     assert (world.refs("wip"), world.refs("ready")) == ([], [])
 
 
-def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: World) -> None:
+def test_a_machine_that_died_in_git_worktree_add_can_fetch_again(world: World, one: Machine) -> None:
     """As long as git knows a work tree without a commit, it fetches nothing."""
-    one = world.machine("one")
     task = one.file_task("a")
     half = worker_worktrees.home(one.context()) / "run-dead/1"
     one.sh("worktree", "add", "-q", "--detach", str(half))

@@ -64,9 +64,8 @@ def refused(machine: Machine, *argv: str) -> str:
     return " ".join(said.text.split())
 
 
-def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
+def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World, one: Machine, two: Machine) -> None:
     """Whatever verb is typed: before a claim, with a claim, and of a task that is completed."""
-    one, two = world.pair()
     foreign, first, last = Foreign(world), one.file_task("a"), one.file_task("b")
     world.trust()
     theirs = two.add("Theirs", foreign.check(), "--priority", "P0", *foreign.cleanup)
@@ -127,8 +126,7 @@ def test_a_chat_runs_no_command_that_is_not_trusted_here(world: World) -> None:
     assert sorted(foreign.ran_on(two)) == ["two-check"]
 
 
-def test_a_run_goes_on_with_other_tasks_and_says_what_waits(world: World) -> None:
-    one, two = world.pair()
+def test_a_run_goes_on_with_other_tasks_and_says_what_waits(world: World, one: Machine, two: Machine) -> None:
     foreign, first, last = Foreign(world), one.file_task("a"), one.file_task("b")
     world.trust()
     theirs = [two.add(f"Theirs {n}", foreign.check(), "--priority", "P0", *foreign.cleanup) for n in "12"]
@@ -172,9 +170,8 @@ def test_a_run_waits_for_work_elsewhere_that_may_free_what_is_trusted_here(world
     assert foreign.ran_on(one) == []
 
 
-def test_a_task_whose_check_is_changed_while_a_run_works_on_it_costs_no_attempt(world: World) -> None:
+def test_a_check_that_is_changed_during_a_run_costs_no_attempt(world: World, one: Machine) -> None:
     """Its work is kept for whoever trusts the new check, and the run goes on with the others."""
-    one = world.machine("one")
     foreign, works, go = Foreign(world), world.place / "works", world.place / "go"
     task = one.add("Work", "grep -q done done", do=f"touch {works} ;; write done done ;; wait {go}")
     other = one.file_task("b")
@@ -196,8 +193,7 @@ def test_a_task_whose_check_is_changed_while_a_run_works_on_it_costs_no_attempt(
     world.each_once(task, other)
 
 
-def test_what_a_user_adds_and_edits_here_trusts_nothing_of_others(world: World) -> None:
-    one, two = world.pair()
+def test_what_a_user_edits_here_trusts_nothing_of_others(world: World, one: Machine, two: Machine) -> None:
     foreign = Foreign(world)
     world.trust()
     theirs = two.add("Theirs", foreign.check(), *foreign.cleanup)
@@ -237,8 +233,7 @@ def test_a_machine_merges_for_others_only_what_it_trusts(world: World) -> None:
     assert foreign.ran_on(one) == []
 
 
-def test_checked_work_whose_check_is_changed_waits_for_a_machine_that_trusts_it(world: World) -> None:
-    one, two = world.pair()
+def test_checked_work_waits_until_its_new_check_is_trusted(world: World, one: Machine, two: Machine) -> None:
     foreign, task = Foreign(world), one.file_task("a")
     world.trust()
     turn = held(world, two)
@@ -293,9 +288,8 @@ def test_work_marked_as_completed_whose_check_is_not_trusted_here_holds_up_nobod
     assert foreign.ran_on(one) == []
 
 
-def test_the_check_of_an_attempt_is_changed_on_its_own_machine_only(world: World) -> None:
+def test_a_check_is_changed_on_its_own_machine_only(world: World, one: Machine, two: Machine) -> None:
     """What the attempt may not weaken is taken from its work tree; elsewhere it would be another one."""
-    one, two = world.pair()
     works, go = world.place / "works", world.place / "go"
     task = one.add("Work", "grep -q done a", do=f"touch {works} ;; write a done ;; wait {go}")
     other = one.add("Other", "test -f a", "--depends-on", task)

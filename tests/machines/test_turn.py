@@ -16,7 +16,7 @@ from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.rules import transitions
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
-from tests.machines.world import MAIN, World, at, taken
+from tests.machines.world import MAIN, Machine, World, at, taken
 from tests.system.git.gitrepo import sh
 
 
@@ -134,9 +134,8 @@ def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world:
         merge_queue.refresh(ctx)
 
 
-def test_why_a_run_has_ended_is_told_until_another_session_is_opened(world: World) -> None:
+def test_why_a_run_has_ended_is_told_until_another_session_is_opened(one: Machine, two: Machine) -> None:
     """Beside it a later session may go on, or have ended in the meantime."""
-    one, two = world.pair()
     one.file_task("a")
     one.ok("start")
     two.ok("start")
@@ -151,9 +150,7 @@ def test_why_a_run_has_ended_is_told_until_another_session_is_opened(world: Worl
     assert "frozen" not in one("report").text
 
 
-def test_a_remote_that_never_answers_is_named_with_what_it_was_asked(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_remote_that_never_answers_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = at(world.machine("one"))
     silence = world.place / "silence"
     os.mkfifo(silence)

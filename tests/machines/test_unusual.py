@@ -12,7 +12,7 @@ from harness_lib.attempts.remote import Answer
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
 from harness_lib.task import Handback
-from tests.machines.world import World
+from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
 
@@ -26,8 +26,7 @@ def rewritten(world: World) -> None:
     sh(clone, "push", "-q", "--force", "origin", "HEAD:main")
 
 
-def test_a_branch_that_is_on_no_remote_is_to_be_pushed_once(world: World) -> None:
-    one = world.machine("one")
+def test_a_branch_that_is_on_no_remote_is_to_be_pushed_once(world: World, one: Machine) -> None:
     one.file_task("a")
     one.sh("switch", "-qc", "mine")
     one.sh("remote", "rename", "origin", "hub")
@@ -50,8 +49,7 @@ def test_a_branch_that_is_on_no_remote_is_to_be_pushed_once(world: World) -> Non
 
 
 @pytest.mark.release
-def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World) -> None:
-    one = world.machine("one")
+def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World, one: Machine) -> None:
     first = one.file_task("a")
     one.ends(0)
     lost = world.log("%H")[-1][:12]
@@ -69,9 +67,8 @@ def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World
     assert second not in said.text
 
 
-def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: World) -> None:
+def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: World, one: Machine) -> None:
     """The clock of a machine makes none of it old."""
-    one = world.machine("one")
     task = one.file_task("a")
     one.ends(0)
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
@@ -92,9 +89,8 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
 
 
 def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, one: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = world.machine("one")
     task = one.file_task("a")
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
     old = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
@@ -113,9 +109,8 @@ def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
     assert snapshots.outlived(one.context()) == {}
 
 
-def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World) -> None:
+def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World, one: Machine) -> None:
     """What the remote has forgotten may be nowhere else."""
-    one = world.machine("one")
     one.sh("push", "-q", "origin", "HEAD:refs/heads/gone")
     one.sh("fetch", "-q")
     sh(world.remote, "branch", "-D", "gone")
@@ -125,8 +120,7 @@ def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World) -> None:
     assert one.sh("rev-parse", "origin/gone") == one.sh("rev-parse", "HEAD")
 
 
-def test_too_many_refs_are_named(world: World) -> None:
-    one = world.machine("one")
+def test_too_many_refs_are_named(world: World, one: Machine) -> None:
     tip = sh(world.remote, "rev-parse", "main")
     lines = "".join(f"{tip} refs/tags/build-{number}\n" for number in range(5001))
     put(
@@ -139,8 +133,7 @@ def test_too_many_refs_are_named(world: World) -> None:
 
 
 @pytest.mark.release
-def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> None:
-    one, two = world.pair()
+def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World, one: Machine, two: Machine) -> None:
     tip = sh(world.remote, "rev-parse", "main")
     lines = "".join(f"{tip} refs/tags/build-{number:06}\n" for number in range(100_000))
     head = f"# pack-refs with: peeled fully-peeled sorted \n{tip} refs/heads/main\n"
@@ -155,8 +148,7 @@ def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> Non
     assert one.sh("tag") == ""
 
 
-def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
-    one, two = world.pair()
+def test_two_machines_with_one_worker_name_are_told_apart(world: World, one: Machine, two: Machine) -> None:
     task = one.add("Make a", "grep -q done a")
     name = {"HARNESS_WORKER_ID": "me"}
     one.ok("claim", **name)
@@ -175,9 +167,8 @@ def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
     world.each_once(task)
 
 
-def test_work_of_a_namesake_whose_claim_has_ended_is_taken_over(world: World) -> None:
+def test_work_of_a_namesake_is_taken_over_after_its_claim(world: World, one: Machine, two: Machine) -> None:
     """As of a container that is made anew: its host name is another one, its worker's name is not."""
-    one, two = world.pair()
     task = one.add("Make a", "grep -q done a")
     name = {"HARNESS_WORKER_ID": "me"}
 
@@ -209,9 +200,8 @@ def test_work_of_a_namesake_whose_claim_has_ended_is_taken_over(world: World) ->
     world.each_once_at_no_cost(task)
 
 
-def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> None:
+def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(one: Machine, two: Machine) -> None:
     """What it takes over is in progress on the other machine until that is recorded."""
-    one, two = world.pair()
     task = one.add("Make a", "grep -q done a")
     one.ok("claim", HARNESS_WORKER_ID="gone")
 
@@ -235,8 +225,7 @@ def test_a_chat_cut_off_in_a_take_over_is_told_when_it_goes_on(world: World) -> 
 
 
 @pytest.mark.release
-def test_a_partial_clone_works(world: World) -> None:
-    one = world.machine("one")
+def test_a_partial_clone_works(world: World, one: Machine) -> None:
     sh(world.remote, "config", "uploadpack.allowFilter", "true")
     sh(world.remote, "config", "uploadpack.allowAnySHA1InWant", "true")
     two = world.machine("two")
@@ -265,9 +254,8 @@ done
 """
 
 
-def test_a_remote_that_makes_each_commit_anew_loses_nothing_and_leaves_no_branches(world: World) -> None:
+def test_a_remote_that_makes_each_commit_anew_loses_nothing(world: World, one: Machine, two: Machine) -> None:
     """As a host that rebases what is pushed: no machine but its own has ever had the commit of a task."""
-    one, two = world.pair()
     tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
     world.hook("post-receive", ANEW)
     for machine in (one, two, one, two):
@@ -294,9 +282,8 @@ done
 """
 
 
-def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world: World) -> None:
+def test_what_a_remote_squashed_only_its_machine_can_tell(world: World, one: Machine, two: Machine) -> None:
     """One without its repository still shows the list."""
-    one, two = world.pair()
     task = one.file_task("a")
     world.hook("post-receive", SQUASHED)
     two.ends(0)
@@ -311,8 +298,7 @@ def test_where_the_remote_squashes_only_the_machine_of_the_commit_can_tell(world
     assert f"{task}: Make a" in two("status").out
 
 
-def test_a_repair_is_named_only_where_it_may_help(world: World) -> None:
-    one = world.machine("one")
+def test_a_repair_is_named_only_where_it_may_help(world: World, one: Machine) -> None:
     one.file_task("a")
     one.ends(0)
     rewritten(world)

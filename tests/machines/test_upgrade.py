@@ -21,9 +21,7 @@ CONTRACTED = f"update harness.about set writes = {NEXT}"
 UPDATED = f"update harness.about set writes = {SCHEMA}"
 
 
-def test_a_run_of_an_older_harness_ends_with_the_version_that_it_needs_and_keeps_its_work(
-    world: World,
-) -> None:
+def test_a_run_of_an_older_harness_names_the_version_that_it_needs(world: World) -> None:
     """As long as it may, it goes on; then nothing of its work is lost, and no attempt is counted."""
     with (
         postgres.apart(world.url) as world.url,

@@ -25,7 +25,7 @@ from harness_lib.task import Task
 from tests.machines.network import NET, SERVER, Network
 from tests.machines.place import Place
 from tests.machines.world import World
-from tests.runs.workshop import descendants
+from tests.runs.workshop import descendants, signal_all
 from tests.system.git.gitrepo import put, sh
 
 # Writes down, outside of everything, for which content it has passed.
@@ -175,9 +175,7 @@ class SmallWorld(World):
 
     def stop_git(self) -> None:
         assert self.daemon is not None
-        for pid in (self.daemon.pid, *descendants(self.daemon.pid)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        signal_all((self.daemon.pid, *descendants(self.daemon.pid)), signal.SIGKILL)
         self.daemon.wait()
 
     @property

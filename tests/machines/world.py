@@ -7,7 +7,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from harness_lib.state.api import Questions
 from tests import forked, postgres
 from tests.conftest import CHECKOUT
 from tests.run_to_end import Said, run_to_end
-from tests.runs.workshop import HARNESS, Workshop, descendants
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.runs.workshop import HARNESS, Workshop, descendants, signal_all
+from tests.system.git import gitrepo
+from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
 
 MAIN = "refs/heads/main"
@@ -62,11 +62,8 @@ class Machine(Workshop):
 
     def send(self, number: int) -> None:
         """Send a signal to the last run and all that it has started."""
-        run = self.runs[-1]
-        for pid in (run.pid, *descendants(run.pid)):
-            # What git does for a moment may be over.
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        run = self.runs[-1].pid
+        signal_all((run, *descendants(run)), number)
 
     def works(self, *files: str) -> str:
         """Claim the next task and make its `files`, as an agent in a chat does; return its id."""
@@ -125,12 +122,9 @@ class World:
 
     def plant(self) -> None:
         """Make the remote, with one commit."""
-        seed = self.place / "seed"
-        seed.mkdir()
-        sh(seed, "init", "-q", "-b", "main")
         ignored = "*.pyc\nharness-tasks.json*\nharness-progress.txt\n.harness*\n"
-        commit_all(seed, "Begin", {"README.md": "hello\n", ".gitignore": ignored})
-        sh(self.place, "clone", "-q", "--bare", str(seed), str(self.remote))
+        seed = gitrepo.World.make(self.place / "seed", {"README.md": "hello\n", ".gitignore": ignored})
+        sh(self.place, "clone", "-q", "--bare", str(seed.top), str(self.remote))
 
     @property
     def remote(self) -> Path:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worker_worktrees
 from harness_lib.errors import AwayError
 from harness_lib.system.git import worktrees
 from tests.conftest import for_release
@@ -287,14 +286,9 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
 
 @pytest.mark.release
 def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shared: Workshop) -> None:
-    ctx = shared.context()
-    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
-    worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
-    shutil.rmtree(shared.home / "worktrees")
-
-    worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
-
-    shutil.rmtree(shared.home / "worktrees")
+    for _ in range(2):
+        shared.cleaned()
+        shutil.rmtree(shared.home / "worktrees")
     shared.file_task("f")
     shared.ends(0)
     assert len(shared.sh("worktree", "list").splitlines()) == 1
@@ -303,8 +297,7 @@ def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shar
 @pytest.mark.parametrize("left", ["nothing", *for_release("a half")])
 def test_a_git_that_was_killed_in_worktree_add_is_in_nobodys_way(shared: Workshop, left: str) -> None:
     """Git locks a work tree that it is making, under a reason in the language of the user."""
-    ctx = shared.context()
-    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
+    place = shared.work_tree()
     shared.sh("worktree", "add", "-q", "--detach", str(place))
     shared.put(".git/worktrees/1/locked", "initialisiere")
     if left == "nothing":
@@ -316,7 +309,7 @@ def test_a_git_that_was_killed_in_worktree_add_is_in_nobodys_way(shared: Worksho
     shared.put(".git/worktrees/mine/locked", "on a disk that is not plugged in")
     shutil.rmtree(mine)
 
-    git, new, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+    git, new, _ = shared.cleaned()
 
     assert (new, (git.top / "README.md").exists()) == (True, True)
     assert str(mine) in shared.sh("worktree", "list")
@@ -325,31 +318,24 @@ def test_a_git_that_was_killed_in_worktree_add_is_in_nobodys_way(shared: Worksho
 def test_a_work_tree_stays_as_it_is_when_the_disk_is_full(shared: Workshop) -> None:
     """It is no defect of the work tree, and there is no room for another one."""
     with small_disk(shared.home / "worktrees"):
-        ctx = shared.context()
-        place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
-        worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+        shared.cleaned()
         shared.commits("Large", {"large": os.urandom(100_000)})
         filler = fill(shared.home / "worktrees")
         with pytest.raises(AwayError):
-            worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+            shared.cleaned()
         filler.unlink()
 
-        git, new, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+        git, new, _ = shared.cleaned()
 
         assert (new, (git.top / "large").stat().st_size) == (False, 100_000)
 
 
 def test_only_a_work_tree_that_was_found_clean_is_known_to_have_no_changes(shared: Workshop) -> None:
-    ctx = shared.context()
-    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
-    commit = str(ctx.git.head())
-
-    made = worker_worktrees.checkout_clean(ctx, place, commit)
-    clean = worker_worktrees.checkout_clean(ctx, place, commit)
-    put(place / "left.txt", "by an agent that was killed\n")
-    cleaned = worker_worktrees.checkout_clean(ctx, place, commit)
+    made, clean = shared.cleaned(), shared.cleaned()
+    put(made.git.top / "left.txt", "by an agent that was killed\n")
+    cleaned = shared.cleaned()
     shared.commits("More", {"more": b"more"})
-    moved = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+    moved = shared.cleaned()
 
     assert (made.settings, cleaned.settings, moved.settings) == (None, None, None)
     assert clean.settings == clean.git.settings()

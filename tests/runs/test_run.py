@@ -7,15 +7,12 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worker_worktrees
-from harness_lib.core.context import Context
 from tests.runs.conftest import Make
-from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
+from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants, signal_all
 from tests.verbs.project import Agent, Time
 
 
@@ -120,12 +117,10 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     workshop.nothing_is_left_over()
 
 
-def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Workshop, tmp_path: Path) -> None:
+def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Workshop) -> None:
     """Whoever is held up by the run is told to end it so, not by closing its session behind its back."""
-    started, go, hint = tmp_path / "started", tmp_path / "go", ""
-    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    go, run, hint = workshop.at_work(), workshop.runs[0], ""
     workshop.file_task("next")
-    run = workshop.start(until=started)
     second = workshop.run()
     assert (second.returncode, f"pid {run.pid}" in second.stderr) == (5, True)
     for argv in (["start"], ["stop", "--session", "1"], ["edit", "--mode", "concurrent"]):
@@ -190,13 +185,6 @@ def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp
     workshop.all_is_well()
 
 
-def _signal(pids: list[int], number: int) -> None:
-    for pid in pids:
-        # The `sleep` of an agent that waits may be over by now.
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
 def test_what_stops_a_run_before_it_begins_says_what_to_type(workshop: Workshop) -> None:
     """The caller's own session, whose end a run would wait for in vain, and a command without a word."""
     workshop.file_task("one")
@@ -217,21 +205,18 @@ def test_what_stops_a_run_before_it_begins_says_what_to_type(workshop: Workshop)
 def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, tmp_path: Path) -> None:
     workshop = make_workshop(mode="concurrent")
     started, go = tmp_path / "started", tmp_path / "go"
-    workshop.add(
-        "Slow",
-        "grep -q done f",
-        do=f"once sh touch {started}; while [ ! -f {go} ]; do sleep 0.02; done\nwrite f done",
-    )
+    waits = f"once sh touch {started}; while [ ! -f {go} ]; do sleep 0.02; done"
+    workshop.add("Slow", "grep -q done f", do=f"{waits}\nwrite f done")
     sleeper = workshop.start(HARNESS_LEASE_SECONDS="1", until=started)
     asleep = [sleeper.pid, *descendants(sleeper.pid)]
     # It renews its lease all the time, and asleep with the lock of the list it would hold up everybody.
     with workshop.context().store.transaction("tasks"):
-        _signal(asleep, signal.SIGSTOP)
+        signal_all(asleep, signal.SIGSTOP)
 
     workshop.wait_for("another one has it done", lambda: workshop.run().returncode == 0)
     done = workshop.sh("rev-parse", "main")
     go.touch()
-    _signal(asleep, signal.SIGCONT)
+    signal_all(asleep, signal.SIGCONT)
 
     sleeper.wait()
     assert workshop.sh("rev-parse", "main") == done
@@ -242,9 +227,7 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
 def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:
     workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
     workshop.ends(9)
-    ctx = Context(env=workshop.env, cwd=workshop.top)
-    place = worker_worktrees.directory_of(ctx, "run-1-dead").worktree(1)
-    workshop.sh("worktree", "add", "-q", "--detach", str(place))
+    workshop.sh("worktree", "add", "-q", "--detach", str(workshop.work_tree()))
     workshop.sh("update-ref", "refs/harness/seen/main", "HEAD")
     old = sorted((workshop.top / ".harness/logs/task-001").iterdir())
     for log in old:

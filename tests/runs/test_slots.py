@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -13,7 +12,6 @@ import pytest
 
 from harness_lib.attempts import target_branch, worker_worktrees
 from harness_lib.core import lifecycle
-from harness_lib.core.context import Context
 from harness_lib.system.git import locks
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
@@ -66,17 +64,13 @@ def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Works
 @pytest.mark.release
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
-    ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
-    dead = worker_worktrees.directory_of(ctx, "run-dead")
+    dead = worker_worktrees.directory_of(workshop.context(), "run-dead")
     put(dead.worktree(1) / "half/made", "x\n")
-    place = worker_worktrees.directory_of(ctx, "run-next")
-    put(place.worktree(1) / "half/made", "x\n")
-    put(place.worktree(2), "a file\n")
+    put(workshop.work_tree(1) / "half/made", "x\n")
+    put(workshop.work_tree(2), "a file\n")
 
     for number in (1, 2):
-        git, new, _ = worker_worktrees.checkout_clean(
-            ctx, place.worktree(number), workshop.sh("rev-parse", "HEAD")
-        )
+        git, new, _ = workshop.cleaned(number)
         assert new
         assert sorted(path.name for path in git.top.iterdir()) == [".git", ".gitignore", "README.md"]
 
@@ -89,7 +83,7 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
     commit = workshop.sh("rev-parse", "HEAD")
 
     def begin_and_end(name: str) -> None:
-        ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
+        ctx = workshop.context()
         for _ in range(200):
             place = worker_worktrees.directory_of(ctx, name)
             put(place.lock, "")
@@ -103,7 +97,7 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
 
 
 def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
-    ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
+    ctx = workshop.context()
     commit = workshop.sh("rev-parse", "HEAD")
     first, second = (worker_worktrees.directory_of(ctx, name) for name in ("run-1", "run-2"))
     worker_worktrees.checkout_clean(ctx, first.worktree(1), commit)
@@ -143,10 +137,8 @@ def test_two_workers_finish_no_more_than_the_last_session_allows(workshop: Works
 
 def brought(project: Workshop) -> set[str]:
     """Return the files that are in the place of a worker besides those of the commit."""
-    ctx = project.context()
-    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
-    git, *_ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
-    files = {str(each.relative_to(place)) for each in place.rglob("*") if each.is_file()}
+    git = project.cleaned().git
+    files = {str(each.relative_to(git.top)) for each in git.top.rglob("*") if each.is_file()}
     return {name for name in files if not name.startswith(".git/")} - set(git.lines("ls-files"))
 
 
@@ -300,8 +292,7 @@ def test_what_has_gone_over_is_forgotten_past_a_lock_of_a_dead_git(workshop: Wor
     # What a holder that was killed leaves: since when it was at work, and what its git had locked.
     put(workshop.top / ".git" / locks.LOCK_NAME, f"{time.time() - 1:.3f}\n")
     put(workshop.top / ".git" / f"{name}.lock", "")
-    env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
 
-    target_branch.deliver(Context(env=env, cwd=workshop.top), "refs/heads/main")
+    target_branch.deliver(workshop.context(), "refs/heads/main")
 
     workshop.all_is_well()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worker_worktrees
-from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.runs.workshop import COMMAND, Workshop
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import World, put, sh
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
-LOCAL = "git -c protocol.file.allow=always"
+ALLOW = ("-c", "protocol.file.allow=always")
+LOCAL = f"git {' '.join(ALLOW)}"
 
 
 def links(workshop: Workshop, commit: str = "main") -> list[str]:
@@ -33,12 +31,9 @@ def aside(workshop: Workshop) -> list[Path]:
 def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     """Return a project with the submodule `lib`, which every new work tree fetches."""
     remote = tmp_path / "lib.git"
-    first = tmp_path / "first"
-    first.mkdir()
-    sh(first, "init", "-q", "-b", "main")
-    commit_all(first, "one", {"l": "one\n"})
+    first = World.make(tmp_path / "first", {"l": "one\n"}).top
     sh(tmp_path, "clone", "-q", "--bare", str(first), str(remote))
-    workshop.sh("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
+    workshop.sh(*ALLOW, "submodule", "--quiet", "add", str(remote), "lib")
     workshop.commits("A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
     workshop.trusts()
     return workshop
@@ -58,7 +53,7 @@ def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, 
     (kept,) = aside(submodule)
     assert f"It was moved to {kept}, with its commits" in " ".join(said.stdout.split())
     assert (kept / "lib/l").read_text() == "one\ntwo\n"
-    assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
+    assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "Begin"]
     assert sh(kept / "lib", "status", "--porcelain") == ""
     submodule.nothing_is_left_over()
 
@@ -71,7 +66,7 @@ def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(
 
     (kept,) = aside(submodule)
     assert (kept / "lib/l").read_text() == "one\ntwo\nthree\n"
-    assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
+    assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "Begin"]
     submodule.nothing_is_left_over()
 
 
@@ -91,7 +86,7 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     # The submodule's own checkout is the user's to update; nothing else differs.
     assert submodule.sh("status", "--porcelain") == "M lib"
     assert submodule.read("lib/l") == "one\n"
-    submodule.sh("-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
+    submodule.sh(*ALLOW, "submodule", "--quiet", "update")
     submodule.all_is_well()
 
 
@@ -199,7 +194,7 @@ def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Work
     assert str(kept) in said.stdout
     made = "".join(path.read_text() for path in sorted((kept / "lib").glob("[ln]*")))
     assert made == {"echo two >> lib/l": "one\ntwo\n", "echo new > lib/new": "one\nnew\n"}[work]
-    assert sh(kept / "lib", "log", "--format=%s") == "one"
+    assert sh(kept / "lib", "log", "--format=%s") == "Begin"
     submodule.nothing_is_left_over()
 
 
@@ -225,35 +220,25 @@ def test_no_program_of_an_agents_git_runs_in_harness(submodule: Workshop, tmp_pa
 
 @pytest.mark.release
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
-    ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
-    place = worker_worktrees.directory_of(ctx, "run-one").worktree(1)
-    git, *_ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
-    sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
-    same, new, _ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
+    sh(submodule.cleaned().git.top, *ALLOW, "submodule", "--quiet", "update", "--init")
+    same, new, _ = submodule.cleaned()
     assert (new, (same.top / "lib/l").exists()) == (False, True)
     submodule.put("lib/l", "two\n")
     sh(submodule.top / "lib", "commit", "-qam", "two")
     submodule.sh("commit", "-qam", "Another commit of lib")
 
-    git, new, _ = worker_worktrees.checkout_clean(ctx, place, submodule.sh("rev-parse", "HEAD"))
+    git, new, _ = submodule.cleaned()
 
     assert (new, (git.top / "lib/l").read_text(), aside(submodule)) == (True, "two\n", [])
 
 
 @pytest.mark.release
 def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
-    ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
-    place, head = (
-        worker_worktrees.directory_of(ctx, "run-one").worktree(1),
-        submodule.sh("rev-parse", "HEAD"),
-    )
-    git, *_ = worker_worktrees.checkout_clean(ctx, place, head)
-    sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    git = submodule.cleaned().git
+    sh(git.top, *ALLOW, "submodule", "--quiet", "update", "--init")
     (git.top / "lib/.git").rename(git.top / "lib/.git-coming")
 
-    _, new, _ = worker_worktrees.checkout_clean(ctx, place, head)
-
-    assert new
+    assert submodule.cleaned().is_new
     (kept,) = aside(submodule)
     assert (kept / "lib/l").read_text() == "one\n"
 
@@ -273,13 +258,9 @@ def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Work
 
 def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp_path: Path) -> None:
     """At the recorded commits, those inside of others too; each a repository that is the agent's own."""
-    allowed = ("-c", "protocol.file.allow=always")
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    sh(inner, "init", "-q", "-b", "main")
-    commit_all(inner, "inner", {"i": "inner\n"})
+    inner = World.make(tmp_path / "inner", {"i": "inner\n"}).top
     lib = submodule.top / "lib"
-    sh(lib, *allowed, "submodule", "--quiet", "add", str(inner), "deep")
+    sh(lib, *ALLOW, "submodule", "--quiet", "add", str(inner), "deep")
     sh(lib, "commit", "-qam", "Deeper")
     submodule.sh("rm", "-qf", "harness-init.sh")
     submodule.sh("commit", "-qam", "No script, and a commit of lib that only the user has")

@@ -57,14 +57,12 @@ def test_what_waits_and_conflicts_with_the_users_commit_is_theirs_to_merge(works
     assert workshop.sh("show", "harness/main:two") == "done"
 
 
-def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop, tmp_path: Path) -> None:
+def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop) -> None:
     """`--continue` refuses where the branch has moved, and `--abort` takes away what came in between."""
     workshop.file_task("one")
     workshop.put("own", "the user's\n")
     workshop.commits("Own")
-    started, go = tmp_path / "started", tmp_path / "go"
-    workshop.add("Two", "test -f two", do=f"touch {started}\nwait {go}\nwrite two done")
-    workshop.start("-j", "1", until=started)
+    go = workshop.at_work("-j", "1", name="two")
     workshop.sh("rebase", "-qi", "HEAD~1", env={"GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"})
     before = workshop.sh("rev-parse", "main")
     go.touch()

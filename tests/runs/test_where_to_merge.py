@@ -146,12 +146,10 @@ def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop:
 MAIN = "refs/heads/main"
 
 
-def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tmp_path: Path) -> None:
+def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop) -> None:
     workshop.file_task("first")
     workshop.ends(0)
-    started, go = tmp_path / "started", tmp_path / "go"
-    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
-    workshop.start(until=started)
+    go = workshop.at_work()
     workshop.sh("commit", "-q", "--amend", "-m", "said better")
     mine = workshop.sh("rev-parse", "main")
     go.touch()
@@ -160,11 +158,9 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     assert workshop.git.is_ancestor(mine, MAIN)
 
 
-def test_a_branch_that_is_renamed_is_named_with_its_cure(workshop: Workshop, tmp_path: Path) -> None:
-    started, go = tmp_path / "started", tmp_path / "go"
-    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+def test_a_branch_that_is_renamed_is_named_with_its_cure(workshop: Workshop) -> None:
+    go = workshop.at_work()
     workshop.file_task("g")
-    workshop.start(until=started)
     workshop.sh("branch", "-m", "main", "trunk")
     go.touch()
     workshop.has_ended(7)

@@ -200,13 +200,8 @@ def test_a_disk_is_full_where_nothing_can_be_written(
 
 
 @pytest.fixture
-def shared(make_workshop: Make, tmp_path: Path) -> Workshop:
-    """Start a run whose agent waits for the file `go`."""
-    made = make_workshop(mode="concurrent")
-    started = tmp_path / "started"
-    made.add("Slow", "grep -q done f", do=f"touch {started}\nwait {tmp_path / 'go'}\nwrite f done")
-    made.start("--final-check", "all", until=started)
-    return made
+def shared(make_workshop: Make) -> Workshop:
+    return make_workshop(mode="concurrent")
 
 
 @pytest.fixture
@@ -220,7 +215,8 @@ def other(shared: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     made.die()
 
 
-def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agent, tmp_path: Path) -> None:
+def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agent) -> None:
+    go = shared.at_work("--final-check", "all")
     before = shared.sh("rev-parse", "main")
     other.clock.pass_(hours=-2)
     assert other.ok("start")["recovered"] == []
@@ -232,7 +228,7 @@ def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agen
     assert "the lease of run-" in line
     other.clock.pass_(hours=1)
     other.ok("claim", "task-001")
-    (tmp_path / "go").touch()
+    go.touch()
     shared.wait_for("the run has lost it", lambda: "lease of task-001 was lost" in shared.printed)
     put(other.cwd / "f", "done\n")
     other.ok("finish")

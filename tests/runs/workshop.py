@@ -12,12 +12,13 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import process
@@ -45,6 +46,13 @@ def descendants(pid: int) -> list[int]:
     """Return the processes below `pid`."""
     children = list(process.children(pid))
     return [*children, *(below for child in children for below in descendants(child))]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to `pids`; what git does for a moment may be over."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _without_final_check(argv: Sequence[str]) -> list[str]:
@@ -111,6 +119,15 @@ class Workshop(Checkout):
         """Return what a run, or a worker of that name, sees of the project."""
         return Context(env={**self.env, "HARNESS_WORKER_ID": worker}, cwd=self.top, target="refs/heads/main")
 
+    def work_tree(self, number: int = 1) -> Path:
+        """Return where worker `number` of the run run-1 works."""
+        return worker_worktrees.directory_of(self.context(), "run-1").worktree(number)
+
+    def cleaned(self, number: int = 1) -> worker_worktrees.Clean:
+        """Make that work tree, or make it clean, at the commit of HEAD."""
+        ctx = self.context()
+        return worker_worktrees.checkout_clean(ctx, self.work_tree(number), str(ctx.git.head()))
+
     def add(self, title: str, check: str, *more: str, do: str = "") -> str:
         """Add a task whose agent does the lines `do`; return its id."""
         described = ("--description", "do: " + do.replace("\n", " ;; ")) if do else ()
@@ -151,6 +168,13 @@ class Workshop(Checkout):
             self.wait_for("an agent has begun", Path(until).exists)
         return self.runs[-1]
 
+    def at_work(self, *argv: str, name: str = "f", **env: str) -> Path:
+        """Start a run whose agent makes the file `name` once the file that is returned is there."""
+        started, go = self.home / "started", self.home / "go"
+        self.add("Slow", f"grep -q done {name}", do=f"touch {started}\nwait {go}\nwrite {name} done")
+        self.start(*argv, until=started, **env)
+        return go
+
     def has_ended(self, code: int) -> None:
         """Wait for the end of the last run, and expect that exit code."""
         assert self.runs[-1].wait() == code, self.printed
@@ -160,10 +184,7 @@ class Workshop(Checkout):
         self._kill(self.runs[-1])
 
     def _kill(self, run: subprocess.Popen[str]) -> None:
-        for pid in (run.pid, *descendants(run.pid)):
-            # What git does for a moment may be over.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        signal_all((run.pid, *descendants(run.pid)), signal.SIGKILL)
         run.wait()
 
     @property

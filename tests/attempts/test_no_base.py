@@ -30,7 +30,6 @@ def test_a_branch_without_a_commit_is_named_with_its_cure(
     project: Project, agent: Agent, broken: tuple[str, ...], said: str, typed: str
 ) -> None:
     agent.ok("add", "One", "--validate", "test -f done")
-    agent.ok("start")
     head = project.head
     project.git(*broken)
 

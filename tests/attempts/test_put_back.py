@@ -9,8 +9,6 @@ from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
 from tests.verbs.project import Project, begin
 
-# -- where it cannot stay
-
 
 def elsewhere(make_project: Make) -> tuple[Project, Path]:
     """Return a project with a dead worker's half-done work in a work tree of its own."""

@@ -45,6 +45,7 @@ CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
     ),
     "a link in the place of a script": ("sh check.sh", {"check.sh": None, "true.sh": "true\n"}, "check.sh"),
 }
+OFTEN = ("the script", "what stands beside the tests")
 # What judges no attempt at all: tests/rules/test_input_changes.py.
 HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "a new test that the check names": ("sh tests/new.sh", "", {**RIGHT, "tests/new.sh": "sh lib.sh\n"}),
@@ -85,9 +86,7 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
 
 
 def _begin(project: Project, agent: Agent, check: str, *more: str) -> None:
-    for name, text in BASE.items():
-        project.put(name, text)
-    project.commit()
+    project.commit(files=BASE)
     begin(agent, check, *more)
 
 
@@ -100,16 +99,7 @@ def _put(project: Project, files: Mapping[str, str | None]) -> None:
             project.put(name, text)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "the script",
-        "what stands beside the tests",
-        *for_release(
-            "a script that it calls", "an include of the Makefile", "a link in the place of a script"
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", [*OFTEN, *for_release(*(name for name in CHEATS if name not in OFTEN))])
 def test_only_changing_what_judges_is_sent_back_then_held(project: Project, agent: Agent, name: str) -> None:
     check, files, named = CHEATS[name]
     _begin(project, agent, check, "--protect", "auto")
@@ -182,11 +172,8 @@ def test_the_judges_of_another_task_count_too(project: Project, agent: Agent, is
     _begin(project, agent, "sh lib.sh")
     if is_done:
         _put(project, RIGHT)
-        agent.ok("finish")
-        agent.ok("add", "Second", "--validate", "grep -q x f", "--protect", "auto")
-    else:
-        agent.ok("release")
-        agent.ok("add", "Second", "--validate", "grep -q x f", "--protect", "auto", "--priority", "P0")
+    agent.ok("finish" if is_done else "release")
+    agent.ok("add", "Second", "--validate", "grep -q x f", "--protect", "auto", "--priority", "P0")
     agent.ok("start")
     agent.ok("claim", "task-002")
     _put(project, {"f": "x\n", "lib.sh": "true\n", "product.sh": "echo wrong\n"})
@@ -233,13 +220,9 @@ def test_where_there_is_no_clean_checkout_the_check_in_place_counts(project: Pro
     project.put("harness-init.sh", "test -e ignored/x\n")
     project.put("ignored/x")
     project.put(".git/info/exclude", "ignored\n")
-    for name, text in BASE.items():
-        project.put(name, text)
-    project.commit()
-    agent.ok("add", "One", "--validate", "sh check.sh", "--protect", "auto")
+    project.commit(files=BASE)
     agent.trusts()
-    agent.ok("start")
-    agent.ok("claim")
+    begin(agent, "sh check.sh", "--protect", "auto")
     _put(project, {**RIGHT, "check.sh": "sh lib.sh\n"})
 
     reply = agent.ok("finish")

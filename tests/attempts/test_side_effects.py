@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.system.git.gitrepo import commit_all, put, sh
@@ -16,11 +18,14 @@ def claimed(project: Project) -> Agent:
     project.put(".git/hooks/pre-push", "#!/bin/sh\n")
     project.git("tag", "theirs")
     agent = project.agent()
-    agent.ok("init")
-    agent.ok("add", "One", "--validate", "test -f f")
-    agent.ok("start")
-    agent.ok("claim")
+    begin(agent, "test -f f")
     return agent
+
+
+def _left(said: dict[str, Any]) -> str:
+    """Return the one warning about what is left in the repository."""
+    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
+    return str(line)
 
 
 def test_what_an_attempt_leaves_is_named_with_what_takes_it_out(claimed: Agent) -> None:
@@ -32,9 +37,8 @@ def test_what_an_attempt_leaves_is_named_with_what_takes_it_out(claimed: Agent) 
     sh(top, "branch", "side")
     put(top / "f", "x\n")
 
-    said = claimed.ok("finish")
+    line = _left(claimed.ok("finish"))
 
-    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
     for command in (
         "git config alias.mine old",
         "git config --unset-all core.hookspath",
@@ -70,9 +74,8 @@ def test_each_setting_that_runs_a_program_is_named(claimed: Agent) -> None:
     sh(top, "config", "--worktree", "core.editor", "vi")
     put(top / "f", "x\n")
 
-    said = claimed.ok("finish")
+    line = _left(claimed.ok("finish"))
 
-    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
     for name in (*names, "core.pager"):
         assert f"{name} (git config --unset-all " in line, name
     assert "core.editor (git config --worktree --unset-all core.editor)" in line
@@ -89,9 +92,8 @@ def test_one_of_several_values_is_named_with_what_shows_all(agent: Agent) -> Non
     put(settings, settings.read_text().replace("\tpath = mine", "\tpath = new\n\tpath = mine"))
     put(top / "done", "x\n")
 
-    said = agent.ok("finish")
+    line = _left(agent.ok("finish"))
 
-    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
     assert "include.path (git config --get-all include.path)" in line
 
 
@@ -102,9 +104,8 @@ def test_work_that_an_attempt_has_stashed_is_named(claimed: Agent) -> None:
     sh(top, "stash", "-q", "--include-untracked")
     stash = sh(top, "rev-parse", "stash")
 
-    said = claimed.fails(1, "finish")
+    line = _left(claimed.fails(1, "finish"))
 
-    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
     assert line.endswith(f"a stash (git stash show -p {stash[:12]})")
     claimed.ok("claim")
     sh(top, "stash", "drop", "-q")
@@ -112,12 +113,9 @@ def test_work_that_an_attempt_has_stashed_is_named(claimed: Agent) -> None:
 
 
 def test_an_attempt_that_leaves_nothing_is_not_spoken_of(claimed: Agent) -> None:
-    put(claimed.cwd / "f", "x\n")
     sh(claimed.cwd, "commit", "-q", "--allow-empty", "-m", "its own")
 
-    said = claimed.ok("finish")
-
-    assert "left in this repository" not in str(said)
+    assert "left in this repository" not in str(claimed.finishes({"f": "x\n"}))
 
 
 LINKS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,64 +14,23 @@ from tests.verbs.project import Agent, Project, begin, own_work_tree
 
 CONTINUED = ("merge", "rebase", "cherry-pick", "revert", "am")
 END = ("-c", "core.editor=true")
+AGAIN = "echo again > tracked.txt; git commit -qam Again"
 
 
-def _merge(top: Path) -> None:
-    sh(top, "merge", "side", check=False)
-
-
-def _merge_without_conflict(top: Path) -> None:
-    sh(top, "merge", "--no-ff", "--no-commit", "clean")
-
-
-def _rebase(top: Path) -> None:
-    sh(top, "rebase", "--merge", "side", check=False)
-
-
-def _rebase_by_patches(top: Path) -> None:
-    sh(top, "rebase", "--apply", "side", check=False)
-
-
-def _cherry_pick(top: Path) -> None:
-    sh(top, "cherry-pick", "side", check=False)
-
-
-def _revert(top: Path) -> None:
-    put(top / "tracked.txt", "again\n")
-    sh(top, "commit", "-q", "-a", "-m", "Again")
-    sh(top, "revert", "--no-edit", "HEAD~1", check=False)
-
-
-def _am(top: Path) -> None:
-    patch = put(top.parent / "patch", sh(top, "format-patch", "-1", "--stdout", "side") + "\n")
-    sh(top, "am", "-3", str(patch), check=False)
-
-
-def _bisect(top: Path) -> None:
-    sh(top, "bisect", "start")
-
-
-def _stash_pop(top: Path) -> None:
-    put(top / "tracked.txt", "stashed\n")
-    sh(top, "stash")
-    put(top / "tracked.txt", "again\n")
-    sh(top, "commit", "-q", "-a", "-m", "Again")
-    sh(top, "stash", "pop", check=False)
-
-
-OPERATIONS: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "a merge": ("merge", _merge),
-    "a merge without conflicts": ("merge", _merge_without_conflict),
-    "a rebase": ("rebase", _rebase),
-    "a rebase by patches": ("rebase", _rebase_by_patches),
-    "a cherry-pick": ("cherry-pick", _cherry_pick),
-    "a revert": ("revert", _revert),
-    "patches": ("am", _am),
-    "a bisect": ("bisect", _bisect),
-    "a stash": ("not resolved", _stash_pop),
+# What git calls it, and what the user types.
+OPERATIONS = {
+    "a merge": ("merge", "git merge side"),
+    "a merge without conflicts": ("merge", "git merge --no-ff --no-commit clean"),
+    "a rebase": ("rebase", "git rebase --merge side"),
+    "a rebase by patches": ("rebase", "git rebase --apply side"),
+    "a cherry-pick": ("cherry-pick", "git cherry-pick side"),
+    "a revert": ("revert", f"{AGAIN}; git revert --no-edit HEAD~1"),
+    "patches": ("am", "git format-patch -1 --stdout side | git am -3"),
+    "a bisect": ("bisect", "git bisect start"),
+    "a stash": ("not resolved", f"echo stashed > tracked.txt; git stash; {AGAIN}; git stash pop"),
 }
 # Of a kind that another one has.
-AGAIN = ("a merge without conflicts", "a rebase by patches")
+ALIKE = ("a merge without conflicts", "a rebase by patches")
 
 
 def _two_sides(project: Project) -> None:
@@ -87,6 +46,13 @@ def _work(top: Path) -> None:
     put(top / "tracked.txt", "ours\n")
     sh(top, "commit", "-q", "-a", "-m", "Ours")
     put(top / "done", "x\n")
+
+
+def _start(top: Path, what: str) -> str:
+    """Begin what is called `what`; return its name in git."""
+    name, line = OPERATIONS[what]
+    subprocess.run(line, shell=True, cwd=top, check=False, capture_output=True)
+    return name
 
 
 def _standing(top: Path) -> tuple[str, ...]:
@@ -112,23 +78,21 @@ def _end(top: Path, name: str) -> None:
         sh(top, *END, name, "--continue")
 
 
-@pytest.mark.parametrize("what", [*(name for name in OPERATIONS if name not in AGAIN), *for_release(*AGAIN)])
-def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent, what: str) -> None:
-    name, start = OPERATIONS[what]
+def _under_way(project: Project, agent: Agent, what: str) -> tuple[str, tuple[str, ...]]:
+    """Begin `what` in the middle of an attempt; return its name in git, and where the repository stands."""
     _two_sides(project)
     begin(agent)
     _work(project.top)
-    start(project.top)
-    before = _standing(project.top)
+    return _start(project.top, what), _standing(project.top)
 
-    for verb in (
-        ("checkpoint", "1/2", "half"),
-        ("fail", "--category", "TASK_EXEC", "--message", "no"),
-        ("release",),
-        ("finish",),
-    ):
+
+@pytest.mark.parametrize("what", [*(name for name in OPERATIONS if name not in ALIKE), *for_release(*ALIKE)])
+def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent, what: str) -> None:
+    name, before = _under_way(project, agent, what)
+
+    for verb in (("checkpoint", "1/2", "half"), ("fail", "--message", "no"), ("release",), ("finish",)):
         error = agent.fails(8, *verb)["error"]
-        assert f"A {name} is under way" in error["message"] or name in error["message"], verb
+        assert name in error["message"], verb
         assert f"then type: harness {verb[0]} task-001" in error["hint"], verb
         assert _standing(project.top) == before, verb
     task = project.task()
@@ -144,11 +108,10 @@ def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent
 
 @pytest.mark.parametrize("what", ["a merge", "a rebase", "a cherry-pick", "a revert", "a bisect"])
 def test_no_attempt_begins_beside_it(project: Project, agent: Agent, what: str) -> None:
-    name, start = OPERATIONS[what]
     _two_sides(project)
     agent.ok("add", "One", "--validate", "true")
     _work(project.top)
-    start(project.top)
+    name = _start(project.top, what)
     before = _standing(project.top), project.files
 
     assert name in agent.fails(8, "claim")["error"]["message"]
@@ -159,12 +122,7 @@ def test_no_attempt_begins_beside_it(project: Project, agent: Agent, what: str) 
 
 @pytest.mark.parametrize("what", ["a merge", *for_release("a rebase")])
 def test_recovery_leaves_it_to_the_user_too(project: Project, agent: Agent, what: str) -> None:
-    name, start = OPERATIONS[what]
-    _two_sides(project)
-    begin(agent)
-    _work(project.top)
-    start(project.top)
-    before = _standing(project.top)
+    name, before = _under_way(project, agent, what)
     agent.die()
     agent.wake()
 
@@ -186,7 +144,7 @@ def test_in_a_linked_work_tree_it_is_left_as_well(make_project: Make) -> None:
     worker = own_work_tree(project, "worker")
     begin(worker)
     _work(worker.cwd)
-    _rebase(worker.cwd)
+    _start(worker.cwd, "a rebase")
     before = _standing(worker.cwd)
 
     worker.fails(8, "finish")
@@ -209,7 +167,7 @@ def test_a_merge_begun_while_the_check_runs_is_left_alone(project: Project, agen
 def test_work_whose_claim_was_lost_is_not_saved_over_a_merge(project: Project, agent: Agent) -> None:
     _two_sides(project)
     _work(project.top)
-    _merge(project.top)
+    _start(project.top, "a merge")
     before = _standing(project.top)
 
     agent.fails(8, "rescue", "save", "task-001")

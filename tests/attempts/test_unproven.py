@@ -97,16 +97,14 @@ def test_status_and_check_written_together_are_noticed(project: Project, agent: 
 
 
 def test_forging_another_task_does_not_pass_through_an_honest_finish(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+    begin(agent, "true")
     agent.ok("add", "Two", "--validate", "test -f two")
-    agent.ok("claim", "task-001")
     forge(project, "task-002")
 
-    finished = agent("finish", "--json")
+    finished = agent.ok("finish")
 
-    assert finished.code == 0, finished.text
-    assert finished.json["stop"] is None
-    assert "task-002" in str(finished.json["warnings"])
+    assert finished["stop"] is None
+    assert "task-002" in str(finished["warnings"])
     assert agent.fails(1, "check")["problems"]
     assert project.enable_flag
     assert agent.ok("claim")["task"]["id"] == "task-002"
@@ -159,10 +157,8 @@ def test_a_worker_keeps_the_claim_that_another_one_said_was_done(make_project: M
     shared = make_project(mode="concurrent")
     shared.git("worktree", "add", "-q", str(tmp_path / "other"), "-b", "other")
     first, second = shared.agent("a"), shared.agent("b", tmp_path / "other")
-    first.ok("add", "One", "--validate", "true")
-    first.ok("add", "Two", "--validate", "true")
-    first.ok("claim")
-    second.ok("claim")
+    for worker in (first, second):
+        begin(worker, "true")
     forge(shared, "task-001", "task-002")
 
     first.ok("checkpoint", "task-001", "1/2", "half")

@@ -22,8 +22,7 @@ def test_orders_for_the_runner_do_not_reach_it(project: Project, agent: Agent) -
 
 def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Project, agent: Agent) -> None:
     begin(agent, 'python3 -c "import sys; sys.exit(1)"')
-    fake = project.put("bin/python3", "#!/bin/sh\nexit 0\n")
-    fake.chmod(0o755)
+    project.put("bin/python3", "#!/bin/sh\nexit 0\n", executable=True)
     project.put("lib/sitecustomize.py", "import os\nos._exit(0)\n")
     path = f"{project.top}/bin:{os.environ['PATH']}"
 
@@ -32,7 +31,7 @@ def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Pr
     assert "PATH, PYTHONPATH" in reply["message"]
     agent.ok("add", "Two", "--validate", "only-here")
     agent.ok("claim", "task-002")
-    project.put("bin/only-here", "#!/bin/sh\n").chmod(0o755)
+    project.put("bin/only-here", "#!/bin/sh\n", executable=True)
     said = agent.fails(7, "finish", PATH=path)["error"]["message"]
     assert "only-here (not looked for in the work tree)" in said
 
@@ -41,6 +40,6 @@ def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Pr
 def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent, place: str) -> None:
     project.commit(files={".gitignore": ".venv\nvendor\n.direnv\n"})
     project.put(".venv/pyvenv.cfg", "")
-    project.put(f"{place}/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
+    project.put(f"{place}/my-runner", "#!/bin/sh\nexit 0\n", executable=True)
     begin(agent, "my-runner")
     agent.ok("finish", PATH=f"{project.top}/{place}:{os.environ['PATH']}")

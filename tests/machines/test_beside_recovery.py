@@ -36,8 +36,6 @@ from tests.state.clock import Sleeper
 from tests.system.git.gitrepo import put
 from tests.waiting import until
 
-LEASE = 2.0
-
 
 def in_the_middle(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, act: Callable[[], None]) -> None:
     """Let the next call of the function `name` of `module`, inside a transaction, wait for `act`."""
@@ -67,9 +65,7 @@ def claims(machine: Machine, worker: str) -> str:
 def lost(machine: Machine, number: int) -> list[str]:
     """Let so many claims expire; return the ids of their tasks."""
     ids = [claims(machine, f"dead-{n}") for n in range(number)]
-    with machine.context("looks").store.transaction() as tx:
-        for task in tx.tasks(ids):
-            tx.replace(transitions.renew(task, tx.now, 0))
+    machine.end_claims()
     until("their end", lambda: len(machine.asks().expired()) == number)
     return ids
 

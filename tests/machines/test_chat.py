@@ -12,16 +12,6 @@ from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import put, sh
 
 
-def names_the_machine(one: Machine, two: Machine) -> None:
-    """Whoever looks sees which machine works on what."""
-    assert " on one since " in two("status").out
-    assert " on two in " in one("show", "task-002").out
-    assert "machine=two)" in one("log").out
-    by_machine = two("status", "--machines").out.splitlines()
-    assert by_machine[0] == "one: 0 completed, 1 in progress"
-    assert by_machine[1].startswith("  task-001 by ")
-
-
 @pytest.mark.parametrize(
     "told",
     [
@@ -50,7 +40,13 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World, one: Machin
     tasks.append(one.add("Make c", "grep -q done c", "--depends-on", tasks[0]))
     assert [one.works("a"), two.works("b")] == tasks[:2]
 
-    names_the_machine(one, two)
+    # Whoever looks sees which machine works on what.
+    assert " on one since " in two("status").out
+    assert " on two in " in one("show", "task-002").out
+    assert "machine=two)" in one("log").out
+    by_machine = two("status", "--machines").out.splitlines()
+    assert by_machine[0] == "one: 0 completed, 1 in progress"
+    assert by_machine[1].startswith("  task-001 by ")
     one.ok("finish")
     one.ok("stop")
     # That the checkout follows the others is nothing to look at.

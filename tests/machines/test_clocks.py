@@ -25,13 +25,18 @@ def ends(machine: Machine, code: int, ahead: int, *argv: str) -> list[dict[str, 
 
 @pytest.mark.parametrize("ahead", [-YEAR, YEAR])
 def test_each_attempt_is_reported_once(one: Machine, ahead: int) -> None:
+    """And the final check has the date of the list."""
     task = one.add("Make a", "grep -q done a", do=f"{SAY} ;; write a done")
 
-    worked_on = ends(one, 0, ahead)
+    worked_on = ends(one, 0, ahead, "--final-check", "all")
 
     assert [(each["id"], each["cost_usd"]) for each in worked_on] == [(task, 0.5)]
     facts = one.ok("report")["report"]
     assert (facts["cost"], [each["tries"] for each in facts["done"]]) == (0.5, [1])
+    questions = one.asks()
+    (done,) = questions.search()
+    assert done.recheck
+    assert timestamps.parse(done.recheck.at or "") <= questions.now
 
 
 def test_the_report_of_a_run_has_no_attempt_of_the_list_before(one: Machine) -> None:
@@ -68,14 +73,3 @@ def test_what_the_files_show_goes_by_the_clock_of_the_list(one: Machine, env: di
     shown = one.harness("status", **env, **{AHEAD: f"{YEAR}"}).stdout
 
     assert "leased until" in shown, shown
-
-
-def test_a_final_check_is_dated_by_the_clock_of_the_list(one: Machine) -> None:
-    one.file_task("a")
-
-    ends(one, 0, YEAR, "--final-check", "all")
-
-    questions = one.asks()
-    (task,) = questions.search()
-    assert task.recheck
-    assert timestamps.parse(task.recheck.at or "") <= questions.now

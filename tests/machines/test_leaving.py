@@ -36,8 +36,12 @@ def test_unfinished_work_goes_to_a_remote_of_its_own(world: World) -> None:
 
 
 def test_nothing_unfinished_leaves_if_it_is_to_stay(world: World) -> None:
-    one = world.machine("one", "--no-snapshots")
+    """Also when the machine joins again."""
+    one = world.machine("one", "--no-snapshots", "--max-snapshot", "7")
     assert "unfinished work stays here" in one.joined
+    said = one.ok("store", "join", world.url, "--list", world.name)
+    assert "unfinished work stays here" in said["message"]
+    assert one.sh("config", "harness.maxSnapshot") == "7"
     one.file_task("a")
     one.add("Never done", "false", "--max-attempts", "1", do="write b b ;; sh harness checkpoint 1/2 half")
     seen = world.place / "seen"
@@ -48,16 +52,6 @@ def test_nothing_unfinished_leaves_if_it_is_to_stay(world: World) -> None:
     kinds = {name.split("/")[3] for name in seen.read_text().split() if name.startswith("refs/harness/")}
     assert kinds == {"turn", "ready"}
     assert one.ok("rescue", "list")["count"] == 1
-
-
-def test_what_was_said_of_leaving_stays_when_a_machine_joins_again(world: World) -> None:
-    world.machine("one")
-    two = world.machine("two", "--no-snapshots", "--max-snapshot", "7")
-
-    said = two.ok("store", "join", world.url, "--list", world.name)
-
-    assert "unfinished work stays here" in said["message"]
-    assert two.sh("config", "harness.maxSnapshot") == "7"
 
 
 def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:

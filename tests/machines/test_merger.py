@@ -17,8 +17,6 @@ from tests.machines.world import Machine, World, held, pushes
 from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
 
-LEASE = 4.0
-
 
 def tasks_of(machine: Machine) -> tuple[Task, ...]:
     return machine.asks().search()
@@ -68,37 +66,32 @@ def test_a_worker_goes_on_while_its_work_waits_for_the_turn(world: World, one: M
 
 
 @pytest.mark.parametrize("survivor", ["one", "two"])
-def test_a_run_that_is_killed_while_its_work_waits(world: World, survivor: str) -> None:
-    one, two = world.pair(lease=LEASE)
+def test_a_run_is_killed_while_its_work_waits(
+    world: World, one: Machine, two: Machine, survivor: str
+) -> None:
     tasks = [one.file_task(name) for name in ("a", "b")]
     mine = held(world, two)
     one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
     one.cut_power()
     mine.leave()
+    two.end_claims()
 
     alive = {"one": one, "two": two}[survivor]
-    until("the end of the leases", lambda: len(alive.asks().expired()) == 2)
     assert alive.start("-j", "1").wait() == 0, alive.printed
 
     world.each_once_at_no_cost(*tasks)
     assert sh(world.remote, "show", "main:a", "main:b") == "done\ndone"
 
 
-def merger(machine: Machine) -> int:
-    """Return the process id of the worker that merges."""
-    (note,) = machine.home.glob("worktrees/*/*/worker-0.running")
-    return int(note.read_text().split()[0])
-
-
 def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World) -> None:
     """The worker that merges was stopped for longer than its leases, and its run may begin other tasks."""
-    one, two = world.machine("one", lease=LEASE), world.machine("two")
+    one, two = world.machine("one", lease=4), world.machine("two")
     tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
     mine = held(world, two)
     one.start("-j", "1", "--max-tasks", "3")
     wait_until_free(one, mine, *tasks[:3])
-    pid = merger(one)
+    pid = one.worker(0)
     os.kill(pid, signal.SIGSTOP)
 
     def are_expired() -> bool:
@@ -130,8 +123,7 @@ def test_a_run_waits_for_no_turn_when_its_worker_has_died(world: World, one: Mac
     reached = world.stop_at("pre-receive", "/ready/")
     run = one.start("-j", "1")
     until("the push of checked work", reached.exists)
-    (note,) = one.home.glob("worktrees/*/*/worker-1.running")
-    os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
+    os.kill(one.worker(1), signal.SIGKILL)
     put(reached / "go", "")
 
     wait_until_free(one, mine, *tasks)
@@ -179,7 +171,7 @@ def test_work_handed_over_to_a_merger_that_has_ended_is_given_back(world: World,
     reached = world.stop_at("pre-receive", "/ready/")
     run = one.start("-j", "1")
     until("the push of checked work", reached.exists)
-    pid = merger(one)
+    pid = one.worker(0)
     run.send_signal(signal.SIGTERM)
     until("the end of the merger", lambda: not Path(f"/proc/{pid}").exists())
     put(reached / "go", "")
@@ -199,7 +191,7 @@ def test_the_worker_that_merges_is_gone(world: World, one: Machine, two: Machine
     run = one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
     if how == "killed":
-        os.kill(merger(one), signal.SIGKILL)
+        os.kill(one.worker(0), signal.SIGKILL)
         mine.leave()
     else:
         mine.keep()
@@ -233,14 +225,14 @@ def left_to_two(world: World) -> tuple[str, Path]:
     wait_until_free(one, mine, task)
     one.cut_power()
     mine.leave()
-    until("the end of the lease", lambda: two.asks().expired())
+    two.end_claims()
     assert "its checked work goes into the next attempt" in two("recover").text
     return task, memory
 
 
 def test_checked_work_is_merged_although_the_remote_had_no_room_to_keep_it(world: World) -> None:
     """Its last push stays there for whoever takes the task, and no run that ends removes it."""
-    _, two, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    (_, two), three = world.pair(), world.machine("three")
     hook = world.hook("pre-receive", NO_ROOM)
     task, memory = left_to_two(world)
     assert (world.refs("rescue"), len(world.refs("ready"))) == ([], 1)
@@ -254,7 +246,7 @@ def test_checked_work_is_merged_although_the_remote_had_no_room_to_keep_it(world
 
 
 def test_checked_work_that_cannot_be_fetched_now_is_waited_for(world: World) -> None:
-    *_, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    _, three = world.pair(), world.machine("three")
     task, memory = left_to_two(world)
     (blob,) = sh(world.remote, "rev-parse", f"refs/harness/{world.name}/rescue/{task}/1-2:file").split()
     there = world.remote / "objects" / blob[:2] / blob[2:]
@@ -271,7 +263,7 @@ def test_checked_work_that_cannot_be_fetched_now_is_waited_for(world: World) -> 
 
 
 def test_checked_work_that_only_a_dead_machine_has_is_done_again(world: World) -> None:
-    *_, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    _, three = world.pair(), world.machine("three")
     task, memory = left_to_two(world)
     sh(world.remote, "update-ref", "-d", f"refs/harness/{world.name}/rescue/{task}/1-2")
 

@@ -22,6 +22,7 @@ def login(world: World, keeper: str, role: str) -> str:
 
 
 def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
+    """A letter that is refused for good does not hold up those that come after it."""
     with postgres.apart(world.url, roles=True) as keeper:
         world.url = keeper
         one = world.machine("one")
@@ -41,27 +42,15 @@ def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
         assert three("claim").code == 7
         assert two.ok("store", "status")["facts"]["role here"] == "worker"
 
-        run = two.run("--final-check", "all", agent=SPOILING)
+        harness = f"{shlex.quote(sys.executable)} -m harness_lib"
+        writes = f"{harness} add Evil --validate evil; {harness} note $HARNESS_TASK_ID heard; {SPOILING}"
+        run = two.run("--final-check", "all", agent=writes)
         assert run.returncode == 0, run.stdout + run.stderr
+        assert "What the agent left was not recorded (harness add)" in run.stdout
+        assert ["heard" in str(each.notes) for each in one.asks().search()] == [True] * 3
         world.each_once("task-001", "task-002", "task-003")
         for machine in (one, two, three):
             assert machine("store", "check").code == 0
-
-
-def test_a_proposal_with_a_new_check_is_refused_and_said(world: World) -> None:
-    """A letter that is refused for good would hold up those that come after it."""
-    with postgres.apart(world.url, roles=True) as keeper:
-        world.url = keeper
-        one = world.machine("one")
-        one.add("Write a", "test -e a")
-        world.url = login(world, keeper, "worker")
-        two = world.machine("two")
-        harness = f"{shlex.quote(sys.executable)} -m harness_lib"
-        run = two.run(agent=f"{harness} add Evil --validate evil; echo > a; {harness} note task-001 heard")
-        assert run.returncode == 0, run.stdout + run.stderr
-        assert "What the agent left was not recorded (harness add)" in run.stdout
-        (done,) = one.asks().tasks(["task-001"])
-        assert ["heard" in each for each in done.notes] == [True]
 
 
 def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:

@@ -12,13 +12,10 @@ LEASE = 6.0
 
 
 def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
-    machines = [world.machine(name, lease=LEASE) for name in ("one", "two", "three")]
-    one, two, three = machines
+    one, two, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
     # Three write into one file, so that they conflict; four wait for others.
     chain = [one.file_task(f"file-{number}") for number in range(5)]
-    shared = [
-        one.add(f"Say {word}", f"grep -q {word} said", do=f"write said {word}") for word in ("a", "b", "c")
-    ]
+    shared = [one.add(f"Say {word}", f"grep -q {word} said", do=f"write said {word}") for word in "abc"]
     after = [one.file_task(f"last-{number}", "--depends-on", chain[number]) for number in range(4)]
     tasks = [*chain, *shared, *after]
     one.start("-j", "2")

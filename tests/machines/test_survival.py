@@ -19,12 +19,8 @@ LEASE = 3.0
 
 def has_both_files(world: World) -> None:
     """Assert that the branch has what the first machine left and the second made, and nothing else."""
-    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
-        ".gitignore",
-        "README.md",
-        "file",
-        "half",
-    ]
+    names = sh(world.remote, "ls-tree", "--name-only", "main").split()
+    assert names == [".gitignore", "README.md", "file", "half"]
 
 
 def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> None:
@@ -47,17 +43,11 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
 
 def test_what_a_dead_machine_had_goes_on_although_a_worker_here_is_busy(world: World) -> None:
     one, two = world.pair(lease=LEASE)
-    lost = one.add(
-        "Make a file",
-        "grep -q done file",
-        do="sh test -e half && echo done > file || { echo > half; sleep 600; }",
-    )
-    there = f"git -C {world.remote} cat-file -e main:file"
-    busy = one.add(
-        "Wait for it",
-        "test -e seen",
-        do=f"sh timeout 60 sh -c 'until {there}; do sleep 0.2; done' && echo > seen",
-    )
+    do = "sh test -e half && echo done > file || { echo > half; sleep 600; }"
+    lost = one.add("Make a file", "grep -q done file", do=do)
+    until_there = f"until git -C {world.remote} cat-file -e main:file; do sleep 0.2; done"
+    do = f"sh timeout 60 sh -c '{until_there}' && echo > seen"
+    busy = one.add("Wait for it", "test -e seen", do=do)
     one.start()
     until("a snapshot", lambda: world.refs("wip"))
     two.start("-j", "2", **HURRIED)
@@ -151,20 +141,12 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
     assert one.read("mine.txt") == "of the user\n"
 
 
-def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(one: Machine, two: Machine) -> None:
-    one.add("Never done", "grep -q done file && false", "--max-attempts", "1", do="write file done")
-    one.ends(9)
-
-    said = two.ok("rescue", "list", "--fetch")
-
-    assert [each["ref"] for each in said["rescues"]] == ["refs/harness/rescue/task-001/1-1"]
-    assert "+done" in two.ok("rescue", "show", "task-001")["message"]
-
-
-def test_dropped_work_does_not_come_again_from_the_remote(world: World, one: Machine, two: Machine) -> None:
+def test_work_of_failed_attempts_is_fetched_until_dropped(world: World, one: Machine, two: Machine) -> None:
     one.add("Never done", "grep -q done file && false", "--max-attempts", "2", do="write file done")
     one.ends(9)
-    two.ok("rescue", "list", "--fetch")
+    found = two.ok("rescue", "list", "--fetch")["rescues"]
+    assert {each["ref"] for each in found} == {f"refs/harness/rescue/task-001/{n}-{n}" for n in (1, 2)}
+    assert "+done" in two.ok("rescue", "show", "task-001")["message"]
 
     two.ok("rescue", "drop", "task-001/1-1", HARNESS_TRUST="1")
 

@@ -68,9 +68,12 @@ def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World
 
 
 def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: World, one: Machine) -> None:
-    """The clock of a machine makes none of it old."""
+    """The clock of a machine makes none of it old; a ref of the user may be nowhere else any more."""
     task = one.file_task("a")
     one.ends(0)
+    one.sh("push", "-q", "origin", "HEAD:refs/heads/gone")
+    one.sh("fetch", "-q")
+    sh(world.remote, "branch", "-D", "gone")
     long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
     rescue = f"refs/harness/{world.name}/rescue"
     old = one.sh("commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
@@ -86,6 +89,7 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
     assert world.refs("rescue") == [f"{task}/1-1", "task-009/2-2"]
     assert f"dropped {rescue}/task-009/1-1 {old}" in one.log_text
     assert one.sh("rev-parse", "refs/harness/rescue/task-009/1-1") == old
+    assert one.sh("rev-parse", "origin/gone") == one.sh("rev-parse", "HEAD")
 
 
 def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
@@ -107,17 +111,6 @@ def test_rescued_work_of_a_task_that_is_handed_back_during_the_look_stays(
     monkeypatch.setattr(snapshots, "bring_all", during)
 
     assert snapshots.outlived(one.context()) == {}
-
-
-def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World, one: Machine) -> None:
-    """What the remote has forgotten may be nowhere else."""
-    one.sh("push", "-q", "origin", "HEAD:refs/heads/gone")
-    one.sh("fetch", "-q")
-    sh(world.remote, "branch", "-D", "gone")
-
-    one.ok("store", "check")
-
-    assert one.sh("rev-parse", "origin/gone") == one.sh("rev-parse", "HEAD")
 
 
 def test_too_many_refs_are_named(world: World, one: Machine) -> None:
@@ -172,23 +165,17 @@ def test_work_of_a_namesake_is_taken_over_after_its_claim(world: World, one: Mac
     task = one.add("Make a", "grep -q done a")
     name = {"HARNESS_WORKER_ID": "me"}
 
-    def claim_ends() -> None:
-        with one.context("me").store.transaction("tasks") as tx:
-            held = tx.held_by("me")
-            assert held is not None
-            tx.replace(transitions.renew(held, now=tx.now, lease_seconds=0))
-
     one.ok("claim", **name)
     one.put("a", "half\n")
     one.ok("checkpoint", task, "1/2", "half", **name)
-    claim_ends()
+    one.end_claims()
 
     claimed = two.ok("claim", **name)
 
     assert (claimed["resumed"], claimed["task"]["machine"]) == (False, "two")
     assert "half" in two.ok("rescue", "show", claimed["task"]["handback"]["rescue"])["message"]
     assert one("finish", **name).code == 8
-    claim_ends()
+    one.end_claims()
     # What it takes back from there is another claim than the one that it has lost.
     for late in (one, two):
         said = late("claim", **name)

@@ -14,6 +14,7 @@ import pytest
 
 from harness_lib.attempts import remote, turn
 from harness_lib.core.context import Context, Merging
+from harness_lib.rules import transitions
 from harness_lib.state.api import Questions
 from tests import forked, postgres
 from tests.conftest import CHECKOUT
@@ -84,6 +85,12 @@ class Machine(Workshop):
         self.start(*argv)
         until("the moment", moment)
         self.cut_power()
+
+    def end_claims(self) -> None:
+        """End the claims on all tasks in progress, of whatever machine, as when their leases have passed."""
+        with self.context("looks").store.transaction("tasks") as tx:
+            for task in tx.in_progress():
+                tx.replace(transitions.renew(task, now=tx.now, lease_seconds=0))
 
     @property
     def log_text(self) -> str:

@@ -163,8 +163,8 @@ def test_push_merges_what_others_have_pushed_meanwhile(workshop: Workshop, remot
 
 def test_where_the_host_made_commits_anew_the_report_joins_both(workshop: Workshop, remote: Remote) -> None:
     amend = "git commit-tree -p main^ -m anew 'main^{tree}'"
-    put(remote.bare / "hooks/post-receive", f"#!/bin/sh\ngit update-ref refs/heads/main $({amend})\n")
-    (remote.bare / "hooks/post-receive").chmod(0o755)
+    anew = f"#!/bin/sh\ngit update-ref refs/heads/main $({amend})\n"
+    put(remote.bare / "hooks/post-receive", anew, executable=True)
     workshop.file_task("a")
     workshop.ends(0, "--merge", "push")
     workshop.sh("fetch", "-q")

@@ -262,7 +262,6 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     assert f"{merged}: git log --stat {before}..{tip[:12]}" in lines
     # What failed, and why.
     assert re.search(r"failed 2 of 2 in \d+:\d\d, \$0\.50: assert 5 == 6", row(lines, "task-003"))
-    assert "assert 5 == 6" in row(lines, "task-003")
     assert "printed nothing for" in row(lines, "task-004")
     # What waits for a decision, with the commands.
     assert "named like a secret" in row(lines, "task-005")
@@ -295,11 +294,8 @@ def _in_other_forms(workshop: Workshop) -> None:
     trust = workshop.top / ".git/harness/trust.json"
     trusted = trust.read_bytes()
     trust.unlink()
-    assert (
-        workshop("report")
-        .out.splitlines()[-1]
-        .endswith("is refused until you have looked at the commands; harness trust")
-    )
+    last = workshop("report").out.splitlines()[-1]
+    assert last.endswith("is refused until you have looked at the commands; harness trust")
     trust.write_bytes(trusted)
     markdown = workshop("report", "--format", "markdown").out
     assert "| task-003 mul | failed 2 of 2: assert 5 &#61;&#61; 6" in markdown or "assert 5 == 6" in markdown
@@ -325,8 +321,7 @@ def test_without_records_the_list_says_what_it_knows(workshop: Workshop) -> None
 def test_an_attempt_that_a_power_cut_has_ended_counts_once(workshop: Workshop, tmp_path: Path) -> None:
     """Whoever recovers it holds it anew for a moment."""
     workshop.add("One", "grep -q done f", do=f"once sh touch {tmp_path}/works; sleep 600 ;; write f done")
-    workshop.start()
-    workshop.wait_for("the agent", (tmp_path / "works").exists)
+    workshop.start(until=tmp_path / "works")
     workshop.cut_power()
     workshop.ends(0)
 

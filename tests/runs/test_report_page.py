@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.rules.run_records import Opened
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
@@ -38,18 +39,8 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-OPENED: dict[str, object] = {
-    "event": "opened",
-    "run": "run-1",
-    "at": 1e9,
-    "pid": 1,
-    "started": "",
-    "boot": "",
-    "agent": "any",
-    "workers": 4,
-    "target": "refs/heads/main",
-    "tip": None,
-}
+BEGUN = Opened("run-1", 1e9, 1, "", "", "any", 4, "refs/heads/main", None)
+OPENED: dict[str, object] = {"event": "opened", **BEGUN._asdict()}
 
 
 def record(project: Project, lines: list[dict[str, object]]) -> None:

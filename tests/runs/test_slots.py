@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +14,6 @@ from harness_lib.system.git import locks
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
-
-HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 
 
 def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Workshop, tmp_path: Path) -> None:

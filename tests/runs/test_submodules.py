@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,25 +89,12 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     submodule.all_is_well()
 
 
-def _edits(lib: Path) -> None:
-    put(lib / "l", "the user is writing\n")
-
-
-def _commits(lib: Path) -> None:
-    _edits(lib)
-    sh(lib, "commit", "-qam", "the user's")
-
-
-def _stages(lib: Path) -> None:
-    _commits(lib)
-    sh(lib.parent, "add", "lib")
-
-
 @pytest.mark.release
-@pytest.mark.parametrize("does", [_commits, _edits, _stages])
-def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
-    submodule: Workshop, tmp_path: Path, does: Callable[[Path], None]
+@pytest.mark.parametrize("does", ["edits", "commits", "stages"])
+def test_what_the_user_does_in_a_submodule_is_a_change_of_theirs(
+    submodule: Workshop, tmp_path: Path, does: str
 ) -> None:
+    """It had stayed behind what was merged."""
     started, go = tmp_path / "started", tmp_path / "go"
     work = f"cd lib && echo two >> l && {COMMIT} && {LOCAL} push -q origin HEAD:main"
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
@@ -116,7 +102,11 @@ def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
     submodule.start(until=started)
     assert submodule.sh("status", "--porcelain") == "M lib"
-    does(submodule.top / "lib")
+    submodule.put("lib/l", "the user is writing\n")
+    if does != "edits":
+        sh(submodule.top / "lib", "commit", "-qam", "the user's")
+    if does == "stages":
+        submodule.sh("add", "lib")
     status, before = submodule.sh("status", "--porcelain"), links(submodule)
     go.touch()
 
@@ -133,11 +123,8 @@ def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop)
     mine = sh(submodule.top / "lib", "rev-parse", "HEAD")
     sh(submodule.top / "lib", "switch", "-q", "--detach", "HEAD~1")
     here = submodule.top / "lib"
-    submodule.add(
-        "Lib",
-        "grep -q mine lib/l",
-        do=f"sh cd lib && {LOCAL} fetch -q {here} {mine} && git checkout -q {mine}",
-    )
+    work = f"cd lib && {LOCAL} fetch -q {here} {mine} && git checkout -q {mine}"
+    submodule.add("Lib", "grep -q mine lib/l", do=f"sh {work}")
 
     submodule.ends(0)
 
@@ -269,9 +256,8 @@ def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp
     before = sh(lib, "for-each-ref"), (submodule.top / ".git/modules/lib/config").read_bytes()
     for name in ("f", "g"):
         work = f"cd lib && git branch mine && git config alias.x y && cat l deep/i > ../{name}"
-        submodule.add(
-            name, f"grep -q inner {name} && grep -q one {name} && git -C lib status", do=f"sh {work}"
-        )
+        check = f"grep -q inner {name} && grep -q one {name} && git -C lib status"
+        submodule.add(name, check, do=f"sh {work}")
 
     submodule.ends(0)
 

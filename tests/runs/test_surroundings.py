@@ -9,13 +9,13 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import forked
 from tests.conftest import CHECKOUT, for_release
+from tests.run_to_end import run_to_end
 from tests.runs.workshop import COMMAND, HARNESS, Workshop
 from tests.system.git.gitrepo import commit_all, put, sh
 from tests.waiting import PATIENCE
@@ -232,57 +232,29 @@ def _origin(place: Path) -> Path:
     return origin
 
 
-def _sparse(place: Path) -> Path:
-    origin = _origin(place)
-    sh(origin, "sparse-checkout", "set", "--cone", "a")
-    return origin
+# Each makes `a top`, of the repository `origin` beside it.
+REPOSITORIES = {
+    "sparse": "git clone -q origin 'a top' && cd 'a top' && git sparse-checkout set --cone a",
+    "shallow": "git clone -q --depth=2 file://$PWD/origin 'a top'",
+    "partial": "git clone -q --filter=blob:none file://$PWD/origin 'a top'",
+    "bare": "git clone -q --bare origin b.git && git -C b.git worktree add -q '../a top' main",
+    "sha256": "git init -q -b main --object-format=sha256 'a top' && mv origin/a 'a top' && cd 'a top' && "
+    "git add a && git commit -qm Begin",
+    "elsewhere": "git clone -q --separate-git-dir 'git dir' origin 'a top'",
+}
 
 
-def _cloned(*options: str) -> Callable[[Path], Path]:
-    def clone(place: Path) -> Path:
-        sh(place, "clone", "-q", *options, f"file://{_origin(place)}", "clone")
-        return place / "clone"
-
-    return clone
-
-
-def _bare(place: Path) -> Path:
-    sh(place, "clone", "-q", "--bare", str(_origin(place)), "bare.git")
-    sh(place / "bare.git", "worktree", "add", "-q", "../tree", "main")
-    return place / "tree"
-
-
-def _sha256(place: Path) -> Path:
-    top = place / "long"
-    sh(place, "init", "-q", "-b", "main", "--object-format=sha256", str(top))
-    commit_all(top, "Begin", {"a/x": "3\n"})
-    return top
-
-
-def _elsewhere(place: Path) -> Path:
-    top = place / "with space"
-    sh(place, "init", "-q", "-b", "main", "--separate-git-dir", str(place / "git dir"), str(top))
-    commit_all(top, "Begin", {"a/x": "3\n"})
-    return top
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        _sparse,
-        *for_release(_cloned("--depth=2"), _cloned("--filter=blob:none"), _bare, _sha256, _elsewhere),
-    ],
-    ids=["sparse", "shallow", "partial", "bare", "sha256", "elsewhere"],
-)
-def test_a_run_works_in(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    top = make(tmp_path)
+@pytest.mark.parametrize("kind", ["sparse", *for_release(*list(REPOSITORIES)[1:])])
+def test_a_run_works_in(kind: str, tmp_path: Path) -> None:
+    _origin(tmp_path)
+    subprocess.run(REPOSITORIES[kind], shell=True, cwd=tmp_path, check=True)
+    top = tmp_path / "a top"
     sh(top, "config", "user.name", "Me")
     workshop = Workshop(top, tmp_path / "home")
     workshop.ok("init")
     look = f"(git config user.name; git log --oneline | wc -l; ls; git status --porcelain) > {tmp_path}/seen"
-    workshop.add(
-        "Work", "grep -q done f && grep -q 3 a/x", do=f"sh {look}\nwrite f half\nsh {COMMIT}\nwrite f done"
-    )
+    do = f"sh {look}\nwrite f half\nsh {COMMIT}\nwrite f done"
+    workshop.add("Work", "grep -q done f && grep -q 3 a/x", do=do)
     expected = [
         "Me",
         str(len(sh(top, "log", "--oneline").splitlines())),
@@ -368,45 +340,23 @@ def test_encrypted_files_can_be_read_in_a_work_tree_and_the_key_stays(workshop: 
 TOOL = '#!/bin/sh\n[ "$1" = --describe ] && echo "Greets"\n'
 
 
-def _tool(source: Path) -> Path:
-    tool = source / "tools/greet"
-    put(tool, TOOL, executable=True)
-    return tool
-
-
-def _tools(workshop: Workshop, env: dict[str, str]) -> str:
-    command = [sys.executable, "-m", "harness_lib.hs", "tools"]
-    return subprocess.run(
-        command, cwd=workshop.top, env=env, capture_output=True, text=True, check=True
-    ).stdout
-
-
 @pytest.mark.release
-def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> None:
-    tool = _tool(workshop.home)
+@pytest.mark.parametrize("named", [True, False])
+def test_harness_and_hs_find_what_is_theirs(workshop: Workshop, home: Path, *, named: bool) -> None:
+    """In the one directory, or each in its own; nothing is made in the other place."""
+    unset = () if named else ("HARNESS_HOME", "XDG_DATA_HOME")
+    env = {name: value for name, value in workshop.env.items() if name not in unset}
+    tool = put((workshop.home if named else home / ".harness") / "tools/greet", TOOL, executable=True)
     workshop.add("Greet", "test -f greeted")
 
-    said = workshop.run(agent="pwd > greeted")
+    def typed(module: str, *argv: str) -> str:
+        return run_to_end([sys.executable, "-m", module, *argv], cwd=workshop.top, env=env, check=True).stdout
 
-    assert said.returncode == 0, said.stderr
-    assert f"{workshop.home}/worktrees/" in workshop.read("greeted")
-    assert f"Greets  [{tool}]" in _tools(workshop, workshop.env)
+    typed("harness_lib", "run", "--agent-command", "pwd > greeted")
+
+    trees = workshop.home if named else home / ".local/share/harness"
+    assert f"{trees}/worktrees/" in workshop.read("greeted")
+    assert f"Greets  [{tool}]" in typed("harness_lib.hs", "tools")
     assert tool.read_text() == TOOL
-    assert not (home / ".harness").exists()
-    assert not (home / ".local").exists()
-
-
-@pytest.mark.release
-def test_without_it_each_has_its_own(workshop: Workshop, home: Path) -> None:
-    tool = _tool(home / ".harness")
-    env = {
-        name: value for name, value in workshop.env.items() if name not in ("HARNESS_HOME", "XDG_DATA_HOME")
-    }
-
-    workshop.add("Greet", "test -f greeted")
-    command = [sys.executable, "-m", "harness_lib", "run", "--agent-command", "pwd > greeted"]
-    subprocess.run(command, cwd=workshop.top, env=env, check=True, stdin=subprocess.DEVNULL)
-
-    assert f"Greets  [{tool}]" in _tools(workshop, env)
-    assert f"{home}/.local/share/harness/worktrees/" in workshop.read("greeted")
-    assert [path.name for path in (home / ".harness").iterdir()] == ["tools"]
+    assert sorted(home.glob(".harness/*")) == ([] if named else [tool.parent])
+    assert (home / ".local").exists() is not named

@@ -22,10 +22,8 @@ from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker_pool import COUNT_SECONDS, Orphans
 from harness_lib.system.git import worktrees
-from harness_lib.system.processes import process
 from tests.conftest import CHECKOUT
 from tests.full_disk import small_disk
-from tests.runs import forking
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, KILL_WORKER, Workshop
 from tests.state.clock import Sleeper
@@ -33,18 +31,11 @@ from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
 
 
-def _worker(run: int) -> int:
-    """Return the process of the one worker of a run."""
-    names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in process.children(run)}
-    (worker,) = [pid for pid, name in names.items() if name == forking.WORKER]
-    return worker
-
-
 def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Workshop, tmp_path: Path) -> None:
     stands = tmp_path / "stands"
     stuck = f"touch {stands} && sleep 600"
     workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")
-    run = workshop.start(until=stands)
+    workshop.start(until=stands)
 
     place = workshop.task("task-001")["worktree"]
     assert f"/worktrees/{workshop.top.name}-" in place
@@ -53,7 +44,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     lock = put(worktree.git_dir / "index.lock", "")
     # A git of the user's in that work tree: its lock is not ours to remove.
     with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE):
-        os.kill(_worker(run.pid), signal.SIGKILL)
+        os.kill(workshop.worker(1), signal.SIGKILL)
         workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
         lock.unlink()
 
@@ -117,10 +108,7 @@ exec '{git}' "$@"
 
 def failing_git(place: Path, how: str, times: int) -> str:
     """Return a PATH whose git fails so many times after the file `trouble` was made in `place`."""
-    words = {"{fails}": TROUBLE[how], "{place}": str(place), "{git}": str(shutil.which("git"))}
-    script = GIT.replace("{times}", str(times))
-    for word, value in words.items():
-        script = script.replace(word, value)
+    script = GIT.format(fails=TROUBLE[how], place=place, git=shutil.which("git"), times=times)
     put(place / "bin/git", script, executable=True)
     return f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
 

@@ -175,6 +175,11 @@ class Workshop(Checkout):
         self.start(*argv, until=started, **env)
         return go
 
+    def worker(self, number: int) -> int:
+        """Return the process id of a worker of the last run."""
+        (note,) = self.home.glob(f"worktrees/*/*/worker-{number}.running")
+        return int(note.read_text().split()[0])
+
     def has_ended(self, code: int) -> None:
         """Wait for the end of the last run, and expect that exit code."""
         assert self.runs[-1].wait() == code, self.printed

@@ -9,6 +9,7 @@ import pytest
 
 from harness_lib.attempts import worker_worktrees
 from tests import postgres
+from tests.conftest import for_release
 from tests.machines.world import Machine, World
 from tests.runs.workshop import HURRIED
 from tests.system.git.gitrepo import sh
@@ -219,44 +220,39 @@ def test_work_of_a_task_or_a_claim_that_a_backup_lacks_is_kept(world: World) -> 
 LONGER = 4.0
 MAIN, READY, GONE = "refs/heads/main", "refs/harness/.*/ready/", "^[0-9a-f]* 0000000.*ready/"
 COLLECTED = "refs/heads/harness/main"
+# In which hook of the remote a machine dies, and what that sees.
+DEATHS = {
+    "before the branch moves": ("pre-receive", "BRANCH"),
+    "the branch has moved, and the list does not know": ("post-receive", "BRANCH"),
+    "the turn is still held": ("post-receive", GONE),
+    "only the checked commit is there": ("post-receive", READY),
+}
+OFTEN = "the branch has moved, and the list does not know"
 
 
-@pytest.mark.parametrize(
-    ("hook", "pattern"),
-    [
-        pytest.param("post-receive", READY, id="only the checked commit is there", marks=pytest.mark.release),
-        pytest.param("pre-receive", MAIN, id="before the branch moves", marks=pytest.mark.release),
-        pytest.param("post-receive", MAIN, id="the branch has moved, and the list does not know"),
-        pytest.param("post-receive", GONE, id="the turn is still held", marks=pytest.mark.release),
-    ],
-)
-def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> None:
+@pytest.mark.parametrize("death", [OFTEN, *for_release(*(name for name in DEATHS if name != OFTEN))])
+def test_a_machine_dies_in_a_merge(world: World, death: str) -> None:
+    hook, pattern = DEATHS[death]
     one, two = world.pair(lease=LONGER)
     task = one.add("Make a file", "grep -q done file", do="write file done")
-    reached = world.stop_at(hook, pattern)
+    reached = world.stop_at(hook, pattern.replace("BRANCH", MAIN))
     one.dies_working(reached.exists)
 
     two.ends(0)
 
     world.each_once_at_no_cost(task)
-    assert ('action="mark completed"' in two.log_text) is (hook == "post-receive" and pattern == MAIN)
+    assert ('action="mark completed"' in two.log_text) is (death == OFTEN)
 
 
-@pytest.mark.parametrize(
-    ("hook", "pattern"),
-    [
-        pytest.param("pre-receive", COLLECTED, id="before the branch moves", marks=pytest.mark.release),
-        pytest.param("post-receive", COLLECTED, id="the branch has moved, and the list does not know"),
-        pytest.param("post-receive", GONE, id="the turn is still held", marks=pytest.mark.release),
-    ],
-)
+@pytest.mark.parametrize("death", [OFTEN, *for_release("before the branch moves", "the turn is still held")])
 @pytest.mark.parametrize("who", ["one", "two"])
-def test_a_machine_dies_while_it_collects(world: World, hook: str, pattern: str, who: str) -> None:
+def test_a_machine_dies_while_it_collects(world: World, death: str, who: str) -> None:
     """Another machine does the rest, or it does so itself when it is there again."""
     one = world.machine("one", lease=LONGER)
     world.machine("two", lease=LONGER)
     task = one.add("Make a file", "grep -q done file", do="write file done")
-    reached = world.stop_at(hook, pattern)
+    hook, pattern = DEATHS[death]
+    reached = world.stop_at(hook, pattern.replace("BRANCH", COLLECTED))
     one.dies_working(reached.exists, "--merge", "branch")
 
     next(each for each in world.machines if each.name == who).ends(0, "--merge", "branch")

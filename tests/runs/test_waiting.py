@@ -72,7 +72,7 @@ def test_work_waits_while_the_user_rebases_the_branch(workshop: Workshop) -> Non
     assert workshop.sh("rev-parse", "main") == before
     assert "a rebase of yours is under way there: end it first" in " ".join(workshop.printed.split())
     workshop.sh("rebase", "--abort")
-    assert workshop.sh("show", "harness/main:two") == "done"
+    assert workshop.sh("show", "harness/main:two") == "half\ndone"
     workshop.ends(0)
     workshop.all_is_well()
 

@@ -169,9 +169,10 @@ class Workshop(Checkout):
         return self.runs[-1]
 
     def at_work(self, *argv: str, name: str = "f", **env: str) -> Path:
-        """Start a run whose agent makes the file `name` once the file that is returned is there."""
+        """Start a run whose agent has made half of the file `name` and waits, once, for the returned file."""
         started, go = self.home / "started", self.home / "go"
-        self.add("Slow", f"grep -q done {name}", do=f"touch {started}\nwait {go}\nwrite {name} done")
+        do = f"write {name} half\ntouch {started}\nonce wait {go}\nwrite {name} done"
+        self.add("Slow", f"grep -q done {name}", do=do)
         self.start(*argv, until=started, **env)
         return go
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.attempts.interrupting import NEVER, conversation, restart
 from tests.conftest import for_release
+from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
+
+
+def conversation(project: Project) -> Agent:
+    """Return an agent that its host's session id names; `--resume` keeps the id."""
+    return project.agent("abc-1", HARNESS_WORKER_ID=None, CLAUDE_CODE_SESSION_ID="abc-1")
 
 
 def test_what_the_check_of_the_recovery_has_changed_is_undone_and_kept(project: Project) -> None:
@@ -26,7 +33,7 @@ def test_what_the_check_of_the_recovery_has_changed_is_undone_and_kept(project: 
 
 
 def test_three_rounds_of_work_checkpoint_stop_and_start_lose_nothing(project: Project) -> None:
-    begin(project.agent("round-0"), NEVER)
+    begin(project.agent("round-0"))
     worker = project.agents[-1]
     for number in range(1, 4):
         project.put(f"part-{number}.txt")
@@ -66,7 +73,7 @@ def test_from_a_checkpoint_work_goes_on_and_no_check_is_asked(project: Project, 
 
 def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project, agent: Agent) -> None:
     """It works at any moment, also in a repository that git itself cannot read."""
-    begin(agent, NEVER)
+    begin(agent)
     (project.top / ".git/index").write_bytes(b"no index")
 
     said = agent("stop", "--json")
@@ -76,7 +83,7 @@ def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project
     assert any("checkpoint" in warning for warning in said.json["warnings"])
 
 
-@pytest.mark.parametrize("check", [*for_release(NEVER), "date +%N > left-by-check; test -f done"])
+@pytest.mark.parametrize("check", [*for_release("test -f done"), "date +%N > left-by-check; test -f done"])
 def test_the_third_interruption_without_progress_is_a_failed_attempt(project: Project, check: str) -> None:
     """What a check leaves behind is none."""
     worker = project.agent("w0")
@@ -102,7 +109,7 @@ def test_the_third_interruption_without_progress_is_a_failed_attempt(project: Pr
 @pytest.mark.parametrize("progress", ["the tree", *for_release("a checkpoint")])
 def test_progress_between_interruptions_begins_the_count_anew(project: Project, progress: str) -> None:
     worker = project.agent("w0")
-    begin(worker, NEVER)
+    begin(worker)
     project.put("half.txt", "half\n")
     for number in range(1, 6):
         if progress == "the tree":
@@ -129,7 +136,8 @@ def test_the_same_conversation_holds_its_task_again(make_project: Make, mode: st
     begin(agent, "touch asked; test -f done")
     project.put("half.txt", "half\n")
     before = project.task()
-    restart(agent)
+    agent.die()
+    agent.wake()
 
     reply = agent.ok(verb)
 
@@ -150,11 +158,12 @@ def test_the_same_conversation_holds_its_task_again(make_project: Make, mode: st
 
 def test_the_same_conversation_goes_on_after_its_own_stop(project: Project) -> None:
     agent = conversation(project)
-    begin(agent, NEVER)
+    begin(agent)
     project.put("half.txt", "half\n")
     agent.ok("stop")
     project.put("half.txt", "three quarters\n")
-    restart(agent)
+    agent.die()
+    agent.wake()
 
     reply = agent.ok("start")
 
@@ -166,7 +175,7 @@ def test_the_same_conversation_goes_on_after_its_own_stop(project: Project) -> N
 def test_another_conversation_of_the_same_worker_name_recovers_what_was_left(project: Project) -> None:
     """HARNESS_WORKER_ID may stand in a shell's profile: the name alone proves nothing."""
     first = project.agent("me", CLAUDE_CODE_SESSION_ID="abc-1")
-    begin(first, NEVER)
+    begin(first)
     project.put("half.txt", "half\n")
     # As git-annex guards what it keeps.
     (guarded := project.top / ".git/annex").mkdir(0o555)
@@ -206,3 +215,74 @@ def _commit_that_finish_prepared(project: Project) -> str:
     project.git("add", "done", env=index)
     tree = project.git("write-tree", env=index)
     return project.git("commit-tree", tree, "-p", "HEAD", "-m", "[task-001] One")
+
+
+# -- work that cannot stay: rescued, and put back later, with no files of the user
+
+
+def elsewhere(make_project: Make) -> tuple[Project, Path]:
+    """Return a project with a dead worker's half-done work in a work tree of its own."""
+    project = make_project(mode="concurrent")
+    project.git("worktree", "add", "-q", "-b", "side", "../side")
+    place = project.top.parent / "side"
+    put(place / "private.txt", "mine\n")
+    worker = project.agent("worker", place)
+    begin(worker)
+    put(place / "half.txt", "half\n")
+    put(place / "tracked.txt", "two\n")
+    worker.die()
+    return project, place
+
+
+def test_work_in_another_work_tree_is_rescued_and_put_back_into_the_next_attempt(make_project: Make) -> None:
+    """What was untracked before is the user's, and goes nowhere with the work."""
+    project, place = elsewhere(make_project)
+    other = project.agent("other")
+
+    other.ok("start")
+
+    task = project.task()
+    assert (task["status"], task["attempts"], task["interruptions"]) == ("pending", 0, 1)
+    assert not (place / "half.txt").exists()
+    assert project.read("tracked.txt") == "one\n"
+    reply = other.ok("claim")
+    assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
+    assert "stands in this work tree" in reply["message"]
+    assert (place / "private.txt").read_text() == "mine\n"
+    assert not (project.top / "private.txt").exists()
+    project.put("done")
+    other.ok("finish")
+    assert {"half.txt", "done"} <= set(project.in_commit())
+
+
+def test_work_that_was_not_yet_put_back_when_the_next_one_died_is_put_back_later(make_project: Make) -> None:
+    project, _ = elsewhere(make_project)
+    other = project.agent("other")
+    other.ok("start")
+    other.ok("claim")
+    (project.top / "half.txt").unlink()
+    project.git("checkout", "-q", "tracked.txt")
+    other.die()
+
+    third = project.agent("third")
+    third.ok("start")
+
+    assert project.task()["attempts"] == 0
+    assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
+
+
+def test_on_another_branch_work_goes_with_the_task_and_not_into_that_branch(project: Project) -> None:
+    agent = project.agent()
+    begin(agent)
+    project.put("half.txt", "half\n")
+    agent.die()
+    project.git("checkout", "-q", "-b", "hotfix")
+
+    other = project.agent("other")
+    other.ok("start")
+
+    task = project.task()
+    assert (task["status"], task["attempts"], task["interruptions"]) == ("pending", 0, 1)
+    assert ".." not in task["handback"]["reason"]
+    other.ok("claim")
+    assert project.read("half.txt") == "half\n"

@@ -284,8 +284,8 @@ def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> No
     task = one.add("Make a file", "grep -q done file", do="write file done")
     asleep, awake = world.place / "asleep", world.place / "awake"
     # After git has seen where the branch is, and before it says what is to change.
-    hook = f"#!/bin/sh\ntouch '{asleep}'; while [ ! -e '{awake}' ]; do sleep 0.05; done\n"
-    one.put(".git/hooks/pre-push", hook, executable=True)
+    waits = f"touch '{asleep}'; while [ ! -e '{awake}' ]; do sleep 0.05; done"
+    one.put(".git/hooks/pre-push", f"#!/bin/sh\ngrep -q {MAIN} || exit 0\n{waits}\n", executable=True)
     late = one.start()
     until("the push", asleep.exists)
     held = world.stop_at("pre-receive", MAIN)

@@ -54,7 +54,7 @@ class Place:
 
     def name(self, path: object) -> str | None:
         """Return a name for `path` that does not change from run to run; None if nobody watches there."""
-        text = _text(path)
+        text = text_of(path)
         # A check may be over before there is anything to note of it: that file is not made in every run.
         if text is None or ".running" in text:
             return None
@@ -93,7 +93,8 @@ def _looks(directory: str, name: str) -> bytes:
     return repr((path, facts.st_mode, facts.st_ino, *times)).encode(errors="surrogateescape")
 
 
-def _text(path: object) -> str | None:
+def text_of(path: object) -> str | None:
+    """Return the path that an argument of an audit event names, by itself or by its descriptor."""
     if isinstance(path, int):
         try:
             return str(Path(f"/proc/self/fd/{path}").readlink())
@@ -129,7 +130,7 @@ def of_event(place: Place, event: str, args: Sequence[object]) -> str | None:
 
 def of_write(place: Place, descriptor: int) -> str | None:
     """Return the name of a write to `descriptor`; None if it is no file we watch."""
-    text = _text(descriptor)
+    text = text_of(descriptor)
     return _named(place, "write", [descriptor]) if text is not None and text.startswith("/") else None
 
 

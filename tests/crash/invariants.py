@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness_lib.state import codec, schema
@@ -238,12 +238,15 @@ def everything_is_rescued(world: World) -> None:
     assert refs, "nothing was rescued"
     reachable = set(world.git("rev-list", *refs).split())
     assert set(world.own_commits) <= reachable, "the attempt's own commits are not rescued"
+    are_rescued(world, {**contents.MADE, **contents.CHANGED_BEFORE})
+
+
+def are_rescued(world: World, files: Mapping[str, bytes | None]) -> None:
+    """Find a rescue ref with each of `files`, and one without each that was deleted (None)."""
+    refs = world.git("for-each-ref", "--format=%(objectname)", RESCUE).split()
     held = [blobs(world, commit) for commit in refs]
-    for name, content in {**contents.MADE, **contents.CHANGED_BEFORE}.items():
-        if content is None:
-            assert any(name not in tree for tree in held), f"that {name!r} was deleted is not rescued"
-        else:
-            assert any(tree.get(name) == content for tree in held), f"{name!r} is not rescued"
+    for name, content in files.items():
+        assert any(tree.get(name) == content for tree in held), f"{name!r} is not rescued"
 
 
 def blobs(world: World, commit: str) -> dict[str, bytes]:

@@ -42,7 +42,7 @@ def it_ended_well(scenario: Scenario, world: Merging, *, at_the_end: bool) -> No
         assert task.status in {"pending", "failed"}, task
         assert task.attempts == (task.status == "failed"), task
         assert OWN not in subjects_of(world, TARGET), "not completed, but merged"
-        _it_is_rescued(world)
+        invariants.are_rescued(world, contents.MADE)
     if scenario.beside:
         _beside_has_arrived(world, at_the_end=at_the_end)
     if at_the_end:
@@ -94,13 +94,6 @@ def _checkout_is_as_committed(world: Merging) -> None:
     invariants.only_those_of_before_are_changes(world)
     invariants.holds(world, {**contents.BEFORE, **contents.IGNORED})
     assert not world.git("diff", "HEAD", "--stat")
-
-
-def _it_is_rescued(world: Merging) -> None:
-    refs = world.git("for-each-ref", "--format=%(objectname)", invariants.RESCUE).split()
-    held = [invariants.blobs(world, commit) for commit in refs]
-    for name, content in contents.MADE.items():
-        assert any(tree.get(name) == content for tree in held), f"{name!r} is not rescued"
 
 
 # An agent that does what is left to do, and resolves the one conflict there may be.

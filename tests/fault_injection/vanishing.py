@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.crash.effects import text_of
+
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _RANDOM = re.compile(r"\.[0-9a-f]{16}\b|\b\d{10}\b|-\d+(?=\.json)")
 # How many of their arguments are paths.
@@ -48,19 +50,10 @@ class Remover:
         return None
 
     def _named(self, event: str, paths: Sequence[object]) -> str | None:
-        names = [_text(path) for path in paths]
+        names = [text_of(path) or "" for path in paths]
         if not any(name.startswith(self._private) for name in names):
             return None
         return _RANDOM.sub("", " ".join([event, *(name.removeprefix(self._private) for name in names)]))
-
-
-def _text(path: object) -> str:
-    if isinstance(path, int):
-        try:
-            return str(Path(f"/proc/self/fd/{path}").readlink())
-        except OSError:
-            return ""
-    return os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
 
 
 def main(argv: list[str]) -> int:

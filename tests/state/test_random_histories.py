@@ -65,16 +65,21 @@ class Histories(RuleBasedStateMachine):
         file, memory, database = (_outcome(store, act) for store in self.stores)
         assert file == memory == database
 
-    def tasks(self, *, arrow: arrows.ArrowName | None = None) -> tuple[Task, ...]:
+    def ids(self, arrow: arrows.ArrowName | None = None) -> list[str]:
         every = self.stores[0].ask().search()
-        return tuple(task for task in every if arrow is None or arrows.may(arrow, task))
+        return [task.id for task in every if arrow is None or arrows.may(arrow, task)]
+
+    def on_one(
+        self, place: int, act: Callable[[Tx, str], object], arrow: arrows.ArrowName | None = None
+    ) -> None:
+        """Do `act` on one of the tasks that `arrow` may be drawn from, if there is one."""
+        candidates = self.ids(arrow)
+        if candidates:
+            self.both(lambda tx: act(tx, candidates[place % len(candidates)]))
 
     def change(self, place: int, arrow: arrows.ArrowName, make: Callable[[Tx, Task], Task]) -> None:
-        """Replace one of the tasks that `arrow` may be drawn from, if there is one."""
-        candidates = self.tasks(arrow=arrow)
-        if candidates:
-            name = candidates[place % len(candidates)].id
-            self.both(lambda tx: tx.replace(make(tx, _there(tx, name))))
+        """Replace one of them."""
+        self.on_one(place, lambda tx, name: tx.replace(make(tx, _there(tx, name))), arrow)
 
     @invariant()
     def every_answer_is_the_same(self) -> None:
@@ -87,7 +92,7 @@ class Histories(RuleBasedStateMachine):
         notes=st.booleans(),
     )
     def add(self, priorities: list[str], needs: list[int], notes: bool) -> None:
-        known = [task.id for task in self.tasks()]
+        known = self.ids()
         fresh = []
         for priority in priorities:
             self.number += 1
@@ -188,9 +193,7 @@ class Histories(RuleBasedStateMachine):
                 tx.forget_attempts(task.attempts)
             return tx.unreachable()
 
-        candidates = self.tasks(arrow="reset")
-        if candidates:
-            self.both(lambda tx: reset(tx, candidates[place % len(candidates)].id))
+        self.on_one(place, reset, "reset")
 
     @rule(place=PLACES, worker=WHO)
     def take_over_what_has_expired(self, place: int, worker: str) -> None:
@@ -208,18 +211,17 @@ class Histories(RuleBasedStateMachine):
     @rule(place=PLACES)
     def remove(self, place: int) -> None:
         """Also what others need: then the contract is broken, and nothing is removed."""
-        candidates = self.tasks()
-        if candidates:
-            self.both(lambda tx: tx.remove(candidates[place % len(candidates)].id))
+        self.on_one(place, lambda tx, name: tx.remove(name))
 
     @rule(place=PLACES, needs=st.lists(PLACES, max_size=2), title=st.sampled_from(["Title 1", "title  1"]))
     def edit(self, place: int, needs: list[int], title: str) -> None:
         """Let a task wait for others, itself and those that wait for it among them."""
-        candidates = self.tasks()
-        if candidates:
-            task = candidates[place % len(candidates)]
-            needed = tuple(dict.fromkeys(candidates[need % len(candidates)].id for need in needs))
-            self.both(lambda tx: tx.replace(_there(tx, task.id)._replace(title=title, depends_on=needed)))
+        ids = self.ids()
+        needed = tuple(dict.fromkeys(ids[need % len(ids)] for need in needs if ids))
+        self.on_one(
+            place,
+            lambda tx, name: tx.replace(_there(tx, name)._replace(title=title, depends_on=needed)),
+        )
 
     @rule(
         place=PLACES,
@@ -227,13 +229,8 @@ class Histories(RuleBasedStateMachine):
         cleanup=st.sampled_from(["rm x", None]),
     )
     def give_commands(self, place: int, check: str | None, cleanup: str | None) -> None:
-        candidates = self.tasks()
-        if candidates:
-            name = candidates[place % len(candidates)].id
-            validation, on_failure = Validation(check), OnFailure(cleanup)
-            self.both(
-                lambda tx: tx.replace(_there(tx, name)._replace(validation=validation, on_failure=on_failure))
-            )
+        given = {"validation": Validation(check), "on_failure": OnFailure(cleanup)}
+        self.on_one(place, lambda tx, name: tx.replace(_there(tx, name)._replace(**given)))  # type: ignore[arg-type]
 
     @rule(place=PLACES, commit=st.sampled_from(COMMITS), passed=st.booleans())
     def check_again(self, place: int, commit: str, passed: bool) -> None:
@@ -246,9 +243,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def add_what_is_there_already(self, place: int) -> None:
-        candidates = self.tasks()
-        if candidates:
-            self.both(lambda tx: tx.add([Task(candidates[place % len(candidates)].id)]))
+        self.on_one(place, lambda tx, name: tx.add([Task(name)]))
 
     @rule()
     def die_in_the_middle(self) -> None:

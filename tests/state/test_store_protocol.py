@@ -310,6 +310,8 @@ def test_a_list_that_is_as_it_must_be_needs_nothing(store: api.Store) -> None:
     assert examined.problems == ()
     assert examined.questions is not None
     assert answers(examined.questions) == answers(store.ask())
+    before = store.stamp()
     assert store.repair() == ([], [])
     assert store.sweep() == []
     assert list(store.oddities()) == []
+    assert store.stamp() == before

@@ -19,17 +19,6 @@ def oddities(store: Store) -> list[tuple[str, ...]]:
     return [tuple(part for part in each if part) for each in store.oddities()]
 
 
-def test_where_all_is_in_order_nothing_is_odd_and_nothing_is_repaired(store: Store, root: Root) -> None:
-    before = store.stamp()
-
-    assert oddities(store) == []
-    assert store.repair() == ([], [])
-    assert store.sweep() == []
-    assert store.stamp() == before
-    root.enable_flag.touch()
-    assert store.stamp() != before
-
-
 def test_a_line_that_was_left_unfinished_is_ended(store: Store, root: Root) -> None:
     for content, is_torn in ((b"", False), (b"x\n", False), (b"x", True), (b"one\ntwo", True)):
         root.log.write_bytes(content)

@@ -9,25 +9,22 @@ from tests.verbs.project import Agent, Project
 SCRIPT = "#!/bin/sh\necho run >> runs.txt\n"
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
-def test_the_init_script_runs_once_at_every_session_start(project: Project, agent: Agent, mode: int) -> None:
-    project.put("harness-init.sh", SCRIPT).chmod(mode)
+@pytest.mark.parametrize(
+    ("mode", "does", "runs"),
+    [(0o755, "", 1), (0o644, "", 1), (0o644, 'test "$(wc -l < runs.txt)" -gt 1\n', 2)],
+    ids=["executable", "not executable", "fails once and is run again"],
+)
+def test_the_init_script_runs_once_at_every_session_start(
+    project: Project, agent: Agent, mode: int, does: str, runs: int
+) -> None:
+    project.put("harness-init.sh", SCRIPT + does).chmod(mode)
     agent.ok("add", "One", "--validate", "true")
 
     agent.ok("start")
     agent.ok("start")
 
-    assert project.read("runs.txt") == "run\n"
+    assert project.read("runs.txt") == "run\n" * runs
     assert len(project.grep("[SESSION-1] INIT Environment health check: PASS")) == 1
-
-
-def test_a_script_that_fails_once_is_run_again(project: Project, agent: Agent) -> None:
-    project.put("harness-init.sh", SCRIPT + 'test "$(wc -l < runs.txt)" -gt 1\n')
-    agent.ok("add", "One", "--validate", "true")
-
-    agent.ok("start")
-
-    assert project.read("runs.txt") == "run\nrun\n"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -306,11 +307,15 @@ def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, 
     sh(top, "lfs", "install", "--local")
     sh(top, "lfs", "track", "*.bin")
     commit_all(top, "A large file", {"one.bin": "one\n"})
-    look = f"cat one.bin > {tmp_path}/seen"
+    steps = f"cat one.bin > {tmp_path}/seen", "echo zero > no.bin", f"{COMMIT}; rm no.bin"
+    # It seems to be stored while it is copied.
+    name = hashlib.sha256(b"zero\n").hexdigest()
+    stored = put(top / ".git/lfs/objects" / name[:2] / name[2:4] / "x", "").with_name(name)
+    stored.symlink_to("nothing")
     workshop.add(
         "Large",
         "grep -q three two.bin && grep -q one one.bin",
-        do=f"sh {look}\nwrite two.bin two\nsh {COMMIT}\nwrite two.bin three\nsh {COMMIT}",
+        do=f"sh {' && '.join(steps)}\nwrite two.bin two\nsh {COMMIT}\nwrite two.bin three\nsh {COMMIT}",
     )
 
     workshop.ends(0)
@@ -319,7 +324,8 @@ def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, 
     assert "git-lfs" in sh(top, "show", "HEAD:two.bin")
     # The one that is only in the history as well.
     kept = {path.read_text() for path in (top / ".git/lfs/objects").rglob("*") if path.is_file()}
-    assert kept == {"one\n", "two\n", "two\nthree\n"}
+    assert kept == {"", "one\n", "two\n", "two\nthree\n"}
+    assert "ROLLBACK" not in workshop.read("harness-progress.txt")
 
 
 @pytest.mark.skipif(shutil.which("git-crypt") is None, reason="git-crypt is not installed")

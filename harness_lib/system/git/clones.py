@@ -17,6 +17,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -238,7 +239,9 @@ def _copy_large_files(source: Path, to: Path) -> None:
                 copy.write(part)
             copy.flush()
             if digest.hexdigest() == path.name:
-                os.link(copy.name, own)
+                # Another worker, or git-lfs, may have stored it meanwhile.
+                with suppress(FileExistsError):
+                    os.link(copy.name, own)
 
 
 def _take_staged(git: Git, clone: Path) -> None:

@@ -168,9 +168,7 @@ def test_hooks_in_a_place_that_no_setting_can_hold_are_not_installed(
 ) -> None:
     monkeypatch.setattr(entries, "_HOME", put(tmp_path / "a\nb/hooks/hooks.json", "{}").parent.parent)
 
-    assert (
-        "no setting can hold" in agent.fails(2, "hooks", "install", "--agent", "claude")["error"]["message"]
-    )
+    assert "no setting can hold" in agent.fails(2, "hooks", "install", "--agent", "claude")["message"]
     assert not place(home, "claude").exists()
 
 

@@ -41,6 +41,12 @@ def project(make_project: Make) -> Project:
 
 
 @pytest.fixture
+def shared(make_project: Make) -> Project:
+    """Return a project whose list several workers share."""
+    return make_project(mode="concurrent")
+
+
+@pytest.fixture
 def bare(make_project: Make) -> Project:
     """Return a repository without a list."""
     return make_project(bare=True)
@@ -90,4 +96,11 @@ def agent(project: Project) -> Agent:
 def one(agent: Agent) -> Agent:
     """Return an agent at work in `project`, on a list of the one task "One"."""
     agent.ok("add", "One", "--validate", "true")
+    return agent
+
+
+@pytest.fixture
+def holder(agent: Agent) -> Agent:
+    """Return an agent that holds the one task of `project`, which is done where there is a file `done`."""
+    projects.begin(agent)
     return agent

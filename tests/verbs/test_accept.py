@@ -193,21 +193,19 @@ def test_agents_answer_nothing_and_nobody_where_nothing_was_asked(project: Proje
     assert project.task()["halt_kind"] == "SECRET"
 
 
-def test_a_secret_that_the_attempt_committed_itself_stops_it_too(project: Project, agent: Agent) -> None:
+def test_a_secret_that_the_attempt_committed_itself_stops_it_too(project: Project, holder: Agent) -> None:
     """Also one that a later commit takes away: it would be in the history for good."""
-    begin(agent)
     project.commit("by the agent", files={"server.pem": "x\n"})
     (project.top / "server.pem").unlink()
     project.commit("by the agent", files={"done": "x\n"})
 
-    assert "server.pem" in agent.fails(8, "finish")["message"]
+    assert "server.pem" in holder.fails(8, "finish")["message"]
 
 
-def test_caches_that_the_attempt_committed_itself_are_taken_out(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_caches_that_the_attempt_committed_itself_are_taken_out(project: Project, holder: Agent) -> None:
     project.commit("by the agent", files={"done": "x\n", "web/node_modules/a/index.js": "x\n"})
 
-    (said,) = agent.ok("finish")["warnings"]
+    (said,) = holder.ok("finish")["warnings"]
 
     assert "web/node_modules was left out of its commits" in said
     assert project.in_commit() == ["done", "tracked.txt"]
@@ -243,10 +241,9 @@ def test_a_key_inside_a_file_is_said_and_stops_nothing(project: Project, agent: 
     assert "sk-abc" not in str(reply)
 
 
-def test_an_npmrc_is_a_secret_where_it_has_a_token(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_an_npmrc_is_a_secret_where_it_has_a_token(project: Project, holder: Agent) -> None:
     project.put("done")
     project.put(".npmrc", "//registry.example/:_authToken=abc\n")
-    assert agent("finish").code == 8
+    assert holder("finish").code == 8
     project.put(".npmrc", "//registry.example/:_authToken=${TOKEN}\nsave-exact=true\n")
-    assert agent("finish").code == 0
+    assert holder("finish").code == 0

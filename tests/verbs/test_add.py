@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 
-from tests.verbs.conftest import Make
 from tests.verbs.project import FIELDS, TYPED, Agent, Project
 
 
-def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Make) -> None:
-    project = make_project("deep")
+def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(project: Project) -> None:
     (project.top / "sub dir").mkdir()
     agent = project.agent(cwd=project.top / "sub dir")
     agent.ok("init", ".")
@@ -42,13 +40,11 @@ def test_dependencies_are_numbers_or_ids_in_one_word_or_several(project: Project
 
 
 def test_try_runs_the_check_once_and_adds_nothing_that_cannot_run(project: Project, agent: Agent) -> None:
-    fails = agent.ok("add", "Fails", "--check", "echo once >> ran.txt; echo not yet; false", "--try")[
-        "message"
-    ]
+    fails = agent.ok("add", "Fails", "--check", "echo once >> ran.txt; echo no; false", "--try")["message"]
     passes = agent.ok("add", "Passes", "--check", "true", "--try")["message"]
     error = agent.fails(7, "add", "Cannot", "--check", "no-such-tool", "--try")["error"]
 
-    assert "The check failed with exit code 1. not yet" in fails
+    assert "The check failed with exit code 1. no" in fails
     assert "passes before any work" in passes
     assert "Command not found: no-such-tool. Nothing was added." in error["message"]
     assert [task["title"] for task in project.state["tasks"]] == ["Fails", "Passes"]
@@ -156,33 +152,30 @@ def test_any_title_goes_the_whole_way_on_one_line_of_the_log(project: Project, a
     assert len(project.git("log", "-1", "--format=%B").strip().splitlines()) == 1
 
 
-def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_project: Make) -> None:
-    project = make_project(bare=True)
-    project.put("harness-tasks.json", '{"version": 2, "tasks": [{"id": "a", "status": "completed"}]}')
-    project.commit("A list for everybody")
-    agent = project.agent()
+def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(bare: Project) -> None:
+    bare.put("harness-tasks.json", '{"version": 2, "tasks": [{"id": "a", "status": "completed"}]}')
+    bare.commit("A list for everybody")
+    agent = bare.agent()
 
     agent.ok("add", "Mine", "--validate", "true")
 
     agent.works()
 
 
-def test_who_holds_a_task_is_sent_back_to_it(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
+def test_who_holds_a_task_is_sent_back_to_it(project: Project, one: Agent) -> None:
+    one.ok("claim")
     project.put("plan.md", "- [ ] Imported\n  - check: true\n")
 
-    assert agent.ok("add", "Noticed", "--validate", "true")["next"] == "harness finish"
-    assert agent.ok("import", "plan.md")["next"] == "harness finish"
-    assert agent.ok("edit", "task-002", "--priority", "P0")["next"] == "harness finish"
-    assert agent.ok("retry", "task-002")["next"] == "harness finish"
+    assert one.ok("add", "Noticed", "--validate", "true")["next"] == "harness finish"
+    assert one.ok("import", "plan.md")["next"] == "harness finish"
+    assert one.ok("edit", "task-002", "--priority", "P0")["next"] == "harness finish"
+    assert one.ok("retry", "task-002")["next"] == "harness finish"
     project.agent("person").ok("add", "Beside it", "--validate", "true")
-    agent.ok("finish")
-    assert agent.ok("add", "Later", "--validate", "true")["next"] == "harness start"
+    one.ok("finish")
+    assert one.ok("add", "Later", "--validate", "true")["next"] == "harness start"
 
 
-def test_a_directory_outside_of_the_project_is_refused_as_it_is_typed(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
+def test_a_directory_outside_of_the_project_is_refused_as_it_is_typed(project: Project, one: Agent) -> None:
     for cwd in ("../..", "/nowhere", "sub/../.."):
         project.put("plan.json", json.dumps([{"title": "T", "validation": {"command": "true", "cwd": cwd}}]))
         for typed in (
@@ -190,9 +183,9 @@ def test_a_directory_outside_of_the_project_is_refused_as_it_is_typed(project: P
             ("edit", "1", "--cwd", cwd),
             ("import", "plan.json"),
         ):
-            assert "is outside of" in agent.fails(2, *typed)["error"]["message"]
+            assert "is outside of" in one.fails(2, *typed)["error"]["message"]
     assert len(project.state["tasks"]) == 1
-    agent.ok("edit", "1", "--cwd", "not/made/yet")
+    one.ok("edit", "1", "--cwd", "not/made/yet")
 
 
 def test_a_title_without_quotes_is_told_to_take_them(project: Project, agent: Agent) -> None:

@@ -16,15 +16,14 @@ def paths(said: dict[str, Any]) -> list[str]:
 CHECKED = {"validation": {"command": "true"}}
 
 
-def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Project, one: Agent) -> None:
     project.file.write_text('{"tasks": [{"id": "task-001", "status": "dun"}]}')
     before = project.file.read_bytes()
     person = project.agent("person")
 
     assert "harness check --restore" in person.fails(3, "status")["error"]["hint"]
-    assert "the user" in agent.fails(8, "check", "--restore", CLAUDECODE="1")["error"]["message"]
-    assert "tasks[0].status" in agent.fails(3, "check", "--repair")["message"]
+    assert "the user" in one.fails(8, "check", "--restore", CLAUDECODE="1")["error"]["message"]
+    assert "tasks[0].status" in one.fails(3, "check", "--repair")["message"]
     assert project.file.read_bytes() == before
     said = person.ok("check", "--restore", CLAUDE_PID="")
 
@@ -155,19 +154,18 @@ def test_the_commands_of_an_untrusted_list_are_shown_as_they_are(project: Projec
 
 
 @pytest.mark.parametrize("broken", [b'{"tasks": [', b"", b"\xff\xfe", None])
-def test_a_lost_list_waits_for_its_repair(project: Project, agent: Agent, broken: bytes | None) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_lost_list_waits_for_its_repair(project: Project, one: Agent, broken: bytes | None) -> None:
     project.file.unlink() if broken is None else project.file.write_bytes(broken)
 
-    said = agent.fails(1, "check")
+    said = one.fails(1, "check")
 
     assert "the newest good state is" in said["message"]
     assert said["next"] == "harness check --repair"
     assert not project.file.exists() if broken is None else project.file.read_bytes() == broken
-    said = agent.ok("check", "--repair")
+    said = one.ok("check", "--repair")
     assert "restored from" in said["repaired"][0]
     assert said["warnings"] == []
     assert project.task()["title"] == "One"
     kept = [path.read_bytes() for path in project.top.glob("harness-tasks.json.broken-*")]
     assert kept == ([] if broken is None else [broken])
-    assert agent("check").code == 0
+    assert one("check").code == 0

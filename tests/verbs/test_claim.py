@@ -72,15 +72,14 @@ def test_holding_one_already_gives_that_one_again(project: Project, one: Agent) 
     assert project.task("task-002")["status"] == "pending"
 
 
-def test_what_a_killed_command_had_begun_is_ended_first(project: Project, one: Agent) -> None:
+def test_what_a_killed_command_had_begun_is_ended_first(project: Project, holder: Agent) -> None:
     """Else work on the next attempt would be taken back with the one that has failed."""
-    one.ok("claim")
     project.put("lost")
     rescue, head = "refs/harness/rescue/task-001/1", project.head
     begun = {"action": "rollback", "at": "2026-11-29T09:00:00Z", "base": head, "head": head, "rescue": rescue}
     project.edit_task(attempts=1, intent={**begun, "category": "TEST_FAIL", "message": "It failed."})
 
-    said = one.ok("claim")
+    said = holder.ok("claim")
 
     assert not said["resumed"]
     assert "finish the interrupted rollback" in said["message"]

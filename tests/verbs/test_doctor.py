@@ -14,16 +14,14 @@ from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import read_to_end, typed
-from tests.verbs.conftest import Make
 from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project, begin
 
 pytestmark = pytest.mark.usefixtures("asked_once")
 
 
-def test_a_project_at_work_is_well(project: Project, one: Agent) -> None:
-    one.ok("claim")
-    said = one.ok("doctor")
+def test_a_project_at_work_is_well(project: Project, holder: Agent) -> None:
+    said = holder.ok("doctor")
     assert troubles(said) == []
     assert "all is well" in said["message"]
     well = (
@@ -60,10 +58,8 @@ def test_every_trouble_has_a_cure(project: Project, one: Agent) -> None:
     assert finding(said, lock)["cure"] == "the next command takes it over"
 
 
-def test_no_repository_is_bad(tmp_path: Path, make_project: Make) -> None:
-    agent = make_project(bare=True).agent()
-    agent.cwd = tmp_path
-    said = agent.fails(1, "doctor")
+def test_no_repository_is_bad(tmp_path: Path, bare: Project) -> None:
+    said = bare.agent(cwd=tmp_path).fails(1, "doctor")
     assert finding(said, "is not in a git repository")["level"] == "bad"
     assert "harness init" in finding(said, "No harness-tasks.json")["cure"]
 
@@ -124,14 +120,13 @@ def test_a_list_that_breaks_the_contract_is_bad_and_a_torn_one_is_told(project: 
     assert finding(one.ok("doctor"), "is not JSON")["cure"] == "harness check --repair"
 
 
-def test_a_dead_owner_an_ended_lease_and_a_halt_are_told(make_project: Make) -> None:
-    project = make_project(mode="concurrent")
-    agent = project.agent("w")
+def test_a_dead_owner_an_ended_lease_and_a_halt_are_told(shared: Project) -> None:
+    agent = shared.agent("w")
     agent.ok("add", "One", "--validate", "true")
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")
-    project.edit_task("task-002", halt="CONFIG: a word")
-    project.clock.pass_(hours=2)
+    shared.edit_task("task-002", halt="CONFIG: a word")
+    shared.clock.pass_(hours=2)
     agent.die()
     agent.wake()
     said = agent.ok("doctor")

@@ -12,7 +12,6 @@ import pytest
 
 from harness_lib.verbs import edit
 from tests.system.git.gitrepo import put
-from tests.verbs.conftest import Make
 from tests.verbs.project import FIELDS, TYPED, Agent, Project, begin, own_work_tree
 
 
@@ -167,19 +166,16 @@ def test_the_limits_of_the_list_change_and_let_a_spent_session_go_on(project: Pr
     agent.ok("claim")
 
 
-def test_who_is_left_with_the_final_check_is_let_go_without_it(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.works()
+def test_who_is_left_with_the_final_check_is_let_go_without_it(project: Project, one: Agent) -> None:
+    one.works()
     assert project.state["sessions"][0]["final_check"]
 
-    agent.ok("edit", "--no-final-check")
+    one.ok("edit", "--no-final-check")
 
     assert not project.state["sessions"][0].get("final_check")
 
 
-def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:
-    project = make_project()
-    agent = project.agent()
+def test_the_mode_changes_only_while_nobody_works(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     assert "harness stop --session 1" in agent.fails(5, "edit", "--mode", "concurrent")["error"]["hint"]
     agent.ok("stop")
@@ -257,8 +253,8 @@ def test_one_that_was_edited_in_the_second_check_runs_again(project: Project, ag
     assert project.task()["validation"]["command"] == "test -f two"
 
 
-def test_once_it_has_passed_it_is_too_late_to_edit_it(project: Project, agent: Agent) -> None:
-    begin(agent)
+@pytest.mark.usefixtures("holder")
+def test_once_it_has_passed_it_is_too_late_to_edit_it(project: Project) -> None:
     oid = project.head
     project.edit_task(intent={"action": "commit", "at": "2026-11-29T09:00:00Z", "base": oid, "commit": oid})
 
@@ -267,8 +263,8 @@ def test_once_it_has_passed_it_is_too_late_to_edit_it(project: Project, agent: A
     assert "is being committed or merged" in said["error"]["message"]
 
 
-def test_an_edit_after_a_killed_rollback_is_for_the_next_attempt(project: Project, agent: Agent) -> None:
-    begin(agent)
+@pytest.mark.usefixtures("holder")
+def test_an_edit_after_a_killed_rollback_is_for_the_next_attempt(project: Project) -> None:
     project.edit_task(intent={"action": "rollback", "at": "2026-11-29T09:00:00Z", "base": project.head})
 
     said = project.agent("person").ok("edit", "task-001", "--validate", "true")

@@ -93,10 +93,8 @@ def test_release_counts_nothing_and_keeps_the_work_of_each_time(project: Project
     assert [project.git("show", f"{ref}:new.txt") for ref in (first, second)] == ["half", "other"]
 
 
-def test_a_release_without_any_work_keeps_nothing(project: Project, one: Agent) -> None:
-    one.ok("claim")
-
-    assert one.ok("release")["rescue"] is None
+def test_a_release_without_any_work_keeps_nothing(project: Project, holder: Agent) -> None:
+    assert holder.ok("release")["rescue"] is None
     assert project.refs() == project.refs("refs/harness/before/") == []
 
 

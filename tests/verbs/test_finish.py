@@ -28,13 +28,12 @@ def test_without_a_check_replies_at_a_terminal_say_how(agent: Agent, monkeypatch
     assert agent.ok("finish")["task"]["status"] == "completed"
 
 
-def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_a_passed_check_is_committed_and_recorded(project: Project, holder: Agent) -> None:
     base = project.head
     project.put("done")
     project.put("tracked.txt", "two\n")
 
-    reply = agent.ok("finish", "task-001")
+    reply = holder.ok("finish", "task-001")
 
     task = project.task()
     assert (task["status"], task["attempts"]) == ("completed", 0)
@@ -43,18 +42,17 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.git("status", "--porcelain") == ""
     assert (reply["stop"], reply["next"]) == (None, "harness validate --all --committed")
-    assert agent.final_check()["stop"] == {"reason": "done"}
+    assert holder.final_check()["stop"] == {"reason": "done"}
     assert project.grep(f"[SESSION-1] Completed [task-001] (commit {project.head[:12]})")
     assert project.grep("[SESSION-1] STATS tasks_total=1 completed=1 failed=0 pending=0 blocked=0")
     assert not project.enable_flag
     assert project.state["sessions"] == []
 
 
-def test_a_list_of_one_machine_pushes_and_proposes_nothing(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_a_list_of_one_machine_pushes_and_proposes_nothing(project: Project, holder: Agent) -> None:
     project.put("done")
 
-    refused = agent.fails(2, "finish", "--merge", "pull-request")
+    refused = holder.fails(2, "finish", "--merge", "pull-request")
 
     assert "harness run --merge pull-request" in refused["error"]["hint"]
     assert project.task()["status"] == "in_progress"
@@ -225,19 +223,18 @@ def test_no_hook_or_signature_stands_between_check_and_commit(project: Project, 
     agent.finishes({"done": "x\n"})
 
 
-def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("add", "Two", "--validate", "true")
+def test_only_a_held_task_can_be_finished(project: Project, one: Agent) -> None:
+    one.ok("add", "Two", "--validate", "true")
 
-    error = agent.fails(2, "finish")["error"]
+    error = one.fails(2, "finish")["error"]
     assert error["message"] == "You hold no task."
     assert error["hint"] == "Take one, or go on with what was interrupted: harness start"
-    agent.fails(2, "finish", "task-777")
-    assert agent.fails(2, "finish", "task-001")["error"]["hint"].endswith(": harness claim task-001")
-    agent.ok("claim", "task-001")
-    assert "harness finish task-001" in agent.fails(2, "finish", "task-002")["error"]["hint"]
-    agent.ok("finish")
-    refused = agent.fails(2, "finish", "task-001")["error"]
+    one.fails(2, "finish", "task-777")
+    assert one.fails(2, "finish", "task-001")["error"]["hint"].endswith(": harness claim task-001")
+    one.ok("claim", "task-001")
+    assert "harness finish task-001" in one.fails(2, "finish", "task-002")["error"]["hint"]
+    one.ok("finish")
+    refused = one.fails(2, "finish", "task-001")["error"]
     assert "completed" in refused["message"]
     assert refused["hint"].endswith(": harness show task-001")
     assert project.task()["status"] == "completed"
@@ -338,22 +335,20 @@ def test_claim_says_so_where_the_check_has_passed_on_this_commit(
     assert agent.ok("claim")["warnings"] == []
 
 
-def test_a_check_that_outlasts_its_lease_renews_it_and_runs_on(make_project: Make, tmp_path: Path) -> None:
+def test_a_check_that_outlasts_its_lease_renews_it_and_runs_on(shared: Project, tmp_path: Path) -> None:
     """It ends when it sees that somebody has renewed the lease in the list."""
-    project = make_project(mode="concurrent")
-    agent, seen = project.agent(), tmp_path / "seen"
+    agent, seen = shared.agent(), tmp_path / "seen"
     agent.clock.hurry_after = seen
     begin(agent, f"cp harness-tasks.json {seen}; while cmp -s harness-tasks.json {seen}; do sleep 0.02; done")
 
     agent.ok("finish", HARNESS_LEASE_SECONDS="3")
 
-    assert project.task()["status"] == "completed"
+    assert shared.task()["status"] == "completed"
 
 
 def test_one_that_waited_ends_what_the_other_one_had_begun_when_it_was_killed(
-    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    project: Project, holder: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(agent)
     project.put("done")
     project.git("add", "done")
     tree = project.git("write-tree")
@@ -369,7 +364,7 @@ def test_one_that_waited_ends_what_the_other_one_had_begun_when_it_was_killed(
         os.close(first)
 
     monkeypatch.setattr(Screen, "busy", dies)
-    agent.ok("finish")
+    holder.ok("finish")
 
     assert (project.head, project.task()["status"]) == (oid, "completed")
 

@@ -113,13 +113,12 @@ def test_names_of_other_tasks_are_ids_titles_or_positions(project: Project, agen
     }
 
 
-def test_an_id_that_is_taken_becomes_the_next_one_for_all_names(project: Project, agent: Agent) -> None:
-    agent.ok("add", "Mine", "--validate", "true")
+def test_an_id_that_is_taken_becomes_the_next_one_for_all_names(project: Project, one: Agent) -> None:
     tasks = [
         {"id": "task-001", "title": "Theirs"},
         {"id": "task-002", "title": "After theirs", "depends_on": ["task-001"]},
     ]
-    said = agent.ok("import", json_plan(project, tasks))
+    said = one.ok("import", json_plan(project, tasks))
     assert waits(project) == {"task-001": [], "task-003": [], "task-002": ["task-003"]}
     assert any("task-001 became task-003" in warning for warning in said["warnings"])
 

@@ -187,12 +187,11 @@ def test_the_user_can_start_over_and_keeps_the_old(project: Project, one: Agent,
     one.ok("claim")
 
 
-def test_nobody_starts_over_while_a_task_is_in_progress(project: Project, one: Agent) -> None:
-    one.ok("claim")
+def test_nobody_starts_over_while_a_task_is_in_progress(project: Project, holder: Agent) -> None:
     before = project.file.read_bytes()
 
     project.agent("person").fails(5, "init", "--start-over")
-    error = one.fails(8, "init", "--start-over")["error"]
+    error = holder.fails(8, "init", "--start-over")["error"]
 
     assert "task-001 is in progress" in error["message"]
     assert project.file.read_bytes() == before

@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from harness_lib.core import quoting
 from harness_lib.state.answers import Answers
 from harness_lib.task import State, Task
-from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -100,12 +99,11 @@ def test_notes_are_bounded_in_number_and_length() -> None:
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
-def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_it_is_recorded_with_the_content_of_that_moment(project: Project, holder: Agent) -> None:
     project.put("half.txt", "half\n")
     index = (project.top / ".git/index").read_bytes()
 
-    agent.ok("checkpoint", "task-001", "1/3", "half of it")
+    holder.ok("checkpoint", "task-001", "1/3", "half of it")
 
     point = project.task()["checkpoints"][0]
     assert (point["step"], point["total"], point["description"]) == (1, 3, "half of it")
@@ -114,11 +112,9 @@ def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent:
     assert project.grep('[SESSION-1] CHECKPOINT [task-001] step=1/3 "half of it"')
 
 
-def test_a_step_that_is_none_is_a_wrong_argument(project: Project, agent: Agent) -> None:
-    begin(agent)
-
+def test_a_step_that_is_none_is_a_wrong_argument(project: Project, holder: Agent) -> None:
     for step in ("", "1", "1/0", "0/3", "4/3", "a/b", "1/3/5", "-1/3", "1/99999999"):
-        assert agent("checkpoint", "task-001", "--", step, "x").code == 2, step
+        assert holder("checkpoint", "task-001", "--", step, "x").code == 2, step
 
     assert project.task()["checkpoints"] == []
 
@@ -134,25 +130,22 @@ def test_only_of_a_held_task_and_who_holds_one_need_not_name_it(project: Project
     assert project.task()["checkpoints"][0]["description"] == "half of it"
 
 
-def test_a_very_long_text_is_cut_and_the_log_line_too(project: Project, agent: Agent) -> None:
-    begin(agent)
-
-    agent.ok("checkpoint", "task-001", "1/2", "long " * 30000)
+def test_a_very_long_text_is_cut_and_the_log_line_too(project: Project, holder: Agent) -> None:
+    holder.ok("checkpoint", "task-001", "1/2", "long " * 30000)
 
     assert len(project.task()["checkpoints"][0]["description"]) <= 1000
     assert max(map(len, project.log)) <= 4000
 
 
-def test_the_holder_renews_its_lease_by_either_verb_and_nobody_else_does(make_project: Make) -> None:
-    project = make_project(mode="concurrent")
-    holder = project.agent("holder")
+def test_the_holder_renews_its_lease_by_either_verb_and_nobody_else_does(shared: Project) -> None:
+    holder = shared.agent("holder")
     begin(holder)
-    project.edit_task(lease_expires_at=LONG_AGO)
+    shared.edit_task(lease_expires_at=LONG_AGO)
 
-    assert project.agent("other").ok("beat")["next"] == "harness status"
-    assert project.task()["lease_expires_at"] == LONG_AGO
+    assert shared.agent("other").ok("beat")["next"] == "harness status"
+    assert shared.task()["lease_expires_at"] == LONG_AGO
     assert holder.ok("beat")["message"] == "renewed: task-001"
-    assert project.task()["lease_expires_at"] > LONG_AGO
-    project.edit_task(lease_expires_at=LONG_AGO)
+    assert shared.task()["lease_expires_at"] > LONG_AGO
+    shared.edit_task(lease_expires_at=LONG_AGO)
     holder.ok("checkpoint", "task-001", "1/2", "x")
-    assert project.task()["lease_expires_at"] > LONG_AGO
+    assert shared.task()["lease_expires_at"] > LONG_AGO

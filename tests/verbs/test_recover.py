@@ -9,7 +9,6 @@ import pytest
 
 from tests.conftest import for_release
 from tests.system.git.gitrepo import commit_all, put, sh
-from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, own_work_tree
 
 
@@ -45,24 +44,22 @@ def test_no_change_no_commit_no_checkpoint_fails(project: Project, agent: Agent)
     assert [each["worker"] for each in project.state["sessions"]] == ["next"]
 
 
-def test_checkpoints_that_the_files_reflect_are_resumed(project: Project, agent: Agent) -> None:
+def test_checkpoints_that_the_files_reflect_are_resumed(project: Project, holder: Agent) -> None:
     """The work was ignored by git or committed elsewhere: no change to see, but the content is the same."""
-    begin(agent)
-    agent.ok("checkpoint", "task-001", "1/2", "looked around, wrote nothing")
+    holder.ok("checkpoint", "task-001", "1/2", "looked around, wrote nothing")
 
-    assert "resume from last step" in recover(project, agent)
+    assert "resume from last step" in recover(project, holder)
 
     task = project.task()
     assert (task["status"], task["attempts"], task["claimed_by"]) == ("in_progress", 0, "next")
     assert len(task["checkpoints"]) == 1
 
 
-def test_commits_under_another_message_are_work_as_changes_are(project: Project, agent: Agent) -> None:
+def test_commits_under_another_message_are_work_as_changes_are(project: Project, holder: Agent) -> None:
     """The check decides about them, whatever they say; what is as at the last checkpoint goes on unasked."""
-    begin(agent)
     half = project.commit("about [task-0011] and task-001x", files={"half.txt": "half\n"})
 
-    assert ": resume (" in recover(project, agent)
+    assert ": resume (" in recover(project, holder)
 
     task = project.task()
     assert (task["status"], task["attempts"], project.head) == ("in_progress", 0, half)
@@ -77,23 +74,21 @@ def test_commits_under_another_message_are_work_as_changes_are(project: Project,
     assert project.in_commit("HEAD~1") == ["half.txt", "tracked.txt"]
 
 
-def test_checkpoints_whose_work_is_gone_fail(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_checkpoints_whose_work_is_gone_fail(project: Project, holder: Agent) -> None:
     project.put("tracked.txt", "half\n")
-    agent.ok("checkpoint", "task-001", "1/2", "half")
+    holder.ok("checkpoint", "task-001", "1/2", "half")
     project.git("checkout", "tracked.txt")
 
-    assert "work was lost" in recover(project, agent)
+    assert "work was lost" in recover(project, holder)
 
     assert project.task()["status"] == "failed"
     assert project.task()["error_log"][0].startswith("[SESSION_TIMEOUT]")
 
 
-def test_a_checkpoint_without_a_tree_is_no_evidence(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_a_checkpoint_without_a_tree_is_no_evidence(project: Project, holder: Agent) -> None:
     project.edit_task(checkpoints=[{"step": 1, "total": 2, "description": "believe me"}])
 
-    assert "mark failed" in recover(project, agent)
+    assert "mark failed" in recover(project, holder)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +146,11 @@ def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(project: Pro
 
 
 def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(
-    project: Project, agent: Agent
+    project: Project, holder: Agent
 ) -> None:
-    begin(agent)
     project.put("work.txt", "work\n")
     shutil.rmtree(project.top / ".git/harness")
-    agent.die()
+    holder.die()
     other = project.agent("other")
 
     assert "harness trust" in other.fails(8, "start")["error"]["hint"]
@@ -223,13 +217,12 @@ def test_work_whose_base_is_gone_is_completed_if_it_passes(project: Project, age
     assert project.git("show", "HEAD:work.txt") == "work"
 
 
-def test_recover_is_a_verb_too_and_says_when_there_is_nothing(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
+def test_recover_is_a_verb_too_and_says_when_there_is_nothing(project: Project, one: Agent) -> None:
+    one.ok("start")
 
-    assert "Nothing was interrupted" in agent.ok("recover")["message"]
-    agent.ok("claim")
-    assert agent.ok("recover")["recovered"] == []
+    assert "Nothing was interrupted" in one.ok("recover")["message"]
+    one.ok("claim")
+    assert one.ok("recover")["recovered"] == []
     assert project.task()["status"] == "in_progress"
 
 
@@ -246,10 +239,9 @@ def cloned(project: Project) -> tuple[Project, Agent]:
 
 
 @pytest.mark.parametrize("steps", ["commit", "checkpoint", "checkpoint commit", "commit checkpoint"])
-def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, steps: str) -> None:
+def test_work_outlives_its_work_tree_where_git_has_it(shared: Project, steps: str) -> None:
     """The last of it goes to the next attempt at no cost, like all work that was interrupted elsewhere."""
-    project = make_project(mode="concurrent")
-    worker = own_work_tree(project, "side")
+    worker = own_work_tree(shared, "side")
     put(worker.cwd / "mine.txt", "untracked before the claim\n")
     begin(worker, "test -f work.txt && test -f more.txt")
     *_, last = steps.split()
@@ -257,104 +249,100 @@ def test_work_outlives_its_work_tree_where_git_has_it(make_project: Make, steps:
         put(worker.cwd / "work.txt", f"{step}\n")
         if step == "commit":
             sh(worker.cwd, "add", "work.txt")
-            now = {"GIT_COMMITTER_DATE": project.clock.now().isoformat()}
+            now = {"GIT_COMMITTER_DATE": shared.clock.now().isoformat()}
             sh(worker.cwd, "commit", "-qm", "Its own words", env=now)
         else:
             worker.ok("checkpoint", "1/2", "half of it")
-        project.clock.pass_(seconds=2)
+        shared.clock.pass_(seconds=2)
     worker.die()
-    project.git("worktree", "remove", "--force", "../side")
-    other = project.agent("other")
+    shared.git("worktree", "remove", "--force", "../side")
+    other = shared.agent("other")
 
     (line,) = other.ok("start")["recovered"]
 
     assert "keep the work for the next attempt" in line
-    assert (project.task()["status"], project.task()["attempts"]) == ("pending", 0)
+    assert (shared.task()["status"], shared.task()["attempts"]) == ("pending", 0)
     assert "that work stands in this work tree" in other.ok("claim")["message"]
-    assert project.read("work.txt") == f"{last}\n"
-    assert not (project.top / "mine.txt").exists()
+    assert shared.read("work.txt") == f"{last}\n"
+    assert not (shared.top / "mine.txt").exists()
     other.finishes({"more.txt": "x\n"})
 
 
 @pytest.mark.parametrize("action", ["commit", "merge"])
-def test_checked_work_of_a_lost_work_tree_goes_to_the_next_attempt(make_project: Make, action: str) -> None:
+def test_checked_work_of_a_lost_work_tree_goes_to_the_next_attempt(shared: Project, action: str) -> None:
     """Its worker was killed before it had merged it."""
-    project = make_project(mode="concurrent")
-    worker = own_work_tree(project, "worker")
+    worker = own_work_tree(shared, "worker")
     begin(worker, "test -f work.txt")
     put(worker.cwd / "work.txt", "work\n")
     commit_all(worker.cwd, "Its own words")
-    commit = project.git("-C", str(worker.cwd), "rev-parse", "HEAD")
-    gate = {**project.task()["gate"], "target": "refs/heads/main"}
-    begun = {"action": action, "at": "2026-01-01T00:00:00Z", "base": project.head, "commit": commit}
-    project.edit_task(gate=gate, intent=begun)
+    commit = shared.git("-C", str(worker.cwd), "rev-parse", "HEAD")
+    gate = {**shared.task()["gate"], "target": "refs/heads/main"}
+    begun = {"action": action, "at": "2026-01-01T00:00:00Z", "base": shared.head, "commit": commit}
+    shared.edit_task(gate=gate, intent=begun)
     worker.die()
-    project.git("worktree", "remove", "--force", str(worker.cwd))
+    shared.git("worktree", "remove", "--force", str(worker.cwd))
 
-    (line,) = project.agent("other").ok("start")["recovered"]
+    (line,) = shared.agent("other").ok("start")["recovered"]
 
     assert "keep the work for the next attempt" in line
-    task = project.task()
+    task = shared.task()
     assert (task["status"], task["attempts"]) == ("pending", 0)
-    assert project.git("rev-parse", task["handback"]["rescue"]) == commit
+    assert shared.git("rev-parse", task["handback"]["rescue"]) == commit
 
 
-def test_commits_of_others_are_no_work_of_a_legacy_claim_of_an_unknown_place(make_project: Make) -> None:
+def test_commits_of_others_are_no_work_of_a_legacy_claim_of_an_unknown_place(shared: Project) -> None:
     """It does not record its branch, so what is on the branch here since then tells nothing."""
-    project = make_project(mode="concurrent")
-    project.agent("one").ok("add", "One", "--validate", "test -f one.txt")
+    shared.agent("one").ok("add", "One", "--validate", "test -f one.txt")
     claim = {"claimed_at": "2020-01-01T00:00:00Z", "lease_expires_at": "2020-01-01T01:00:00Z"}
-    project.edit_task(status="in_progress", claimed_by="old", started_at_commit=project.head[:7], **claim)
-    project.commit(files={"of-somebody-else.txt": "x\n"})
+    shared.edit_task(status="in_progress", claimed_by="old", started_at_commit=shared.head[:7], **claim)
+    shared.commit(files={"of-somebody-else.txt": "x\n"})
 
-    (line,) = project.agent("two").ok("start")["recovered"]
+    (line,) = shared.agent("two").ok("start")["recovered"]
 
     assert "mark failed" in line
-    assert (project.task()["attempts"], project.refs()) == (1, [])
+    assert (shared.task()["attempts"], shared.refs()) == (1, [])
 
 
-def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_project: Make) -> None:
+def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(shared: Project) -> None:
     """The dead worker's linked worktree was removed: what stands in ours is not its attempt."""
-    project = make_project(mode="concurrent")
-    worker = own_work_tree(project, "side")
+    worker = own_work_tree(shared, "side")
     begin(worker, "false")
     worker.die()
-    project.git("worktree", "remove", "--force", "../side")
-    project.put("later.txt")
-    head = project.commit("A commit after the claim")
-    project.put("tracked.txt", "my own edit\n")
-    project.put("mine.txt", "mine\n")
-    before = project.files
+    shared.git("worktree", "remove", "--force", "../side")
+    shared.put("later.txt")
+    head = shared.commit("A commit after the claim")
+    shared.put("tracked.txt", "my own edit\n")
+    shared.put("mine.txt", "mine\n")
+    before = shared.files
 
-    reply = project.agent("other").ok("start")
+    reply = shared.agent("other").ok("start")
 
     assert "not in this repository any more" in reply["recovered"][0]
-    assert (project.files, project.head) == (before, head)
-    assert (project.task()["status"], project.task()["attempts"]) == ("failed", 1)
+    assert (shared.files, shared.head) == (before, head)
+    assert (shared.task()["status"], shared.task()["attempts"]) == ("failed", 1)
 
 
 def test_a_task_of_a_clone_is_recovered_there_and_not_rolled_back_in_another_one(
-    make_project: Make,
+    shared: Project,
 ) -> None:
     """HARNESS_STATE_ROOT may serve several clones; each has a work tree and a history of its own."""
-    project = make_project(mode="concurrent")
-    clone, worker = cloned(project)
-    project.agent("person", clone.top, **worker.env).trusts()
+    clone, worker = cloned(shared)
+    shared.agent("person", clone.top, **worker.env).trusts()
     clone.commit("their base", files={"theirs.txt": "t\n"})
     worker.ok("claim")
     clone.put("work.txt", "work\n")
     worker.die()
-    project.put("tracked.txt", "my own edit\n")
-    before = project.files, clone.files
+    shared.put("tracked.txt", "my own edit\n")
+    before = shared.files, clone.files
     worker.wake()
 
     worker.ok("start")
 
-    assert (project.task()["claimed_by"], project.task()["attempts"]) == ("worker", 0)
+    assert (shared.task()["claimed_by"], shared.task()["attempts"]) == ("worker", 0)
     worker.die()
-    project.agent("other").ok("start")
-    assert (project.files, clone.files) == before
-    assert project.task()["attempts"] == 1
+    shared.agent("other").ok("start")
+    assert (shared.files, clone.files) == before
+    assert shared.task()["attempts"] == 1
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
@@ -391,16 +379,15 @@ def test_a_project_that_was_renamed_is_recovered(project: Project, agent: Agent,
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_a_copied_project_goes_on(project: Project, agent: Agent, tmp_path: Path, verb: str) -> None:
-    begin(agent)
+def test_a_copied_project_goes_on(project: Project, holder: Agent, tmp_path: Path, verb: str) -> None:
     project.put("done")
     shutil.copytree(project.top, tmp_path / "copy", symlinks=True)
     copy = Project(tmp_path / "copy", project.clock)
-    other = copy.agent(agent.name)
+    other = copy.agent(holder.name)
     other.trusts()
     if verb == "start":
         # The session that was copied is over.
-        agent.die()
+        holder.die()
 
     assert "completed" in other(verb).text
     assert (copy.task()["status"], copy.in_commit()) == ("completed", ["done", "tracked.txt"])

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.system.git.gitrepo import sh
-from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, lose, own_work_tree
 
 REF = "refs/harness/rescue/task-001/1"
@@ -195,16 +194,15 @@ def test_work_that_waits_and_is_gone_is_not_accepted(failed: Project, agent: Age
 # -- save
 
 
-def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(make_project: Make) -> None:
+def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(shared: Project) -> None:
     """The hint of exit 6 works as it stands: nothing is stashed, where another worker could pop it."""
-    project = make_project(mode="concurrent")
     for title in ("One", "Two"):
-        project.agent("person").ok("add", title, "--validate", "test -f done")
-    late, taker = (own_work_tree(project, name) for name in ("late", "taker"))
+        shared.agent("person").ok("add", title, "--validate", "test -f done")
+    late, taker = (own_work_tree(shared, name) for name in ("late", "taker"))
     late.ok("claim", "task-001")
     (late.cwd / "tracked.txt").write_text("precious\n")
     (late.cwd / "made.txt").write_text("precious too\n")
-    project.clock.pass_(hours=1)
+    shared.clock.pass_(hours=1)
     taker.ok("start")
     taker.ok("claim", "task-001")
 
@@ -215,8 +213,8 @@ def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(make_project
     assert "stash" not in hint
     ref = saved["rescue"]["ref"]
     assert ref == "refs/harness/rescue/task-001/late-saved"
-    assert project.git("show", f"{ref}:tracked.txt") == "precious"
-    assert project.git("show", f"{ref}:made.txt") == "precious too"
+    assert shared.git("show", f"{ref}:tracked.txt") == "precious"
+    assert shared.git("show", f"{ref}:made.txt") == "precious too"
     assert sh(late.cwd, "status", "--porcelain") == ""
     assert late.ok("claim")["task"]["id"] == "task-002"
     assert taker.ok("checkpoint", "task-001", "1/2", "still mine")
@@ -249,13 +247,12 @@ def test_saving_leaves_what_git_does_not_know_where_the_user_works(project: Proj
     assert "nothing to save" in agent.ok("rescue", "save", "task-009")["message"]
 
 
-def test_nobody_saves_away_the_work_of_an_attempt(project: Project, agent: Agent) -> None:
-    begin(agent)
+def test_nobody_saves_away_the_work_of_an_attempt(project: Project, holder: Agent) -> None:
     project.put("tracked.txt", "of the attempt\n")
 
     save = ("rescue", "save", "task-001")
 
-    assert "harness release task-001" in agent.fails(8, *save)["error"]["hint"]
+    assert "harness release task-001" in holder.fails(8, *save)["error"]["hint"]
     # The second one is as in a list of the legacy protocol, whose claims name no work tree.
     for place in (project.task()["worktree"], None):
         project.edit_task(worktree=place)

@@ -17,7 +17,8 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
         *("--protect", "exam.txt", "--cleanup", "true", "--priority", "P0"),
     )
     agent.ok("claim", "task-002")
-    assert f"claimed by {agent.name}" in agent.ok("show", "task-002")["message"]
+    held = agent.ok("show", "task-002")
+    assert (f"claimed by {agent.name}" in held["message"], held["next"]) == (True, "harness finish")
     agent.ok("checkpoint", "task-002", "1/2", "half of it")
     agent.finishes({"made.txt": "x\n"}, code=1)
     before = project.file.read_bytes(), project.log
@@ -41,11 +42,10 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     assert (project.file.read_bytes(), project.log) == before
 
 
-def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, agent: Agent) -> None:
-    begin(agent)
-    agent.finishes({"done": "x\n"})
+def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, holder: Agent) -> None:
+    holder.finishes({"done": "x\n"})
 
-    reply = agent.ok("show", "1")
+    reply = holder.ok("show", "1")
 
     commit = project.head[:12]
     assert reply["task"]["id"] == "task-001"
@@ -91,9 +91,8 @@ def test_a_commit_stays_its_tasks_if_a_later_has_none(project: Project, agent: A
     assert second["undo"] is None
 
 
-def test_a_lost_commit_is_told(project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin(agent)
-    agent.finishes({"done": "x\n"})
+def test_a_lost_commit_is_told(project: Project, holder: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    holder.finishes({"done": "x\n"})
     lost = project.head
     project.git("reset", "-q", "--hard", "HEAD^")
     project.git("reflog", "expire", "--expire=now", "--all")
@@ -104,7 +103,7 @@ def test_a_lost_commit_is_told(project: Project, agent: Agent, monkeypatch: pyte
     # The next command is another process, which has made no commit.
     monkeypatch.setattr(repository, "_commits", set())
     project.edit_task(look_at=["x" * 1000])
-    said = agent.ok("show", "1")["message"]
+    said = holder.ok("show", "1")["message"]
     assert f"its commit {lost[:12]} is not here any more" in said
     assert f"look at: {'x' * 1000}" in said
 
@@ -169,12 +168,6 @@ def test_the_reason_and_the_command_that_helps(project: Project, agent: Agent) -
         assert said["reasons"][0] in said["message"], name
         assert said["next"] == command, name
         assert (said["task"]["id"], "None" in said["message"]) == ("a", False)
-
-
-def test_what_i_hold_i_finish(agent: Agent) -> None:
-    begin(agent, "true")
-    assert agent.ok("show", "task-001")["next"] == "harness finish"
-    assert "no task 'x'" in agent.fails(2, "show", "x")["message"]
 
 
 def test_a_thousand_reasons_are_a_number(project: Project, agent: Agent) -> None:

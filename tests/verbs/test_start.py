@@ -311,10 +311,9 @@ def test_a_session_that_was_refused_at_its_first_task_is_counted_once(project: P
     assert one.fails(9, "start")["stop"] == {"reason": "max_sessions"}
 
 
-def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) -> None:
-    project = make_project(mode="concurrent")
-    begin(project.agent("first"))
-    second = project.agent("second")
+def test_where_others_hold_the_rest_waiting_is_what_to_type(shared: Project) -> None:
+    begin(shared.agent("first"))
+    second = shared.agent("second")
 
     reply = second.ok("start")
 
@@ -326,34 +325,32 @@ def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) 
 
 
 @pytest.mark.usefixtures("asked_once")
-def test_where_no_session_is_left_nobody_is_sent_in_a_circle(agent: Agent) -> None:
+def test_where_no_session_is_left_nobody_is_sent_in_a_circle(one: Agent) -> None:
     """From reply to reply, `next:` never comes to `start`, which would send the reader back."""
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("edit", "--max-sessions", "1")
-    agent.ok("start")
-    agent.ok("stop")
+    one.ok("edit", "--max-sessions", "1")
+    one.ok("start")
+    one.ok("stop")
 
     for verb in ("stop", "status", "graph", "log", "check", "add Two", "edit task-001 --priority P0"):
         typed: list[str | None] = []
         command: str | None = f"harness {verb}"
         while command is not None and command not in typed:
             typed.append(command)
-            command = agent.ok(*command.split()[1:])["next"]
+            command = one.ok(*command.split()[1:])["next"]
         assert "harness start" not in [*typed, command], verb
 
-    assert "The user can raise it: harness edit --max-sessions N" in agent("status").out
-    (closed,) = (line for line in agent("doctor").out.splitlines() if "no session is open" in line)
+    assert "The user can raise it: harness edit --max-sessions N" in one("status").out
+    (closed,) = (line for line in one("doctor").out.splitlines() if "no session is open" in line)
     assert closed.endswith(" -> harness edit --max-sessions N")
-    assert agent.fails(9, "claim")["stop"] == {"reason": "max_sessions"}
-    agent.ok("edit", "--max-sessions", "2")
-    said = agent.ok("status")
+    assert one.fails(9, "claim")["stop"] == {"reason": "max_sessions"}
+    one.ok("edit", "--max-sessions", "2")
+    said = one.ok("status")
     assert (said["next"], "allow more" in said["message"]) == ("harness start", False)
 
 
-def test_what_was_interrupted_when_no_session_is_left_does_not_lead_in_a_circle(agent: Agent) -> None:
-    begin(agent)
-    agent.ok("edit", "--max-sessions", "1")
-    assert "task-001 stays in progress" in agent.ok("stop")["message"]
+def test_what_was_interrupted_when_no_session_is_left_does_not_lead_in_a_circle(holder: Agent) -> None:
+    holder.ok("edit", "--max-sessions", "1")
+    assert "task-001 stays in progress" in holder.ok("stop")["message"]
 
-    assert agent.ok("status")["next"] == "harness log"
-    assert agent.ok("show", "task-001")["next"] != "harness start"
+    assert holder.ok("status")["next"] == "harness log"
+    assert holder.ok("show", "task-001")["next"] != "harness start"

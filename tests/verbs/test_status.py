@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import for_release
 from tests.system.git.gitrepo import sh
-from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -41,19 +40,18 @@ def test_who_waits_for_a_cycle_is_not_told_to_watch_it(project: Project, agent: 
     assert agent.ok("status")["next"] == "harness check"
 
 
-def test_who_works_on_what_since_when_and_how_long_the_lease_is(make_project: Make) -> None:
-    project = make_project("many", mode="concurrent")
-    worker = project.agent("worker-7")
+def test_who_works_on_what_since_when_and_how_long_the_lease_is(shared: Project) -> None:
+    worker = shared.agent("worker-7")
     worker.ok("add", "One", "--validate", "true")
     worker.ok("claim")
     worker.ok("checkpoint", "task-001", "1/3", "half of the first step")
-    task = project.task()
+    task = shared.task()
     line = (
         f"    by worker-7 since {task['claimed_at']}, leased until {task['lease_expires_at']}, "
         'at 1/3 "half of the first step"'
     )
     assert line in worker("status").out.splitlines()
-    project.clock.pass_(hours=1)
+    shared.clock.pass_(hours=1)
     assert f"its lease ended at {task['lease_expires_at']}" in worker("status").out
 
 

@@ -87,10 +87,9 @@ def test_who_takes_a_task_is_told_at_once_that_it_cannot_be_finished_yet(visitor
 
 
 @pytest.mark.parametrize("brought", ["harness-tasks.json.bak", ".harness/generations/9999999999.json"])
-def test_what_a_pull_brought_to_restore_is_not_trusted(project: Project, agent: Agent, brought: str) -> None:
+def test_what_a_pull_brought_to_restore_is_not_trusted(project: Project, one: Agent, brought: str) -> None:
     """The list is theirs, and trusted; what a clone brings takes its place only once it is lost."""
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("validate", "task-001")
+    one.ok("validate", "task-001")
     tasks = [{"id": "task-001", "status": "pending", "validation": {"command": "touch ran"}}]
     (project.top / brought).unlink(missing_ok=True)
     project.put(brought, json.dumps({"version": 2, "tasks": tasks}))
@@ -101,9 +100,9 @@ def test_what_a_pull_brought_to_restore_is_not_trusted(project: Project, agent: 
             lost.unlink()
     project.file.write_text("{")
 
-    assert "harness trust" in agent.fails(8, "validate", "task-001")["error"]["hint"]
+    assert "harness trust" in one.fails(8, "validate", "task-001")["error"]["hint"]
 
-    agent.works(code=8)
+    one.works(code=8)
     assert not (project.top / "ran").exists()
 
 
@@ -151,9 +150,9 @@ def test_adding_to_an_empty_list_trusts_no_init_script_with_it(make_project: Mak
     clone.close()
 
 
-def test_a_list_in_another_place_is_asked_about_again(project: Project, agent: Agent) -> None:
+@pytest.mark.usefixtures("one")
+def test_a_list_in_another_place_is_asked_about_again(project: Project) -> None:
     """Renamed by its person or unpacked from somebody's archive, `.git` and all: nobody can tell."""
-    agent.ok("add", "First", "--validate", "true")
     moved = Project(project.top.rename(project.top.with_name("renamed")))
     person = moved.agent("person")
 

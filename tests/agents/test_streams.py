@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Report
 from harness_lib.agents.registry import ADAPTERS, named
-from tests.agents.heard import STREAMS
 
+STREAMS = Path(__file__).parent / "streams"
 NOW = datetime(2026, 11, 22, 0, 53, tzinfo=timezone.utc)
 NAMES = sorted(path.stem for path in STREAMS.glob("*.jsonl"))
 

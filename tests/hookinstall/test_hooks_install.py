@@ -16,7 +16,7 @@ from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
 from harness_lib.hookinstall.entries import command
 from tests.conftest import CHECKOUT
-from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, everything, place
+from tests.hookinstall.conftest import HOSTS, JSON_HOSTS, everything, place
 from tests.system.git.gitrepo import put
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent

@@ -14,7 +14,7 @@ import tomlkit
 
 from harness_lib.agents import codex, registry
 from harness_lib.hookinstall import entries
-from tests.hookinstall.hookfiles import HOSTS, everything, place
+from tests.hookinstall.conftest import HOSTS, everything, place
 from tests.run_to_end import run_to_end
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project

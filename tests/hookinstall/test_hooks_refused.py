@@ -10,7 +10,7 @@ import pytest
 from harness_lib.agents import claude
 from harness_lib.errors import HeldError
 from harness_lib.hookinstall import entries, host_files
-from tests.hookinstall.hookfiles import commands, everything, place
+from tests.hookinstall.conftest import commands, everything, place
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent
 

@@ -137,7 +137,7 @@ def open_session(ctx: Context, *, for_user: bool = False) -> Opened:
     `for_user`: the limit of sessions does not hold for it, and it uses none up where its number is free.
     """
     project.require_writable_git(ctx, ctx.git)
-    project.hide(ctx)
+    project.adopt(ctx)
     questions = ctx.ask()
     if ctx.shared:
         ownership.refuse_namesake(ctx, questions)

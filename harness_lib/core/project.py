@@ -72,14 +72,20 @@ def own_names(root: roots.Root, git: Git) -> tuple[list[str], list[str]]:
     return _relative(root, git, own), _relative(root, git, roots.PRIVATE_PATTERNS)
 
 
-def hide(ctx: Context) -> None:
-    """Let git ignore the files of harness here, if the list was not made by `harness init`, which does it."""
+def adopt(ctx: Context) -> None:
+    """Do for a list that was not made by `harness init` what that does in git.
+
+    Git ignores the files of harness, and linked work trees find the list.
+    """
     # Nothing of harness's own is committed without it, so a list outside of git, or one whose git directory
     # is closed, is no reason to stop the work.
     with suppress(EnvSetupError, OSError):
         git = ctx.git_of_list
         names, private = own_names(ctx.root, git)
         git.exclude([*names, *private], sign=private)
+        # Another list of the repository may be noted, and that of the main work tree is for all.
+        if git.git_dir == git.common_dir and not (git.common_dir / find_root.NOTE).exists():
+            roots.remember(ctx.root.path, git.common_dir)
 
 
 def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:

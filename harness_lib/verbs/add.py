@@ -69,7 +69,7 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
     warnings += project.cannot_fail(ctx.git.top, task)
     warnings += project.in_common(ctx, ctx.ask().search(*project.OPEN), [task.id])
     if not is_trusted:
-        project.hide(ctx)
+        project.adopt(ctx)
         warnings.append(trust.not_yet(ctx))
     return Reply(
         f"added {task.id} [{task.priority}]: {quoting.title(task)}{tried}" + _where_it_runs(ctx, task),

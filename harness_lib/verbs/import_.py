@@ -152,7 +152,7 @@ def run(
         then = "harness trust" if refused else ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.ask(), plan.tasks), *tx.warnings)
     if not mine:
-        project.hide(ctx)
+        project.adopt(ctx)
         warnings = (*warnings, refused or trust.not_yet(ctx))
     return _reply(plan, drafts, warnings, then=then, dry_run=False)
 

@@ -81,4 +81,4 @@ def _note(ctx: Context, shown: Questions) -> None:
     if seen != present:
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
     trust.note(ctx, questions)
-    project.hide(ctx)
+    project.adopt(ctx)

@@ -38,6 +38,7 @@ class Person:
     model: ModelServer
 
     def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], program: str) -> None:
+        self.cwd = cwd
         self.leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self.process = forked.Forked(

@@ -332,9 +332,7 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
     assert not (project / "made").exists()
 
 
-def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
-    conversation: Conversation, go: Go, project: Path
-) -> None:
+def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(conversation: Conversation, go: Go) -> None:
     path = at_home("settings.json")
     write(path, '{"model": "mine", "permissions": {"deny": ["Bash(rm:*)"]}}')
     with conversation(
@@ -347,11 +345,11 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
         someone.types("s\r", when="a = always (write_file), n = no", shows="Done.")
         assert someone.raw.count("may bash run?") == 1
 
-    assert {each.name for each in project.iterdir()} == {"one", "two"}
+    assert {each.name for each in someone.cwd.iterdir()} == {"one", "two"}
     permissions = {"deny": ["Bash(rm:*)"], "allow": ["Bash(mkdir:*)"]}
     assert json.loads(path.read_text()) == {"model": "mine", "permissions": permissions}
     go(bash("mkdir three"), say("Done."), words=("--approve", "ask", "go"))
-    assert (project / "three").exists()
+    assert (someone.cwd / "three").exists()
 
 
 def test_a_rule_that_another_one_overrules_is_saved_once(ruled: Runtime) -> None:

@@ -20,9 +20,7 @@ ASKED = ("--approve", "ask")
 
 
 @pytest.mark.parametrize("task", ["go", ""], ids=["in a task", "at the prompt"])
-def test_the_user_says_yes_always_and_no_with_a_reason(
-    conversation: Conversation, project: Path, task: str
-) -> None:
+def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversation, task: str) -> None:
     with conversation(
         bash("echo \x1b[2J\x1b[Hharmless"), bash("touch one"),
         bash("mkdir two"), bash("mkdir three"),
@@ -37,7 +35,7 @@ def test_the_user_says_yes_always_and_no_with_a_reason(
         someone.types("n\r", when="a = always (replace)")
         someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
 
-    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    assert {path.name for path in someone.cwd.iterdir()} == {"one", "two", "three"}
     results = someone.model.results(-1)
     assert ["denied: the user said no" in result for result in results] == [True, *[False] * 3, True, True]
     assert "denied: the user said no: not on a Sunday" in results[-1]
@@ -117,20 +115,18 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
     assert someone.model.told(1) == "y"
 
 
-def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
-    conversation: Conversation, project: Path
-) -> None:
+def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(conversation: Conversation) -> None:
     slow = bash("while [ ! -e go ]; do sleep 0.05; done")
     with conversation(slow, bash("touch made"), say("Done."), say("Sent.")) as someone:
         someone.types("go\r")
         someone.types("y\r", when="or say why not:")
         someone.types("y", when="bash: while", shows="You: y")
-        (project / "go").touch()
+        (someone.cwd / "go").touch()
         someone.types("\r", when="touch made", shows="denied: the user said no")
         someone.has_on_screen("Done.")
         someone.types("es\r", when="You: y", shows="Sent.")
 
-    assert not (project / "made").exists()
+    assert not (someone.cwd / "made").exists()
     assert someone.model.told(3) == "yes"
 
 

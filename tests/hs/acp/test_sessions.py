@@ -113,10 +113,8 @@ async def test_many_sessions_are_listed_page_by_page(editor: Editor, project: Pa
         assert len({each.session_id for each in [*first.sessions, *second.sessions]}) == 51
 
 
-async def test_an_edit_is_asked_about_and_shown_as_a_difference(
-    serve: Serve, editor: Editor, project: Path
-) -> None:
-    path = project / "sub/a.txt"
+async def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, editor: Editor) -> None:
+    path = editor.project / "sub/a.txt"
     serve(
         CHAT, use("write_file", path="sub/a.txt", content="old\n"),
         use("replace", path="sub/a.txt", old="no such", new="x"),
@@ -164,9 +162,7 @@ async def test_a_client_sees_what_a_tool_prints_while_it_runs(
     assert "one\n42\n" in texts[:-1]
 
 
-async def test_what_the_user_answers_counts_and_always_is_asked_once(
-    serve: Serve, editor: Editor, project: Path
-) -> None:
+async def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serve, editor: Editor) -> None:
     server = serve(
         CHAT, bash("touch made"), say("As you like."),
         bash("touch a"), bash("touch b"), bash("rm a"),
@@ -186,8 +182,8 @@ async def test_what_the_user_answers_counts_and_always_is_asked_once(
     assert "the user said no" in str(server.requests[1])
     # That of the subagent, too; and what it was allowed for good holds for all.
     assert [asked.title for asked, _ in editor.questions] == ["touch made", "touch a", "rm a", "mkdir made"]
-    assert {path.name for path in project.iterdir()} == {"b", "made", "d"}  # noqa: ASYNC240 (it has ended)
-    assert (project / "made/c").exists()
+    assert {path.name for path in editor.project.iterdir()} == {"b", "made", "d"}
+    assert (editor.project / "made/c").exists()
     assert "/no-such" not in str(server.requests)
 
 

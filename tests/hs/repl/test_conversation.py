@@ -31,9 +31,7 @@ def test_a_conversation_goes_on_until_the_user_leaves(conversation: Conversation
     assert "gpt-4o" in someone.plain
 
 
-def test_the_user_is_asked_and_may_stop_all_at_the_question(
-    conversation: Conversation, project: Path
-) -> None:
+def test_the_user_is_asked_and_may_stop_all_at_the_question(conversation: Conversation) -> None:
     both = (bash("touch one"), bash("touch two"))
     with conversation(*both, say("Stopped, then.")) as someone:
         someone.types("do both\r", then="or say why not:")
@@ -43,7 +41,7 @@ def test_the_user_is_asked_and_may_stop_all_at_the_question(
         someone.sees("You:")
         someone.types("and?\r", then="Stopped, then.")
 
-    assert {path.name for path in project.iterdir()} == {"one"}
+    assert {path.name for path in someone.cwd.iterdir()} == {"one"}
 
 
 def test_a_session_goes_on_at_the_prompt_with_another_model(

@@ -20,9 +20,9 @@ from tests.waiting import until
 SLEEPS = bash("echo $$ > pid; sleep 300")
 
 
-def pid_of(project: Path, someone: Person) -> int:
+def pid_of(someone: Person) -> int:
     """Wait for a tool to say its process id."""
-    path = project / "pid"
+    path = someone.cwd / "pid"
     someone.until(lambda: path.exists() and path.read_text().strip())
     return int(path.read_text())
 
@@ -66,21 +66,19 @@ def test_while_the_model_is_asked_it_gives_the_prompt_back(
     assert len(someone.model.requests) == 2
 
 
-def test_during_a_tool_it_ends_all_that_the_tool_has_started(
-    conversation: Conversation, project: Path
-) -> None:
+def test_during_a_tool_it_ends_all_that_the_tool_has_started(conversation: Conversation) -> None:
     """And twice it waits for no tool that ignores the first."""
     stubborn = bash("trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
     with conversation(SLEEPS, stubborn, args=AUTO) as someone:
         someone.types("wait\r")
-        pid = pid_of(project, someone)
+        pid = pid_of(someone)
         someone.types("\x03", shows="interrupted")
         ended(pid, someone)
-        (project / "pid").unlink()
+        (someone.cwd / "pid").unlink()
         someone.types("go on\r")
-        pid = pid_of(project, someone)
+        pid = pid_of(someone)
         someone.types("\x03")
-        someone.until((project / "heard").exists)
+        someone.until((someone.cwd / "heard").exists)
         someone.types("\x03")
         ended(pid, someone)
         someone.has_on_screen("Ctrl-C: stop", gone=True)
@@ -89,13 +87,11 @@ def test_during_a_tool_it_ends_all_that_the_tool_has_started(
 
 
 @pytest.mark.release
-def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
-    conversation: Conversation, project: Path
-) -> None:
+def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(conversation: Conversation) -> None:
     write_servers(slow=entry())
     with conversation(use("mcp__slow__hang"), say("Went on."), args=AUTO) as someone:
         someone.types("wait\r")
-        someone.until((project / "hanging").exists)
+        someone.until((someone.cwd / "hanging").exists)
         someone.types("\x03")
         someone.types("go on\r", when="interrupted", shows="Went on.")
 
@@ -118,11 +114,11 @@ def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation) -
 
 @pytest.mark.parametrize("how", ["TERM", "the terminal is closed"])
 def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
-    conversation: Conversation, project: Path, how: str
+    conversation: Conversation, how: str
 ) -> None:
     with conversation(SLEEPS, args=AUTO) as someone:
         someone.types("wait\r")
-        pid = pid_of(project, someone)
+        pid = pid_of(someone)
         if how == "TERM":
             someone.process.send_signal(signal.SIGTERM)
             assert someone.leaves() == 130

@@ -103,9 +103,7 @@ def test_what_a_tool_prints_is_seen_while_it_runs_and_told_to_the_model_though_i
     assert "0003-tool_result.md" in [name for name, _ in bodies()]
 
 
-def test_a_program_that_reads_events_is_told_what_a_tool_prints(
-    conversation: Conversation, project: Path
-) -> None:
+def test_a_program_that_reads_events_is_told_what_a_tool_prints(conversation: Conversation) -> None:
     with conversation(PRINTS, say("Done."), args=("-p", "--json"), task="go") as someone:
         someone.sees('{"type":"tool_progress","id":"')
-        (project / "go").touch()
+        (someone.cwd / "go").touch()

@@ -36,14 +36,12 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
     assert not list(at_home().glob("bug-*"))
 
 
-def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(
-    conversation: Conversation, project: Path
-) -> None:
+def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(conversation: Conversation) -> None:
     with conversation(WAITS, say("Done."), args=AUTO) as someone:
         someone.types("go\r")
         someone.types("/modle\r", when="bash: while")
         someone.types("!echo $((40 + 2))\r", when="waits: /modle", shows="waits: !echo")
-        (project / "go").touch()
+        (someone.cwd / "go").touch()
         someone.has_on_screen("Did you mean /model?")
         # What follows is done.
         someone.has_on_screen("\n42")
@@ -142,9 +140,7 @@ def test_no_credentials_are_attached(go: Go, home: Path) -> None:
     assert answer.err.count("is not attached") == 3
 
 
-def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
-    conversation: Conversation, project: Path
-) -> None:
+def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(conversation: Conversation) -> None:
     """Of one that was stopped, too, what it had printed."""
     with conversation(say("Seen.")) as someone:
         someone.types("!echo $((40 + 2)) | tee made\r", shows="\n42\n")
@@ -155,7 +151,7 @@ def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
         assert someone.model.requests == []
         someone.types("and?\r", shows="Seen.")
 
-    assert (project / "made").exists()
+    assert (someone.cwd / "made").exists()
     told = str(someone.model.requests[0]["messages"]).replace("\\n", "\n")
     assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in told
     assert "53\n[interrupted" in told

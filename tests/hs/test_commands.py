@@ -136,9 +136,8 @@ def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs) -> None:
     assert path.read_text() == '{"groq": "no list"}'
 
 
-def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, say("Blue."), say("Green."), say("Red."))
-    hs("a colour")
+def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(hs: Hs, go: Go) -> None:
+    server, _ = go(say("Blue."), say("Green."), say("Red."), words=("a colour",))
     first = session_of()
     hs(first.name, "another")
     write(first / "native/0002.json", "{}")

@@ -78,10 +78,8 @@ def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Ser
     assert (code, stopped["stop"]) == (130, "interrupted")
 
 
-def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, bash("true"), bash("true"), say("Done."))
-
-    answer = hs("--json", "--max-turns", "2", "RUN it")
+def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, go: Go) -> None:
+    server, answer = go(bash("true"), bash("true"), say("Done."), words=("--json", "--max-turns", "2", "go"))
     again = hs("--resume", session_of().name, "go on")
 
     assert (answer.code, events(answer.out)[-1]["stop"]) == (1, "max_turns")
@@ -213,10 +211,8 @@ def test_what_the_locale_cannot_show_ends_no_answer(go: Go, project: Path, strea
     assert FACE in server.told(1)
 
 
-def test_events_are_utf_8_in_every_locale(hs: Hs, serve: Serve) -> None:
-    serve(CHAT, say(f"Done {FACE}."))
-
-    answer = hs("--json", "go", env={**OLD}, through=("env",))
+def test_events_are_utf_8_in_every_locale(go: Go) -> None:
+    _, answer = go(say(f"Done {FACE}."), words=("--json", "go"), env=OLD, through=("env",))
 
     assert json.loads(answer.out.splitlines()[-1])["output"] == f"Done {FACE}."
 

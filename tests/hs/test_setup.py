@@ -98,10 +98,9 @@ def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, conf: str, why:
 
 
 def test_continue_is_the_newest_session_of_this_directory_in_which_something_was_said(
-    hs: Hs, serve: Serve, project: Path, tmp_path: Path
+    hs: Hs, go: Go, project: Path, tmp_path: Path
 ) -> None:
-    server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
-    hs("begin here")
+    server, _ = go(say("Here."), say("Elsewhere."), say("Again."), words=("begin here",))
     # As an editor leaves one that nobody has used.
     unused = session_of().with_name("20990101-000000-1")
     (unused / "messages").mkdir(parents=True)

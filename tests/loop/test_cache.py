@@ -44,10 +44,8 @@ def share(counts: list[Count]) -> float:
     return sum(count.read for count in counts) / sum(count.tokens for count in counts)
 
 
-def test_the_beginning_of_every_request_is_the_same(hs: Hs, serve: Serve, wire: Wire) -> None:
-    server = serve(wire, a_turn(1), say("First."), say("Second."))
-
-    hs("RUN it", env=CACHED)
+def test_the_beginning_of_every_request_is_the_same(hs: Hs, go: Go, wire: Wire) -> None:
+    server, _ = go(a_turn(1), say("First."), say("Second."), wire=wire, words=("RUN it",), env=CACHED)
     hs("--continue", "go on", env=CACHED)
 
     heads = [

@@ -19,7 +19,7 @@ from harness_lib.loop.processes import Interrupted
 from harness_lib.system.processes import child, process
 from tests import forked
 from tests.conftest import for_release
-from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Hs, Serve, Started, Wire, session_of
+from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Go, Hs, Serve, Started, Wire, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, bash, say, use
 from tests.loop.source_files import at_home, write, write_script, write_tool
@@ -163,12 +163,11 @@ def test_it_is_ended_when_the_session_is_removed(
     assert all(has_ended(each) for each in left)
 
 
-def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve) -> None:
+def test_of_what_has_ended_nothing_is_noted(go: Go) -> None:
     # It may be faster than whoever notes it.
     looks = 'cd "$HARNESS_SESSION"; until [ -s *.running ]; do sleep 0.05; done; cat *.running'
-    serve(CHAT, bash(looks), say("Done."))
-
-    assert hs("RUN it").code == 0
+    _, answer = go(bash(looks), say("Done."), words=("RUN it",))
+    assert answer.code == 0
 
     session = session_of()
     noted = (session / "messages/0003-tool_result.md").read_text().splitlines()[-1]

@@ -55,12 +55,9 @@ def test_an_empty_answer_is_an_answer(go: Go, wire: Wire) -> None:
     assert (answer.code, answer.out) == (0, "")
 
 
-def test_an_answered_session_goes_on_with_words_only_and_an_interrupted_one_without(
-    hs: Hs, serve: Serve
-) -> None:
+def test_an_answered_session_goes_on_with_words_only_and_an_interrupted_one_without(hs: Hs, go: Go) -> None:
     """A host may refuse a request that ends with an answer."""
-    server = serve(CHAT, say("First."), say("Second."))
-    hs("begin")
+    server, _ = go(say("First."), say("Second."), words=("begin",))
 
     refused = hs("--continue")
     Session(session_of()).append("user", {}, "said before it was killed")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hs.person import SLOW, STARTED, person
-from tests.loop.conftest import ANTHROPIC, AUTO, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, AUTO, Conversation, Go, bodies, session_of
 from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import Step, Use, bash, say
 from tests.loop.source_files import at_home, write, write_models, write_servers
@@ -44,11 +44,8 @@ def test_the_user_is_asked_and_may_stop_all_at_the_question(conversation: Conver
     assert {path.name for path in someone.cwd.iterdir()} == {"one"}
 
 
-def test_a_session_goes_on_at_the_prompt_with_another_model(
-    hs: Hs, serve: Serve, conversation: Conversation
-) -> None:
-    server = serve(CHAT, say("First."), say("Second."))
-    hs("begin")
+def test_a_session_goes_on_at_the_prompt_with_another_model(go: Go, conversation: Conversation) -> None:
+    server, _ = go(say("First."), say("Second."), words=("begin",))
 
     with conversation(args=("repl", session_of().name)) as someone:
         # What was said last, for whoever has forgotten it.
@@ -79,11 +76,8 @@ def test_the_answer_of_a_provider_that_does_not_stream_is_shown(conversation: Co
         someone.types("hello\r", then="echo-1: hello")
 
 
-def test_a_session_in_which_nothing_was_said_is_not_kept(
-    hs: Hs, serve: Serve, conversation: Conversation
-) -> None:
-    serve(CHAT, say("Hello."))
-    hs("begin")
+def test_a_session_in_which_nothing_was_said_is_not_kept(go: Go, conversation: Conversation) -> None:
+    go(say("Hello."), words=("begin",))
     before = session_of()
 
     with conversation() as someone:

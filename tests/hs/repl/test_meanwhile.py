@@ -11,7 +11,7 @@ from harness_lib.hs import session_store
 from harness_lib.hs.repl import conversation as conversation_of
 from harness_lib.loop import processes, request
 from harness_lib.loop.processes import Interrupted
-from tests.loop.conftest import ANTHROPIC, AUTO, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, AUTO, Conversation, Go, bodies, session_of
 from tests.loop.in_process import begun
 from tests.loop.servers.script import bash, say
 from tests.loop.source_files import write
@@ -81,10 +81,9 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
 
 
 def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
-    hs: Hs, serve: Serve, conversation: Conversation
+    go: Go, conversation: Conversation
 ) -> None:
-    serve(CHAT, say("Long ago."), say("There."))
-    hs("begin")
+    go(say("Long ago."), say("There."), words=("begin",))
     before = session_of()
 
     with conversation() as someone:

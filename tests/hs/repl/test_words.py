@@ -204,10 +204,9 @@ def test_compact_summarises_what_was_said(conversation: Conversation) -> None:
 
 
 def test_another_session_is_gone_on_in_and_the_first_is_free(
-    hs: Hs, serve: Serve, conversation: Conversation
+    hs: Hs, go: Go, conversation: Conversation
 ) -> None:
-    serve(CHAT, say("Long ago."), say("Here."), say("There."), say("Free."))
-    hs("begin")
+    go(say("Long ago."), say("Here."), say("There."), say("Free."), words=("begin",))
     before = session_of()
 
     with conversation(args=AUTO) as someone:

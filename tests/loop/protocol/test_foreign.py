@@ -142,12 +142,10 @@ def test_an_error_hook_can_go_on(done: Done, home: Path) -> None:
     assert marker.exists()
 
 
-def test_no_error_hook_goes_on_behind_a_limit(hs: Hs, serve: Serve, home: Path) -> None:
+def test_no_error_hook_goes_on_behind_a_limit(go: Go, home: Path) -> None:
     retry = f'#!/bin/sh\necho again >> "{home}/asked"\necho \'{{"next_state":"assemble"}}\'\n'
     write_program("hooks.d/error/20-retry", retry)
-    server = serve(CHAT, *[Step(status=400, said="No.")] * 2)
-
-    answer = hs("--max-turns", "2", "hello")
+    server, answer = go(*[Step(status=400, said="No.")] * 2, words=("--max-turns", "2", "hello"))
 
     assert (answer.code, len(server.requests)) == (1, 2)
     assert "The limit of 2 requests is reached" in answer.err

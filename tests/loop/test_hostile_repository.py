@@ -198,10 +198,10 @@ def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
     "name", [".lock", ".stream", "subagents.log", "mcp.log", "messages", "native", "output"]
 )
 def test_a_session_that_it_changes_writes_nowhere_else(
-    hs: Hs, serve: Serve, home: Path, project: Path, name: str
+    hs: Hs, serve: Serve, project: Path, name: str
 ) -> None:
-    profile = home / "profile"
-    outside = home / "outside"
+    profile = Path.home() / "profile"
+    outside = Path.home() / "outside"
     outside.mkdir()
     profile.write_text("mine\n")
     (project / ".harness/sessions").mkdir(parents=True)

@@ -74,11 +74,9 @@ def test_a_gate_that_breaks_is_a_no(run: Runtime, text: str) -> None:
     assert (verdict.decision, "10-broken" in verdict.reason) == ("deny", True), verdict
 
 
-def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
-    go: Go, home: Path, project: Path
-) -> None:
+def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(go: Go, project: Path) -> None:
     gate("10-change", {"input": {"command": "echo changed > made"}})
-    seen = home / "seen"
+    seen = Path.home() / "seen"
     write_script("hooks.d/tool_gate/20-see", f'tee "{seen}"')
     go(bash("echo original > made"), say("Done."))
     assert (project / "made").read_text() == "changed\n"

@@ -104,9 +104,7 @@ def test_a_skill_is_called_with_the_words_behind_it(project: Path, typed: str) -
     assert said.startswith('<skill name="ship"> Ship: the boat Skill directory')
 
 
-def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_trusted(
-    home: Path, project: Path
-) -> None:
+def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_trusted(project: Path) -> None:
     for source in (at_home(), project / ".harness", project / ".agents", project / ".harness/plugins/p"):
         write(source / "skills/deploy/SKILL.md", f"---\nname: deploy\ndescription: d\n---\n{source}\n")
     write(project / ".harness/skills/other/SKILL.md", "---\nname: other\ndescription: o\n---\nRead anyway.\n")
@@ -125,7 +123,8 @@ def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_t
     write(project / ".harness/skills/deploy/SKILL.md", "---\nname: deploy\ndescription: d\n---\nchanged\n")
     changed = used()
 
-    assert [untrusted, trusted, changed] == [str(each / ".harness") for each in (home, project, home)]
+    own = str(at_home())
+    assert [untrusted, trusted, changed] == [own, str(project / ".harness"), own]
     assert (notices, "hs trust" in said[0]) == (2, True)
 
 

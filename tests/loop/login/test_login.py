@@ -66,9 +66,7 @@ def test_who_is_not_logged_in_is_told_what_to_type(hs: Hs) -> None:
     assert hs("provider", "hosted", "--ready").code == 1
 
 
-def test_a_login_makes_its_provider_ready_until_the_user_logs_out(
-    hs: Hs, auth: AuthServer, home: Path
-) -> None:
+def test_a_login_makes_its_provider_ready_until_the_user_logs_out(hs: Hs, auth: AuthServer) -> None:
     logged_in(hs)
     expire()
 
@@ -77,7 +75,7 @@ def test_a_login_makes_its_provider_ready_until_the_user_logs_out(
     assert hs("provider", "--ready").out == "provider=hosted\nmodel=gpt-5.5\n"
 
     assert hs("auth", "logout", "hosted").err == "hs: logged out of hosted\n"
-    files = [path for path in home.rglob("*") if path.is_file()]
+    files = [path for path in Path.home().rglob("*") if path.is_file()]
     left = "".join(path.read_text() for path in files)
     assert not any(token in left for token in auth.secrets_given() if token)
     assert hs("provider", "hosted", "--ready").code == 1

@@ -168,9 +168,7 @@ def test_what_a_hook_writes_on_standard_error_goes_to_the_log(run: Runtime, home
     assert (home / "log").read_text() == "first\nsecond\n"
 
 
-def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the_log(
-    run: Runtime, home: Path
-) -> None:
+def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the_log(run: Runtime) -> None:
     path = hook("mine/10", "echo half; exit 4")
     hook("mine/20", "echo never")
 
@@ -178,7 +176,7 @@ def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the
         call(run, "mine", "{}")
 
     assert failed.value.result == "half"
-    assert (home / "log").read_text() == f"[harness] hook {path} exited 4 during mine\n"
+    assert (Path.home() / "log").read_text() == f"[harness] hook {path} exited 4 during mine\n"
 
 
 def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) -> None:

@@ -124,11 +124,9 @@ def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, named: str, ses
 
 
 @pytest.mark.parametrize("place", ["project/.harness", "home/.harness/plugins/p"])
-def test_a_sources_hook_of_a_project_or_a_pack_is_not_asked(
-    hs: Hs, home: Path, project: Path, place: str
-) -> None:
+def test_a_sources_hook_of_a_project_or_a_pack_is_not_asked(hs: Hs, project: Path, place: str) -> None:
     root, _, rest = place.partition("/")
-    directory = {"project": project, "home": home}[root] / rest
+    directory = {"project": project, "home": Path.home()}[root] / rest
     spied = project.parent / "spied"
     write_script(directory / "hooks.d/sources/50-spy", f'touch "{spied}"; cat')
 

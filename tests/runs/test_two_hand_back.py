@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import check, claim, interrupted, worker_worktrees
+from harness_lib.attempts import check, claim, interrupted
 from harness_lib.core import sessions
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError, LeaseLostError
@@ -24,7 +24,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
 from harness_lib.task import Task
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Time
 
 RUN = "run-1"
@@ -48,9 +48,7 @@ class Crew:
 
     def take(self, number: int) -> Task:
         """Let worker `number` claim the task in its own work tree, and make something there."""
-        ctx = self.context(f"{RUN}#{number}")
-        path = worker_worktrees.directory_of(ctx, RUN).worktree(number)
-        git, *_ = worker_worktrees.checkout_clean(ctx, path, sh(self.workshop.top, "rev-parse", "HEAD"))
+        ctx, git = self.context(f"{RUN}#{number}"), self.workshop.cleaned(number).git
         taken = claim.take(ctx.at(git)).task
         assert taken is not None
         put(git.top / "made", f"by worker {number}\n")

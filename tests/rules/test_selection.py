@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -119,83 +120,67 @@ def test_after_a_change_of_a_task_in_progress_the_next_one_is_not_searched_again
 LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "reasons"),
-    [
-        pytest.param((Task("a"),), ("next: pending, P1",), id="next"),
-        pytest.param(
-            (FAILED, Task("b")),
-            ("number 2 of 2 to claim (retry, attempts 1/3, P1); next is b",),
-            id="later",
-        ),
-        pytest.param(
-            (Task("a", status="completed", completed_at=STAMP),), (f"completed at {STAMP}",), id="completed"
-        ),
-        pytest.param(
-            (Task("a", status="completed", completed_at=STAMP, unproven=True),),
-            (f"{selection.UNPROVEN}: harness start has its check run",),
-            id="unproven",
-        ),
-        pytest.param(
-            (Task("a", status="completed"),),
-            ("completed at an unknown time",),
-            id="completed by the legacy protocol",
-        ),
-        pytest.param(
-            (
-                Task("a", depends_on=("b", "c", "d", "e", "e")),
-                Task("b"),
-                Task("c", status="failed", attempts=3),
-                Task("e", status="completed", unproven=True),
-            ),
-            (
-                "waits for b (pending)",
-                "depends on c, which has failed for good",
-                "depends on d, which is not in the list",
-                "waits for e (unproven)",
-            ),
-            id="dependencies",
-        ),
-        pytest.param((LEASED,), (f"in progress by w1 since {STAMP}",), id="claimed without a lease"),
-        pytest.param(
-            (LEASED._replace(lease_expires_at="2025-07-01T10:00:01Z"),),
-            ("in progress by w1, leased until 2025-07-01T10:00:01Z",),
-            id="leased",
-        ),
-        pytest.param(
-            (LEASED._replace(lease_expires_at=STAMP),),
-            (f"in progress by w1, whose lease ended at {STAMP}: harness recover takes it back",),
-            id="lease ended",
-        ),
-        pytest.param((Task("a", status="in_progress"),), ("in progress, claimed by nobody",), id="nobody's"),
-        pytest.param(
-            (LEASED._replace(intent=Intent("rollback", STAMP), halt="no sh"),),
-            (
-                f"in progress by w1 since {STAMP}",
-                f"a rollback is under way since {STAMP}",
-                "halted until the user has acted: no sh",
-            ),
-            id="rollback under way",
-        ),
-        pytest.param(
-            (LEASED._replace(intent=Intent("merge", STAMP)),),
-            (f"in progress by w1 since {STAMP}", f"checked, waits to be merged since {STAMP}"),
-            id="waits to be merged",
-        ),
-        pytest.param(
-            (Task("a", status="failed", attempts=3, error_log=(BLOCKED,), halt="CONFIG"),),
-            (
-                "halted until the user has acted: CONFIG",
-                "attempts used up (3/3): harness retry a gives it new ones",
-                f"failed for good: {BLOCKED}",
-            ),
-            id="failed for good",
-        ),
-        pytest.param(waiting(a="b", b="a"), ("in a cycle: a -> b -> a", "waits for b (pending)"), id="cycle"),
-    ],
-)
-def test_why(tasks: tuple[Task, ...], reasons: tuple[str, ...]) -> None:
-    assert selection.why(state(*tasks), "a", NOW).reasons == reasons
+# What is asked about is task a.
+WHY: dict[str, tuple[Sequence[Task], Sequence[str]]] = {
+    "next": ([Task("a")], ["next: pending, P1"]),
+    "later": ([FAILED, Task("b")], ["number 2 of 2 to claim (retry, attempts 1/3, P1); next is b"]),
+    "completed": ([Task("a", status="completed", completed_at=STAMP)], [f"completed at {STAMP}"]),
+    "completed by the legacy protocol": ([Task("a", status="completed")], ["completed at an unknown time"]),
+    "unproven": (
+        [Task("a", status="completed", completed_at=STAMP, unproven=True)],
+        [f"{selection.UNPROVEN}: harness start has its check run"],
+    ),
+    "dependencies": (
+        [
+            Task("a", depends_on=("b", "c", "d", "e", "e")),
+            Task("b"),
+            Task("c", status="failed", attempts=3),
+            Task("e", status="completed", unproven=True),
+        ],
+        [
+            "waits for b (pending)",
+            "depends on c, which has failed for good",
+            "depends on d, which is not in the list",
+            "waits for e (unproven)",
+        ],
+    ),
+    "claimed without a lease": ([LEASED], [f"in progress by w1 since {STAMP}"]),
+    "leased": (
+        [LEASED._replace(lease_expires_at="2025-07-01T10:00:01Z")],
+        ["in progress by w1, leased until 2025-07-01T10:00:01Z"],
+    ),
+    "lease ended": (
+        [LEASED._replace(lease_expires_at=STAMP)],
+        [f"in progress by w1, whose lease ended at {STAMP}: harness recover takes it back"],
+    ),
+    "nobody's": ([Task("a", status="in_progress")], ["in progress, claimed by nobody"]),
+    "rollback under way": (
+        [LEASED._replace(intent=Intent("rollback", STAMP), halt="no sh")],
+        [
+            f"in progress by w1 since {STAMP}",
+            f"a rollback is under way since {STAMP}",
+            "halted until the user has acted: no sh",
+        ],
+    ),
+    "waits to be merged": (
+        [LEASED._replace(intent=Intent("merge", STAMP))],
+        [f"in progress by w1 since {STAMP}", f"checked, waits to be merged since {STAMP}"],
+    ),
+    "failed for good": (
+        [Task("a", status="failed", attempts=3, error_log=(BLOCKED,), halt="CONFIG")],
+        [
+            "halted until the user has acted: CONFIG",
+            "attempts used up (3/3): harness retry a gives it new ones",
+            f"failed for good: {BLOCKED}",
+        ],
+    ),
+    "cycle": (waiting(a="b", b="a"), ["in a cycle: a -> b -> a", "waits for b (pending)"]),
+}
+
+
+@pytest.mark.parametrize(("tasks", "reasons"), WHY.values(), ids=WHY)
+def test_why(tasks: Sequence[Task], reasons: Sequence[str]) -> None:
+    assert list(selection.why(state(*tasks), "a", NOW).reasons) == reasons
 
 
 def test_why_of_an_unknown_task_is_the_callers_mistake() -> None:

@@ -10,34 +10,25 @@ from harness_lib.rules import attempts, selection
 from harness_lib.rules.attempts import Ending, category_of, entry
 from harness_lib.rules.graph import cycle_members
 from harness_lib.rules.selection import Finding, is_permanent, validate_dependencies
-from harness_lib.task import CATEGORIES, Category, State, Task
+from harness_lib.task import CATEGORIES, STATUSES, Category, State, Task
 from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
 
 GONE = Task("a", status="failed", attempts=3)
 
 
-@pytest.mark.parametrize(
-    ("task", "permanent"),
-    [
-        pytest.param(Task("a", status="failed", attempts=2), False, id="attempts left"),
-        pytest.param(GONE, True, id="attempts used up"),
-        pytest.param(Task("a", status="failed", attempts=9), True, id="more than there were"),
-        pytest.param(Task("a", status="failed", error_log=(BLOCKED,)), True, id="dependency"),
-        pytest.param(
-            Task("a", status="failed", error_log=("10:00 ERROR [DEPENDENCY] x",)),
-            True,
-            id="dependency, by the legacy protocol",
-        ),
-        pytest.param(
-            Task("a", status="failed", error_log=("[TEST_FAIL] said [DEPENDENCY]",)),
-            False,
-            id="a check quotes it",
-        ),
-        pytest.param(Task("a", attempts=3), False, id="pending"),
-        pytest.param(Task("a", status="in_progress", attempts=3), False, id="in progress"),
-        pytest.param(Task("a", status="completed", attempts=3), False, id="completed"),
-    ],
-)
+FAILED = Task("a", status="failed")
+PERMANENT: dict[str, tuple[Task, bool]] = {
+    "attempts left": (FAILED._replace(attempts=2), False),
+    "attempts used up": (GONE, True),
+    "more than there were": (FAILED._replace(attempts=9), True),
+    "dependency": (FAILED._replace(error_log=(BLOCKED,)), True),
+    "dependency, by the legacy protocol": (FAILED._replace(error_log=("10:00 ERROR [DEPENDENCY] x",)), True),
+    "a check quotes it": (FAILED._replace(error_log=("[TEST_FAIL] said [DEPENDENCY]",)), False),
+    **{status: (GONE._replace(status=status), False) for status in STATUSES if status != "failed"},
+}
+
+
+@pytest.mark.parametrize(("task", "permanent"), PERMANENT.values(), ids=PERMANENT)
 def test_is_permanent(task: Task, permanent: bool) -> None:
     assert is_permanent(task) is permanent
 

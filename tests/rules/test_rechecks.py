@@ -120,42 +120,26 @@ HISTORY = History(
 )
 
 
-@pytest.mark.parametrize(
-    ("task", "may_differ"),
-    [
-        pytest.param(done("a", "pytest tests/test_a.py", completed_commit="1"), True, id="its own file"),
-        pytest.param(done("b", "pytest tests/test_a.py", completed_commit="2"), False, id="another file"),
-        pytest.param(done("b", "grep x src/a.py", completed_commit="2"), True, id="a file that it names"),
-        pytest.param(done("b", "grep -r x ./src", completed_commit="2"), True, id="below what it names"),
-        pytest.param(
-            done("b", "grep x a.py", completed_commit="2")._replace(
-                validation=Validation("grep x a.py", cwd="src")
-            ),
-            True,
-            id="a file that it names from its directory",
-        ),
-        pytest.param(done("b", "make test", completed_commit="2"), True, id="it names no file"),
-        pytest.param(done("c", "make test", completed_commit="3"), False, id="nothing came later"),
-        pytest.param(done("d", "make test", completed_commit="9"), True, id="a commit of another branch"),
-        pytest.param(done("e", "grep x src/b.py"), True, id="without a commit"),
-        pytest.param(
-            done("a", "pytest tests/test_a.py", Recheck("3", passed=True), completed_commit="1"),
-            False,
-            id="checked since",
-        ),
-        pytest.param(
-            done("a", "pytest tests/test_a.py", Recheck("3", passed=False), completed_commit="1"),
-            True,
-            id="failed since",
-        ),
-    ],
-)
+OF_A = done("a", "pytest tests/test_a.py", completed_commit="1")
+IN_SRC = done("b", completed_commit="2")._replace(validation=Validation("grep x a.py", cwd="src"))
+DIFFER = {
+    "its own file": (OF_A, True),
+    "another file": (done("b", "pytest tests/test_a.py", completed_commit="2"), False),
+    "a file that it names": (done("b", "grep x src/a.py", completed_commit="2"), True),
+    "below what it names": (done("b", "grep -r x ./src", completed_commit="2"), True),
+    "a file that it names from its directory": (IN_SRC, True),
+    "it names no file": (done("b", "make test", completed_commit="2"), True),
+    "nothing came later": (done("c", "make test", completed_commit="3"), False),
+    "a commit of another branch": (done("d", "make test", completed_commit="9"), True),
+    "without a commit": (done("e", "grep x src/b.py"), True),
+    "checked since": (OF_A._replace(recheck=Recheck("3", passed=True)), False),
+    "failed since": (OF_A._replace(recheck=Recheck("3", passed=False)), True),
+}
+
+
+@pytest.mark.parametrize(("task", "may_differ"), DIFFER.values(), ids=DIFFER)
 def test_of_a_long_list_what_may_say_something_else_is_checked(task: Task, *, may_differ: bool) -> None:
-    others = [
-        done("a", completed_commit="1"),
-        done("b", completed_commit="2"),
-        done("c", completed_commit="3"),
-    ]
+    others = [done(name, completed_commit=commit) for name, commit in zip("abc", "123", strict=True)]
     known = [task, *(each for each in others if each.id != task.id)]
 
     assert rechecks.of([task], known, HISTORY) == ([task] if may_differ else [])

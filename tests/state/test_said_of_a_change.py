@@ -24,6 +24,8 @@ from tests.state.documents import error
 from tests.state.filestore.changes import rename
 
 NAME = "harness-tasks.json"
+LONG, LOST = Task("a", "x" * 1001), Task("a", depends_on=("x",))
+MINUS = Session(-1, "w", "h")
 
 
 def change(store: Store) -> list[str]:
@@ -32,33 +34,27 @@ def change(store: Store) -> list[str]:
 
 def test_what_is_made_keeps_the_contract(root: Root) -> None:
     with pytest.raises(ContractError, match=r"tasks\[0\]\.title"):
-        Store(root).create(State(tasks=(Task("a", "x" * 1001),)))
+        Store(root).create(State(tasks=(LONG,)))
 
     assert not root.state.exists()
+
+
+BELOW = "is -1, must be at least 0"
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (
-            {"tasks": (Task("a", "x" * 1001),)},
-            "tasks[0].title: has 1001 characters, at most 1000 are allowed",
-        ),
+        ({"tasks": (LONG,)}, "tasks[0].title: has 1001 characters, at most 1000 are allowed"),
         ({"tasks": (Task("a"), Task("a"))}, "tasks[1].id: is 'a', which another task has already"),
+        ({"tasks": (LOST,)}, "tasks[0].depends_on[0]: is 'x', but no task has this id"),
+        ({"session_count": -1}, f"session_count: {BELOW}"),
+        ({"sessions": (MINUS,)}, f"sessions[0].number: {BELOW}"),
         (
-            {"tasks": (Task("a", depends_on=("x",)),)},
-            "tasks[0].depends_on[0]: is 'x', but no task has this id",
+            {"sessions": (MINUS,), "session_count": -1},
+            f"session_count: {BELOW}\nthe change would break {NAME}: sessions[0].number: {BELOW}",
         ),
-        ({"session_count": -1}, "session_count: is -1, must be at least 0"),
-        ({"sessions": (Session(-1, "w", "h"),)}, "sessions[0].number: is -1, must be at least 0"),
-        (
-            {"sessions": (Session(-1, "w", "h"),), "session_count": -1},
-            (
-                f"session_count: is -1, must be at least 0\nthe change would break {NAME}: "
-                "sessions[0].number: is -1, must be at least 0"
-            ),
-        ),
-        ({"proposals": (Task("a", attempts=-1),)}, "proposals[0].attempts: is -1, must be at least 0"),
+        ({"proposals": (Task("a", attempts=-1),)}, f"proposals[0].attempts: {BELOW}"),
     ],
 )
 def test_a_change_that_would_break_the_contract_is_named_and_nothing_is_written(

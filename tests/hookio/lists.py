@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import pytest  # noqa: TC002 (as in every other file of tests)
-
-from harness_lib.hookio import facts, handler, policy
+from harness_lib.hookio import facts, policy
 from harness_lib.hookio.facts import BlockCounter, HookContext
 from harness_lib.hookio.payload import Answer, Payload
 from harness_lib.state import summary
@@ -20,7 +16,6 @@ from harness_lib.state.store import Store
 from harness_lib.system.place import own_files
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint, Recheck, Session, SessionConfig, State, Task
-from tests.hookio.conftest import Heard
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 LEASE = "2999-01-01T00:30:00Z"
@@ -99,23 +94,7 @@ def own_tasks(context: HookContext, count: int) -> Any:
     return context.cache["in_progress"][:count]
 
 
-# -- on disk, and visited in this process
-
-Visit = Callable[..., Heard]
-
-
-def visitor(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Visit:
-    """Return a callable that visits the list at `root` with fields of a payload."""
-    monkeypatch.setattr(sys, "argv", [f"{BELL}/harness-x.py"])
-    monkeypatch.chdir("/")
-
-    def call(event: str, /, *argv: str, env: dict[str, str] | None = None, **fields: object) -> Heard:
-        data = json.dumps({"session_id": ME, "hook_event_name": event, **fields}).encode()
-        code = handler.run(event, argv, data, str(root.path), env or {})
-        printed = capsys.readouterr()
-        return Heard(code, printed.out, printed.err)
-
-    return call
+# -- on disk
 
 
 def make(root: Root, *tasks: Task, mode: str = "exclusive", **fields: Any) -> None:

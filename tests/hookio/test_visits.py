@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shlex
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,6 @@ from harness_lib.system.place import data_home, own_files
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import child
 from harness_lib.task import Session, Task
-from tests.hookio import lists
 from tests.hookio.conftest import CHECKOUT, LAUNCHER, Heard, rung_here
 from tests.hookio.lists import (
     BELL,
@@ -26,7 +27,6 @@ from tests.hookio.lists import (
     ME,
     OTHER,
     SESSION,
-    Visit,
     by_hand,
     enable_flag,
     keep,
@@ -36,13 +36,25 @@ from tests.hookio.lists import (
     note,
 )
 
+Visit = Callable[..., Heard]
+
 SILENT = Heard(0, "", "")
 SUB = Task("a", status="in_progress", claimed_by="sub-1")
 
 
 @pytest.fixture
 def visit(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Visit:
-    return lists.visitor(root, monkeypatch, capsys)
+    """Return a callable that visits the list at `root` in this process, with fields of a payload."""
+    monkeypatch.setattr(sys, "argv", [f"{BELL}/harness-x.py"])
+    monkeypatch.chdir("/")
+
+    def call(event: str, /, *argv: str, env: dict[str, str] | None = None, **fields: object) -> Heard:
+        data = json.dumps({"session_id": ME, "hook_event_name": event, **fields}).encode()
+        code = handler.run(event, argv, data, str(root.path), env or {})
+        printed = capsys.readouterr()
+        return Heard(code, printed.out, printed.err)
+
+    return call
 
 
 # -- any event

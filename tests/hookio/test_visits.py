@@ -125,9 +125,7 @@ def test_after_enough_blocks_one_is_let_go_and_warned_of_once(root: Root, visit:
     assert log(root) == [f"[SESSION-3] WARN {warning}"]
 
 
-def test_of_a_list_of_the_legacy_protocol_the_log_tells_what_its_session_has_done(
-    root: Root, visit: Visit
-) -> None:
+def test_in_a_list_of_the_legacy_protocol_the_log_tells_what_was_done(root: Root, visit: Visit) -> None:
     config = {"max_tasks_per_session": 1}
     by_hand(root, {"id": "a", "status": "pending"}, session_count=2, session_config=config)
     assert "Go on with" in visit("Stop").reason
@@ -139,9 +137,7 @@ def test_of_a_list_of_the_legacy_protocol_the_log_tells_what_its_session_has_don
     assert log(root)[-1].startswith("[SESSION-2] WARN this session")
 
 
-def test_in_a_list_of_the_legacy_protocol_only_the_named_worker_is_told_apart(
-    root: Root, visit: Visit
-) -> None:
+def test_in_a_list_of_the_legacy_protocol_only_a_named_worker_is_told_apart(root: Root, visit: Visit) -> None:
     task: dict[str, object] = {"id": "a", "status": "in_progress", "claimed_by": ME}
     by_hand(root, task, session_config={"concurrency_mode": "concurrent"})
 

@@ -127,9 +127,7 @@ def test_the_brief_names_the_newest_attempt_and_no_traces_of_a_check(project: Pr
 
 
 @pytest.mark.parametrize("name", ["tracked.txt", "new.txt"])
-def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(
-    project: Project, one: Agent, name: str
-) -> None:
+def test_a_refusal_halts_the_session_and_no_stop_hook_holds(project: Project, one: Agent, name: str) -> None:
     """Who has changes is told what to do with them, and an agent never to stash."""
     one.ok("start")
     project.put(name, "mine\n")

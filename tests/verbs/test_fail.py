@@ -25,9 +25,7 @@ def begun(project: Project, agent: Agent) -> Agent:
 
 # What each category costs and stops is pure: tests/rules/test_failures.py.
 @pytest.mark.parametrize(("category", "code"), [("CONFIG", 3), ("ENV_SETUP", 7), ("TEST_FAIL", 0)])
-def test_every_category_follows_its_strategy(
-    project: Project, begun: Agent, category: str, code: int
-) -> None:
+def test_each_category_follows_its_strategy(project: Project, begun: Agent, category: str, code: int) -> None:
     """docs/protocol.md, "Error Handling": who retries, who stops, what costs an attempt."""
     said = begun("fail", "task-001", "--category", category, "--message", "no\nluck", "--json")
 

@@ -145,9 +145,7 @@ def test_nobody_waits_for_the_lease_of_a_worker_that_is_proven_dead(project: Pro
     assert project.read("work.txt") == "work\n"
 
 
-def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(
-    project: Project, holder: Agent
-) -> None:
+def test_recovery_by_a_check_that_nobody_trusts_touches_nothing(project: Project, holder: Agent) -> None:
     project.put("work.txt", "work\n")
     shutil.rmtree(project.top / ".git/harness")
     holder.die()
@@ -176,9 +174,7 @@ def test_recovery_without_a_check_is_config_and_touches_nothing(project: Project
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(
-    project: Project, agent: Agent, verb: str
-) -> None:
+def test_a_lost_base_rolls_nothing_back_and_ends_attempts(project: Project, agent: Agent, verb: str) -> None:
     begin(agent, "false")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)

@@ -61,9 +61,7 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
     assert other.ok("start")["session"] == 2
 
 
-def test_hooks_that_are_paused_are_on_again_where_work_begins_or_is_added(
-    project: Project, one: Agent
-) -> None:
+def test_paused_hooks_are_on_again_where_work_begins_or_is_added(project: Project, one: Agent) -> None:
     before = project.file.read_bytes(), project.log
     one.ok("pause")
     assert not project.enable_flag

@@ -328,13 +328,14 @@ def _message(body: Json) -> str:
 def _retry_after(text: str) -> float | None:
     """Return the seconds that a header `Retry-After` asks for; it may be a number or a date."""
     try:
-        return max(0.0, float(text)) if math.isfinite(float(text)) else None
+        seconds = float(text)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return None
+    # Where the clock here is fast, the date is past.
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:

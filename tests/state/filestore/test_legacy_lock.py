@@ -19,7 +19,7 @@ from harness_lib.state.store import Store
 from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
-from harness_lib.task import Session, SessionConfig, State
+from harness_lib.task import Mode, Session, SessionConfig, State
 from tests.state.clock import Sleeper
 
 
@@ -32,9 +32,10 @@ def session(pid: int, number: int = 1) -> Session:
     return Session(number, "w", os.uname().nodename, pid=pid)
 
 
-def begin(store: Store, pid: int) -> None:
+def hold(store: Store, *sessions: Session, mode: Mode = "exclusive") -> None:
+    """Let these be the open sessions."""
     with store.transaction() as tx:
-        tx.state = tx.state._replace(sessions=(session(pid),))
+        tx.state = tx.state._replace(session_config=SessionConfig(mode), sessions=sessions)
 
 
 def touch(store: Store) -> None:
@@ -65,7 +66,7 @@ def test_inside_a_change_the_directory_carries_our_pid_alone(
 def test_a_directory_that_vanished_is_made_by_the_next_change(
     store: Store, root: Root, owner: Owner, directory: Path
 ) -> None:
-    begin(store, owner.pid)
+    hold(store, session(owner.pid))
     shutil.rmtree(directory)
 
     touch(store)
@@ -145,7 +146,7 @@ def test_in_a_list_of_the_legacy_protocol_any_holder_is_waited_for(
 def test_between_changes_of_an_exclusive_session_it_carries_its_owner_until_that_ends(
     store: Store, root: Root, owner: Owner, directory: Path
 ) -> None:
-    begin(store, owner.pid)
+    hold(store, session(owner.pid))
     assert carried_pid(root) == owner.pid
     touch(store)
     assert carried_pid(root) == owner.pid
@@ -156,14 +157,13 @@ def test_between_changes_of_an_exclusive_session_it_carries_its_owner_until_that
         raise KeyError
     assert carried_pid(root) == owner.pid
 
-    with store.transaction() as tx:
-        tx.state = tx.state._replace(sessions=())
+    hold(store)
 
     assert not directory.exists()
 
 
 def test_the_directory_of_a_dead_owner_is_given_up(store: Store, owner: Owner, directory: Path) -> None:
-    begin(store, owner.pid)
+    hold(store, session(owner.pid))
     owner.communicate()
 
     touch(store)
@@ -183,11 +183,9 @@ def test_the_directory_of_a_dead_owner_is_given_up(store: Store, owner: Owner, d
     ],
 )
 def test_it_stands_for_a_process_of_this_machine_alone_in_exclusive_mode(
-    store: Store, root: Root, owner: Owner, fields: dict[str, Any], mode: Any, *, carried: bool
+    store: Store, root: Root, owner: Owner, fields: dict[str, Any], mode: Mode, *, carried: bool
 ) -> None:
-    sessions = (session(owner.pid)._replace(**fields),)
-    with store.transaction() as tx:
-        tx.state = tx.state._replace(session_config=SessionConfig(mode), sessions=sessions)
+    hold(store, session(owner.pid)._replace(**fields), mode=mode)
 
     assert carried_pid(root) == (owner.pid if carried else None)
 
@@ -195,8 +193,7 @@ def test_it_stands_for_a_process_of_this_machine_alone_in_exclusive_mode(
 def test_it_stands_for_the_session_whose_owner_lives(store: Store, root: Root, owner: Owner) -> None:
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
-    with store.transaction() as tx:
-        tx.state = tx.state._replace(sessions=(session(dead.pid), session(owner.pid, 2)))
+    hold(store, session(dead.pid), session(owner.pid, 2))
 
     assert carried_pid(root) == owner.pid
 
@@ -205,9 +202,7 @@ def test_who_ends_its_session_leaves_it_to_an_open_one(store: Store, root: Root,
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         pids = (owner.pid, other.pid)
         for ended, left in (pids, pids[::-1]):
-            with store.transaction() as tx:
-                tx.state = tx.state._replace(sessions=(session(ended), session(left, 2)))
+            hold(store, session(ended), session(left, 2))
             assert carried_pid(root) == min(pids)
-            with store.transaction() as tx:
-                tx.state = tx.state._replace(sessions=(session(left, 2),))
+            hold(store, session(left, 2))
             assert carried_pid(root) == left

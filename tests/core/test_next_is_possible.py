@@ -113,23 +113,6 @@ def test_after_its_own_session_has_ended_with_a_task_in_progress(held: Agent) ->
         _typed(held, command)
 
 
-def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, project: Project) -> None:
-    """Neither a known agent nor at a terminal: it may be an agent that we do not know."""
-    agent.ok("add", "Without a check")
-    claimed = agent.ok("claim")
-    replies = [agent(*argv) for argv in (("show", "1"), ("check",), ("validate", "1"), ("claim",))]
-
-    assert claimed["next"] == "harness finish"
-    for said in replies:
-        assert "next: harness edit" not in said.text
-    stuck = agent.fails(3, "finish")
-    assert "in a terminal: harness edit task-001 --validate 'COMMAND'" in stuck["error"]["hint"]
-    assert agent.ok("status")["next"] == "harness stop"
-    agent.ok("stop")
-    assert agent.ok("status")["next"] == "harness start"
-    assert project.task()["status"] == "in_progress"
-
-
 @pytest.mark.parametrize(
     ("category", "code", "command"),
     [

@@ -102,13 +102,20 @@ def test_an_ordinary_failure_it_may_try_again(chat: Agent) -> None:
     chat.ok("retry", "task-001")
 
 
-def test_no_agent_is_advised_to_give_its_task_a_check(project: Project, chat: Agent, person: Agent) -> None:
-    """It would be refused: the advice is to ask the user, and the command that lets it stop until then."""
-    chat.ok("add", "Without a check")
-    chat.ok("start")
-    claimed = chat.ok("claim")
-    replies = [chat(*argv) for argv in (("show", "1"), ("check",), ("validate", "1"), ("claim",))]
-    stuck = chat.fails(3, claimed["next"].removeprefix("harness ").split()[0])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_no_agent_is_advised_to_give_its_task_a_check(
+    project: Project, chat: Agent, person: Agent, *, is_known: bool
+) -> None:
+    """It would be refused: the advice is to ask the user, and the command that lets it stop until then.
+
+    Who is neither a known agent nor at a terminal may be an agent that we do not know.
+    """
+    who = chat if is_known else project.agent()
+    who.ok("add", "Without a check")
+    who.ok("start")
+    claimed = who.ok("claim")
+    replies = [who(*argv) for argv in (("show", "1"), ("check",), ("validate", "1"), ("claim",))]
+    stuck = who.fails(3, claimed["next"].removeprefix("harness ").split()[0])
 
     ask = "ask the user to type, in a terminal: harness edit task-001 --validate 'COMMAND'"
     assert claimed["next"] == "harness finish"
@@ -118,11 +125,14 @@ def test_no_agent_is_advised_to_give_its_task_a_check(project: Project, chat: Ag
         assert "next: harness edit" not in said.text
         assert all(ask in line for line in said.text.splitlines() if "--validate" in line), said.text
     assert project.state["sessions"][0]["halt"].startswith("CONFIG")
-    assert [chat.ok(*argv)["next"] for argv in (("status",), ("show", "1"))] == ["harness stop"] * 2
+    assert [who.ok(*argv)["next"] for argv in (("status",), ("show", "1"))] == ["harness stop"] * 2
+    who.ok("stop")
+    assert (who.ok("status")["next"], project.task()["status"]) == ("harness start", "in_progress")
+    who.ok("start")
     assert person.ok("show", "task-001")["next"] == "harness edit task-001 --validate 'COMMAND'"
     begun = person("edit", "task-001", "--validate", "true")
     assert begun.code == 0, begun.text
-    assert chat.ok("finish")["task"]["status"] == "completed"
+    assert who.ok("finish")["task"]["status"] == "completed"
 
 
 def test_an_agent_keeps_itself_shorter_and_no_longer(project: Project, chat: Agent, person: Agent) -> None:

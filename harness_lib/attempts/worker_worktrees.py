@@ -34,11 +34,11 @@ LOCK = "lock"
 # Prefix of directories that belong to no run: the checkouts of final checks in a chat.
 CHECKS = "checks-"
 # Ignored files that checks need, and what a user tells Claude Code for a project: copied in if they exist.
-BROUGHT = (
-    *(".env", ".env.local", "node_modules", ".venv", "venv", "vendor", "vendor/bundle", ".bundle"),
-    *("deps", "_build", "go.work", "go.work.sum", "local.properties"),
-    *("CLAUDE.local.md", "settings.local.json"),
-)
+_BROUGHT = """
+    .env .env.local node_modules .venv venv vendor vendor/bundle .bundle deps _build
+    go.work go.work.sum local.properties CLAUDE.local.md settings.local.json
+"""
+BROUGHT = tuple(_BROUGHT.split())
 # It holds the path of the checkout that CMake builds: in a copy of its directory the user's would be built.
 CMAKE = "CMakeCache.txt"
 # The convention of Claude Code for its own work trees: one path or glob per line.

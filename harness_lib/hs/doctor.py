@@ -28,12 +28,12 @@ _PERMISSIONS = (
     *permissions.DECISIONS,
     *("additionalDirectories", "defaultMode", "disableBypassPermissionsMode"),
 )
-_PROVIDER = (
-    *("protocol", "description", "model", "url", "auth_env", "max_tokens", "max_tokens_field", "stream"),
-    *("reasoning_field", "stream_options", "wire", "auth", "authorize_url", "token_url", "client_id"),
-    *("scope", "redirect_host", "redirect_port", "redirect_path", "authorize_params", "account_claim"),
-    *Model._fields,
-)
+_OF_A_PROVIDER = """
+    protocol description model url auth_env max_tokens max_tokens_field stream reasoning_field stream_options
+    wire auth authorize_url token_url client_id scope redirect_host redirect_port redirect_path
+    authorize_params account_claim
+"""
+_PROVIDER = (*_OF_A_PROVIDER.split(), *Model._fields)
 # Harmless calls that every permission hook has to answer.
 _CALLS: tuple[Json, ...] = (
     {"id": "doctor", "name": "read_file", "input": {"path": "README.md"}},

@@ -70,12 +70,8 @@ _CALLED = re.compile(
     r"|(?:\.?venv|bin|ci|node_modules|scripts?|tools|vendor|/bin|/opt|/usr)/[\w./-]*\w"
 )
 # Words of a sentence, where nothing stands behind them.
-_WORDS = frozenset(
-    (
-        *("!", "[", "[[", "bash", "cargo", "diff", "docker", "go", "grep", "node", "perl", "php", "python"),
-        *("python3", "ruby", "sh", "stack", "task", "test"),
-    )
-)
+_PROGRAMS = "! [ [[ bash cargo diff docker go grep node perl php python python3 ruby sh stack task test"
+_WORDS = frozenset(_PROGRAMS.split())
 _BARE_PATH = re.compile(r"\w[\w-]*(?:/[\w.-]+)+")
 _TEST_FILE = re.compile(r"(?:\S*/)?(?:test_\S*|\S*[._-](?:test|spec))\.\w+")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")

@@ -41,23 +41,12 @@ SETTINGS = (
 PREFIX = ("git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)))
 # Kept: identity, network access and the choice of configuration. Every other GIT_* variable names the
 # repository or options of a calling git; in a hook or an alias those are of another repository.
-KEPT = (
-    "GIT_AUTHOR_",
-    "GIT_COMMITTER_",
-    "GIT_ASKPASS",
-    "GIT_SSH",
-    "GIT_SSL_",
-    "GIT_HTTP_",
-    "GIT_LFS_",
-    "GIT_EXEC_PATH",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_KEY_",
-    "GIT_CONFIG_VALUE_",
-    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-)
+_KEPT = """
+    GIT_AUTHOR_ GIT_COMMITTER_ GIT_ASKPASS GIT_SSH GIT_SSL_ GIT_HTTP_ GIT_LFS_ GIT_EXEC_PATH
+    GIT_CONFIG_NOSYSTEM GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_COUNT GIT_CONFIG_KEY_ GIT_CONFIG_VALUE_
+    GIT_DISCOVERY_ACROSS_FILESYSTEM
+"""
+KEPT = tuple(_KEPT.split())
 # Gemini CLI hides the user's settings from what its agent types: who commits, what is ignored, the filters.
 _HIDDEN = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}

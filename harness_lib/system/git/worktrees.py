@@ -105,8 +105,7 @@ def link(path: Path) -> Path:
 def add(main: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with `commit` checked out; `renew` gives it a clone."""
     fs.make_directory(path.parent)
-    keys = main.common_dir / KEYS
-    later = ("--no-checkout",) if keys.is_dir() else ()
+    later = ["--no-checkout"] * (keys := main.common_dir / KEYS).is_dir()
     with flock.alone(main.common_dir / LOCK):
         _unlock_lost(main, path.resolve().parent.parent)
         main.run("worktree", "prune")

@@ -22,21 +22,12 @@ _STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 50 and 51.
 _ENV_START, _ENV_END = 47, 48
 # Options for a test runner or an interpreter that are in no file and on no command line.
-_ORDERS = frozenset(
-    (
-        *(
-            "PYTEST_ADDOPTS",
-            "PYTEST_PLUGINS",
-            "PYTHONOPTIMIZE",
-            "PYTHONSTARTUP",
-            "PYTHONINSPECT",
-            "TOX_OVERRIDE",
-        ),
-        *("NODE_OPTIONS", "npm_config_script_shell", "npm_config_node_options", "BUN_OPTIONS"),
-        *("MAKEFLAGS", "GNUMAKEFLAGS", "MFLAGS", "MAKEFILES", "BASH_ENV", "ENV", "RUBYOPT", "PERL5OPT"),
-        *("MAVEN_ARGS", "DOTNET_STARTUP_HOOKS"),
-    )
-)
+_ORDERS_NAMED = """
+    PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONOPTIMIZE PYTHONSTARTUP PYTHONINSPECT TOX_OVERRIDE NODE_OPTIONS
+    npm_config_script_shell npm_config_node_options BUN_OPTIONS MAKEFLAGS GNUMAKEFLAGS MFLAGS MAKEFILES
+    BASH_ENV ENV RUBYOPT PERL5OPT MAVEN_ARGS DOTNET_STARTUP_HOOKS
+"""
+_ORDERS = frozenset(_ORDERS_NAMED.split())
 _ORDERS_LIKE = r"CARGO_TARGET_\w+_RUNNER|BASH_FUNC_.*"
 # Search paths: entries in the work tree are under control of the attempt.
 _PLACES = frozenset(

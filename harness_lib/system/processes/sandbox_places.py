@@ -37,10 +37,11 @@ CACHES = {
 # What lies elsewhere if a variable says so.
 _MOVED = {".cargo": "CARGO_HOME", ".gradle": "GRADLE_USER_HOME", "go": "GOPATH"}
 # Variables that say where a cache is.
-CACHES_NAMED = (
-    *("XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE"),
-    *("GOMODCACHE", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH", "CCACHE_DIR", "SCCACHE_DIR"),
-)
+_NAMED = """
+    XDG_CACHE_HOME PIP_CACHE_DIR UV_CACHE_DIR npm_config_cache NPM_CONFIG_CACHE GOCACHE GOMODCACHE
+    YARN_CACHE_FOLDER PLAYWRIGHT_BROWSERS_PATH CCACHE_DIR SCCACHE_DIR
+"""
+CACHES_NAMED = tuple(_NAMED.split())
 _SECRETS = """
     .ssh .gnupg .kube .netrc .pgpass .git-credentials .pypirc .docker/config.json .config/containers/auth.json
     .password-store .local/share/keyrings .cargo/credentials.toml .cargo/credentials .config/git/credentials
@@ -52,13 +53,13 @@ _SECRETS = """
 SECRETS = (*_SECRETS.split(), "Library/Application Support/Google/Chrome")
 LOGINS = registry.CREDENTIALS
 # Sockets, and directories of sockets, through which a program outside could be told to do what the command
-# may not. The last ones are below the home directory.
+# may not; the others are below the home directory.
 _SOCKETS = """
     /run/user /run/dbus /run/docker.sock /run/containerd /run/podman /run/screen /run/snapd.socket
     /run/systemd/private /run/libvirt /run/lxd /run/incus /run/crio
 """
-SOCKETS = tuple(_SOCKETS.split())
-SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".lima", ".orbstack/run", ".rd")
+_AT_HOME = ".docker/run .docker/desktop .colima .lima .orbstack/run .rd"
+SOCKETS, SOCKETS_AT_HOME = tuple(_SOCKETS.split()), tuple(_AT_HOME.split())
 # Variables that could push, or lead to a program outside.
 _VARIABLES = """
     GITLAB_TOKEN BITBUCKET_TOKEN SSH_AUTH_SOCK SSH_AGENT_PID GIT_ASKPASS SSH_ASKPASS

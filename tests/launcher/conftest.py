@@ -121,10 +121,8 @@ def _install(place: Path) -> Path:
     stale.touch()
     venv = place / "venv"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    for command in (
-        (sys.executable, "-m", "venv", "--without-pip", venv),
-        (*pip, "--python", venv, "install", "--quiet", "--no-compile", source),
-    ):
+    made = (sys.executable, "-m", "venv", "--without-pip", venv)
+    for command in (made, (*pip, "--python", venv, "install", "--quiet", "--no-compile", source)):
         done = run(*command, env={})
         assert done.code == 0, done.err
     return venv

@@ -108,11 +108,7 @@ def test_what_an_agent_was_denied_is_in_the_next_brief_and_in_the_report(
 ) -> None:
     (home / ".cache").mkdir()
     keep = home / ".cache/brief"
-    task = workshop.add(
-        "Write",
-        "grep -q done made",
-        do=DOES,
-    )
+    task = workshop.add("Write", "grep -q done made", do=DOES)
     workshop.ends(0, "--sandbox", engine)
     assert "The sandbox denied: write ~/outside." in keep.read_text()
     allow = f"harness run --allow-write {home}/outside"

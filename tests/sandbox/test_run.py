@@ -207,9 +207,8 @@ def test_an_agent_may_rename_the_file_of_its_usage_into_place(
 def test_a_cloud_is_for_the_agent_that_is_set_to_it(engine: str, workshop: Workshop, home: Path) -> None:
     put(home / ".claude/settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}')
     put(home / ".aws/credentials", "a key")
-    put(home / "bin/claude", "#!/bin/sh\n(cat ~/.aws/*; printenv AWS_SESSION_TOKEN GH_TOKEN) > made\n").chmod(
-        0o755
-    )
+    program = "#!/bin/sh\n(cat ~/.aws/*; printenv AWS_SESSION_TOKEN GH_TOKEN) > made\n"
+    put(home / "bin/claude", program, executable=True)
     workshop.add("Read", 'grep "a key" made && grep session made && ! grep hub made')
     env = {"AWS_SESSION_TOKEN": "session", "GH_TOKEN": "hub"}
     said = workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/claude; true", **env)

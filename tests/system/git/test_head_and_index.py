@@ -72,7 +72,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
     commit = git.commit(snapshot.capture(git), [], "first")
     advance.move_head_and_index(git, commit, None)
     assert git.head() == commit
-    assert status.changes(git) == status.changes(git).__class__()
+    assert status.changes(git) == ((), ())
 
 
 def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:

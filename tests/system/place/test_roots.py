@@ -223,6 +223,8 @@ def test_old_notes_go_and_young_ones_stay(tmp_path: Path) -> None:
         [own_files.note_path(str(tmp_path), kind, who) for kind in own_files.KINDS]
         for who in ("old", "young")
     )
+    own_files.sweep_notes(str(tmp_path), OLD)
+    assert not list(tmp_path.iterdir()), "where there are none, none is swept"
     other = tmp_path / ".harness/stops.txt"
     for note in (*old, *young, str(other)):
         own_files.write_note(note, b"")
@@ -233,12 +235,6 @@ def test_old_notes_go_and_young_ones_stay(tmp_path: Path) -> None:
 
     assert [Path(note).exists() for note in (*old, *young)] == [False] * len(old) + [True] * len(young)
     assert other.exists()
-
-
-def test_where_there_are_none_nothing_is_swept(tmp_path: Path) -> None:
-    own_files.sweep_notes(str(tmp_path), OLD)
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_dead_writer_leaves_is_swept_as_any_temporary_file(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
         if now != before:
             was, is_now = (text.partition("#")[0] or "not there" for text in (before, now))
             other = f"at the claim: {was}" if was != is_now else "with other content than at the claim"
-            yield quoting.one_line(f"was checked with {name}: {is_now} ({other})", quoting.FAILURE_LENGTH)
+            yield quoting.one_line(f"was checked with {name}: {is_now} ({other})")
 
 
 def _identity(ctx: Context, task: Task, name: str) -> str:

@@ -314,7 +314,7 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
     if checked.passed:
         return (
             True,
-            f"its check passes: {quoting.one_line(asked.text or '', quoting.FAILURE_LENGTH)}",
+            f"its check passes: {quoting.one_line(asked.text or '')}",
         )
     # It becomes part of a sentence.
     return False, checked.failure().rstrip(".")
@@ -354,6 +354,6 @@ def _record(tx: Tx, session: Session, task: Task, commit: str | None, why: str, 
         transitions.confirm(current, now=tx.now, commit=commit) if passed else transitions.doubt(current)
     )
     outcome = "completed" if passed else "pending again"
-    text = f"{selection.UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"
+    text = f"{selection.UNPROVEN}; {quoting.one_line(why)}; {outcome}"
     tx.log("WARN", text, session.number, task.id)
     return [f"{task.id}: {text}"]

@@ -21,7 +21,7 @@ from harness_lib.attempts import check, outcome, rescue_refs, snapshots
 from harness_lib.checks import check_of, shell_run
 from harness_lib.core import add_tasks, ownership, quoting
 from harness_lib.core.context import Context, Reply
-from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
+from harness_lib.core.quoting import REASON_LENGTH, TITLE_LENGTH, one_line
 from harness_lib.errors import EnvSetupError, HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.records import given
 from harness_lib.rules import checklist, input_files, runners, transitions
@@ -71,7 +71,7 @@ def brief(
     lines += _check(task, whole, ctx)
     lines += _protected(task)
     if task.halt:
-        lines.append(f"halted until the user acts: {one_line(task.halt, FAILURE_LENGTH)}")
+        lines.append(f"halted until the user acts: {one_line(task.halt)}")
     if task.checkpoints:
         last = task.checkpoints[-1]
         text = one_line(last.description, TITLE_LENGTH)
@@ -111,7 +111,7 @@ def _protected(task: Task) -> list[str]:
 
 
 def _failure(task: Task, check_output: tuple[str, Path] | None) -> list[str]:
-    lines = [f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}"] if task.error_log else []
+    lines = [f"last failure: {one_line(task.error_log[-1])}"] if task.error_log else []
     if task.handback:
         lines.append(f"handed back: {one_line(task.handback.reason, REASON_LENGTH)}")
     if check_output:

@@ -296,7 +296,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         held = tx.holds_agents()
         tx.replace(checked)
         if gist is not None and not found.passed:
-            text = quoting.one_line(f"{rechecks.words(checked)}: {gist}", quoting.FAILURE_LENGTH)
+            text = quoting.one_line(f"{rechecks.words(checked)}: {gist}")
             tx.log("WARN", text, task=task.id)
         if tx.holds_agents() and not held:
             # The enable flag is gone because all was done; if work remained, somebody has paused the list.

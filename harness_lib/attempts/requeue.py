@@ -91,7 +91,7 @@ def interrupted(ctx: Context, task: Task, why: str) -> outcome.Ended:
             "What it had done goes into the next attempt."
         )
         accepted = handback is not None and handback.accepted
-        line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
+        line = quoting.one_line(reason)
         work = _without_users_files(ctx, task)
         handback = Handback(line, _rounds(task), work, task.started_at_commit, accepted)
     return rollback.roll_back(ctx, task, outcome.requeued(why, handback))

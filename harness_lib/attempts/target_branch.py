@@ -363,4 +363,4 @@ def gist(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and "failed to push some refs" not in line]
     words = "; ".join(telling or lines[-1:]) or "no message"
-    return quoting.one_line(words, quoting.FAILURE_LENGTH).rstrip(".")
+    return quoting.one_line(words).rstrip(".")

@@ -220,7 +220,7 @@ def why_failed(ctx: Context, finished: runner.Finished) -> str:
     """Return the end of what the script has printed, or how it ended, and what its sandbox denied."""
     refused = denied.said(finished.tail, ctx.env, ctx.git.top)
     how = "it took too long" if finished.timed_out else f"it ended with {finished.returncode}"
-    printed = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)
+    printed = quoting.one_line(finished.tail)
     return " ".join(filter(None, (printed or f"{how} and printed nothing.", refused)))
 
 

@@ -24,7 +24,7 @@ LOOK_LENGTH = 400
 NOTES_LENGTH = 1000
 
 
-def one_line(text: str, limit: int) -> str:
+def one_line(text: str, limit: int = FAILURE_LENGTH) -> str:
     """Return `text` without line breaks and control characters, cut to `limit` characters."""
     return cut(in_one_line(text, instead=REPLACED), limit)
 

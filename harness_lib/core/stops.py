@@ -58,7 +58,7 @@ def of_list(questions: Questions, reason: StopReason) -> Answer:
         return Answer(EMPTY, ADD)
     if reason == "waiting" and questions.awaits_user():
         halted = questions.halted()
-        rows = [f"{task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted]
+        rows = [f"{task.id}: {quoting.one_line(task.halt or '')}" for task in halted]
         lines = tuple(f"  {row}" for row in first(rows, SHOWN, " (harness status)"))
         words = OTHERS if {task.halt_kind for task in halted} == {"MERGE"} else PERSON
         return Answer(words, typed.harness("show", halted[0].id), lines)

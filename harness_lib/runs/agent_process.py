@@ -357,7 +357,7 @@ def brief(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: st
     if handback:
         parts.append(handback)
     if interrupted:
-        why = quoting.one_line(interrupted, quoting.FAILURE_LENGTH)
+        why = quoting.one_line(interrupted)
         parts.append(
             f"An agent before you worked on this and ended ({why}). What it did stands in this work tree: "
             "look at git status and git diff, and go on from there."

@@ -142,7 +142,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
         if kind or why == "recheck_failed":
-            trouble = quoting.one_line(f"{next_step.ENDED}{message}", quoting.FAILURE_LENGTH)
+            trouble = quoting.one_line(f"{next_step.ENDED}{message}")
             tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", number)
         elif why == "interrupted" and message:
             tx.log("WARN", f"{next_step.ENDED}{message}", number)

@@ -180,7 +180,7 @@ def _repair(ctx: Context) -> bool:
     fresh = [task for key, task in red.items() if not _is_repaired(questions, key)]
     for task in fresh:
         why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
-        gist = quoting.one_line(why, quoting.FAILURE_LENGTH)
+        gist = quoting.one_line(why)
         repair = Task(
             "",
             f"{TITLE}{task.title}",

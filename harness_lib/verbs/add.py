@@ -91,7 +91,7 @@ def _try(ctx: Context, draft: Task) -> str:
         )
     if checked.passed:
         return "Its check passes before any work, so it cannot tell whether the work is done."
-    return f"Its check ran once. {quoting.one_line(checked.failure(), quoting.FAILURE_LENGTH)}"
+    return f"Its check ran once. {quoting.one_line(checked.failure())}"
 
 
 def _where_it_runs(ctx: Context, task: Task) -> str:

@@ -45,9 +45,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
             f"{typed.harness('release', held.id)}",
         )
     strategy = selection.STRATEGIES[args.category]
-    verdict = outcome.Verdict(
-        args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending
-    )
+    verdict = outcome.Verdict(args.category, quoting.one_line(args.message), strategy.ending)
     again = typed.harness("fail", held.id, "--category", args.category, "--message", args.message)
     with lifecycle.halting_on_error(ctx, held.id):
         outcome.require_no_operation(ctx.git, held, again)
@@ -60,7 +58,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 
 def _halt(ctx: Context, held: Task, task: Task, category: Category, message: str) -> None:
     with ctx.transaction() as tx:
-        words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
+        words = f"{category}: {quoting.one_line(message)}"
         why = attempts.Halt(attempts.of_category(category), words)
         session = sessions.mine(tx, ctx)
         if session:

@@ -216,5 +216,5 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if task.error_log:
-        lines.append(f"recorded: {quoting.one_line(task.error_log[-1], quoting.FAILURE_LENGTH)}")
+        lines.append(f"recorded: {quoting.one_line(task.error_log[-1])}")
     return lines

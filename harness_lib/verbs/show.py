@@ -214,7 +214,7 @@ def _last(name: str, rows: Sequence[str]) -> list[str]:
     if not rows:
         return []
     head = f"{name}:" if len(rows) <= SHOWN else f"{name} (the last {SHOWN} of {len(rows)}):"
-    return [head, *(f"  {quoting.one_line(row, quoting.FAILURE_LENGTH)}" for row in rows[-SHOWN:])]
+    return [head, *(f"  {quoting.one_line(row)}" for row in rows[-SHOWN:])]
 
 
 def _last_log(ctx: Context, task: Task) -> Path | None:

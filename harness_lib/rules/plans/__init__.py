@@ -1,16 +1,16 @@
 """Plans of other tools: which there are, and which one a text is.
 
-A new format is a file here that ends with its `Format`, and a word in FORMATS.
+A new format is a reader here, followed by its `Format`, and a word in FORMATS.
 """
 
 from __future__ import annotations
 
-from harness_lib.rules.plans import from_json, gsd, openspec, spec_kit, superpowers
+from harness_lib.rules.plans import from_json, gsd, markdown, spec_kit
 from harness_lib.rules.plans.plan import Document, Format, Plan
 
 # The first that reads a text has it: the marks of the earlier ones are the rarer ones.
 FORMATS = (
-    *(gsd.FORMAT, spec_kit.FORMAT, superpowers.FORMAT, openspec.FORMAT),
+    *(gsd.FORMAT, spec_kit.FORMAT, markdown.SUPERPOWERS, markdown.OPENSPEC),
     *(from_json.TASK_MASTER, from_json.GITHUB),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules.plans import superpowers
+from harness_lib.rules.plans import markdown
 from harness_lib.rules.plans.plan import Document, Plan, PlannedTask
 
 HEADER = """# Limiter Implementation Plan
@@ -30,7 +30,7 @@ def task(text: str) -> PlannedTask:
 
 def read(text: str) -> Plan:
     """Return the plan `text`; one without tasks if it is none."""
-    return superpowers.read(Document(text)) or Plan("", ())
+    return markdown.superpowers(Document(text)) or Plan("", ())
 
 
 def test_a_task_is_its_heading_and_everything_below_it() -> None:

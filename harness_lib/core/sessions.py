@@ -37,12 +37,8 @@ def is_live(session: Session, questions: Questions, ctx: Context) -> bool:
         return False
     root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
     now = ctx.clock.now()
-    record = _record(session, (questions.now - now).total_seconds())
+    record = owner.Record.of(session._asdict(), (questions.now - now).total_seconds())
     return owner.may_live(root, record, caller, now.timestamp())
-
-
-def _record(session: Session, ahead: float = 0.0) -> owner.Record:
-    return owner.Record.of(session._asdict(), ahead)
 
 
 def _was_cleared(session: Session, ctx: Context) -> bool:
@@ -81,7 +77,9 @@ def program_above(questions: Questions) -> str | None:
     It is an agent that shows no sign of itself. Agents of a run know that they are supervised.
     """
     for session in questions.sessions():
-        program = None if _is_of_run(session) else owner.program_above(*_record(session)[:4])
+        program = (
+            None if _is_of_run(session) else owner.program_above(*owner.Record.of(session._asdict())[:4])
+        )
         if program:
             return _unlisted(program)
     return None
@@ -107,7 +105,7 @@ def comes_back(questions: Questions, ctx: Context) -> bool:
 def has_ended(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the agent session is known to be over, though its process may still live."""
     caller = ctx.owner.agent_session_id or ""
-    record = _record(session, (questions.now - ctx.clock.now()).total_seconds())
+    record = owner.Record.of(session._asdict(), (questions.now - ctx.clock.now()).total_seconds())
     noted = owner.has_ended(os.fspath(ctx.root.path), record, caller)
     return noted or _was_cleared(session, ctx)
 
@@ -187,13 +185,13 @@ def is_spent(questions: Questions, ctx: Context) -> bool:
 def _whereabouts(session: Session) -> str:
     if not session.pid:
         return f"in a sandbox on {session.host}"
-    program = owner.program_of(*_record(session)[:4])
+    program = owner.program_of(*owner.Record.of(session._asdict())[:4])
     return f"{f'{program}, ' if program else ''}pid {session.pid} on {session.host}"
 
 
 def is_live_run(session: Session) -> bool:
     """Return whether the session is of a `harness run` that provably runs on this machine."""
-    return _is_of_run(session) and owner.life(*_record(session)[:4]) == "alive"
+    return _is_of_run(session) and owner.life(*owner.Record.of(session._asdict())[:4]) == "alive"
 
 
 def was_killed_run(session: Session, questions: Questions, ctx: Context) -> bool:

@@ -256,7 +256,9 @@ def take_back(ctx: Context, batch: Batch) -> None:
         _lock(tx, batch.members[1:])
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
-            if task and recovery.is_same(task, member.task) and _is_moving(task, member):
+            if not task or not recovery.is_same(task, member.task):
+                continue
+            if task.step == "commit" and task.begun.commit == member.picked:
                 commit, base = member.task.begun.oid, member.task.begun.base
                 waits = transitions.drop_intent(task)
                 tx.replace(transitions.begin_merge(waits, now=tx.now, commit=commit, base=base))
@@ -277,8 +279,3 @@ def _current(tx: Tx, task: Task) -> Task | None:
     current = tx.task(task.id)
     same = current is not None and recovery.is_same(current, task) and current.intent == task.intent
     return current if same else None
-
-
-def _is_moving(task: Task, member: Member) -> bool:
-    intent = task.intent
-    return intent is not None and intent.action == "commit" and intent.commit == member.picked

@@ -36,7 +36,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
-from harness_lib.task import Checkpoint, Gate, Session, StopReason, Task
+from harness_lib.task import Checkpoint, Gate, StopReason, Task
 from harness_lib.text import Strings
 
 
@@ -164,7 +164,9 @@ def _take_over_next(
             seen.add(task.id)
             is_elsewhere = _is_worked_on_elsewhere(tx, task, ctx)
             is_shared = ctx.shared is not None
-            if not is_shared and (is_elsewhere or _is_nowhere(tx, task, ctx.session)):
+            # The legacy protocol does not write down in which work tree a worker of concurrent mode is.
+            is_nowhere = tx.concurrent and task.worktree is None and not ctx.is_of_session(task)
+            if not is_shared and (is_elsewhere or is_nowhere):
                 return task, True
             taken = transitions.resume(
                 _gated(task, branch),
@@ -203,17 +205,7 @@ def _may_recover(tx: Tx, task: Task, ctx: Context, *, fresh: bool) -> bool:
 
 def _is_worked_on_elsewhere(questions: Questions, task: Task, ctx: Context) -> bool:
     """Return whether another worker, with an open session and a living process, claimed `task`."""
-    others = not ctx.is_of_session(task)
-    return others and sessions.worker_is_live(task.claimed_by, questions, ctx)
-
-
-def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
-    """Return whether nobody knows where the attempt was made: the legacy protocol does not write it down.
-
-    In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
-    """
-    others = not recovery.works_for(task.claimed_by, session.worker)
-    return questions.concurrent and task.worktree is None and others
+    return not ctx.is_of_session(task) and sessions.worker_is_live(task.claimed_by, questions, ctx)
 
 
 def _without_work_tree(ctx: Context, task: Task) -> interrupted.Recovered:

@@ -325,11 +325,11 @@ def _to_copy(main: Git, project: Path) -> Iterator[str]:
             pattern = line.strip().strip("/")
             if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
                 names = (str(path.relative_to(main.top)) for path in sorted(listing.parent.glob(pattern)))
-                yield from (name for name in names if _is_ignored(main, name))
-
-
-def _is_ignored(git: Git, name: str) -> bool:
-    return git.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
+                yield from (
+                    name
+                    for name in names
+                    if not main.run("check-ignore", "--quiet", "--", name, check=False).returncode
+                )
 
 
 def not_brought(ctx: Context, text: str) -> str:

@@ -76,7 +76,7 @@ def _silent(_text: str) -> None:
     """Say nothing."""
 
 
-def _for_commands(env: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
+def _for_commands(env: environment.Env, cwd: Path) -> environment.Env:
     """Return `env` for agents and checks: without what lets the driver into the database of the list.
 
     The driver reads the environment of this process.
@@ -119,7 +119,7 @@ class Context:
     def __init__(
         self,
         *,
-        env: Mapping[str, str],
+        env: environment.Env,
         cwd: Path,
         clock: Clock = SYSTEM,
         say: Say = _silent,
@@ -201,7 +201,7 @@ class Context:
         return self.store.transaction(kind)
 
     @property
-    def own_env(self) -> Mapping[str, str]:
+    def own_env(self) -> environment.Env:
         """The environment for a process of harness itself, with what lets it into the database."""
         return {**self.env, **{name: os.environ[name] for name in _OF_DATABASE if name in os.environ}}
 

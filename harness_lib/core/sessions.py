@@ -166,7 +166,8 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     """
     if holder(questions, ctx):
         return watching(ctx)
-    if command == CLAIM and is_spent(questions, ctx):
+    session = mine(questions, ctx) if command == CLAIM else None
+    if session and questions.session_spent(session):
         return STOP
     return STATUS if command == START and are_used_up(questions, ctx) else command
 
@@ -174,12 +175,6 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
 def are_used_up(questions: Questions, ctx: Context) -> bool:
     """Return whether this worker has no session, and the limit allows no new one."""
     return mine(questions, ctx) is None and questions.sessions_spent() is not None
-
-
-def is_spent(questions: Questions, ctx: Context) -> bool:
-    """Return whether this worker's session has finished as many attempts as the limit allows by now."""
-    session = mine(questions, ctx)
-    return session is not None and questions.session_spent(session) is not None
 
 
 def _whereabouts(session: Session) -> str:
@@ -210,7 +205,7 @@ def how_to_end(session: Session) -> str:
 
 
 def _is_of_run(session: Session) -> bool:
-    return session.pid is not None and owner.is_own_name(session.worker, "run", session.pid)
+    return session.pid is not None and session.worker.startswith(f"run-{session.pid}-")
 
 
 def is_full(questions: Questions, ctx: Context, at_work: int) -> bool:

@@ -265,17 +265,12 @@ def _examined(task: Task) -> Task:
     if task.status != "completed" or task.proof == _proof(task):
         is_kept = task.status == "in_progress" or not task.unproven
         return task if is_kept else task._replace(unproven=False)
-    if _is_under_our_claim(task):
+    # An attempt of harness is under way; one that is being rolled back is not.
+    if task.gate is not None and task.claimed_by is not None and task.step != "rollback":
         return task._replace(
             status="in_progress", completed_at=None, completed_commit=None, proof=None, unproven=True
         )
     return task._replace(unproven=True)
-
-
-def _is_under_our_claim(task: Task) -> bool:
-    """Return whether an attempt of harness is under way; one that is being rolled back is not."""
-    is_over = task.step == "rollback"
-    return task.gate is not None and task.claimed_by is not None and not is_over
 
 
 def sealed_task(task: Task) -> Task:

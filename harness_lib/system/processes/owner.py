@@ -96,16 +96,11 @@ def is_named(env: environment.Env) -> bool:
 
 
 def ourselves(prefix: str) -> Owner:
-    """Return this process as an owner, with a unique name."""
+    """Return this process as an owner, with a unique name: `prefix`, its id, and more."""
     host = _clean(os.uname().nodename)
-    me = _ourselves()
+    me = process.find(os.getpid()) or Process(os.getpid(), os.getppid(), "", "")
     worker = f"{prefix}-{me.pid}-{_token(me)}"
     return Owner(worker, host, process.boot_id(), me.pid, me.started, None)
-
-
-def is_own_name(worker: str, prefix: str, pid: int) -> bool:
-    """Return whether `worker` is a name that `ourselves(prefix)` gave to process `pid`."""
-    return worker.startswith(f"{prefix}-{pid}-")
 
 
 def agent_session(env: environment.Env) -> str | None:
@@ -225,10 +220,6 @@ def _signs() -> Iterable[Signs]:
 def _ancestors(_pid: int) -> tuple[Process, ...]:
     """Return the ancestors of this process, nearest first, as they were at its first call."""
     return tuple(process.ancestors())
-
-
-def _ourselves() -> Process:
-    return process.find(os.getpid()) or Process(os.getpid(), os.getppid(), "", "")
 
 
 def _token(owner: Process) -> str:

@@ -119,21 +119,23 @@ def renewal_seconds(ctx: Context) -> float:
     return seconds / RENEWALS_PER_LEASE
 
 
-class Renewals:
-    """Renews the claim of `task` between short steps, which do so themselves only if they last."""
+def renewing(ctx: Context, task: Task) -> Callable[[], bool]:
+    """Return a function to call between short steps, which renew no claim themselves.
 
-    def __init__(self, ctx: Context, task: Task) -> None:
-        self._ctx, self._task = ctx, task
-        self._last = ctx.clock.monotonic()
+    It renews that of `task` if that is due, and returns whether it was. Raises LeaseLostError.
+    """
+    last = ctx.clock.monotonic()
 
-    def when_due(self) -> bool:
-        """Renew the claim if that is due; return whether it was. Raises LeaseLostError."""
-        now = self._ctx.clock.monotonic()
-        is_due = now - self._last >= renewal_seconds(self._ctx)
+    def when_due() -> bool:
+        nonlocal last
+        now = ctx.clock.monotonic()
+        is_due = now - last >= renewal_seconds(ctx)
         if is_due:
-            self._last = now
-            renew(self._ctx, self._task)
+            last = now
+            renew(ctx, task)
         return is_due
+
+    return when_due
 
 
 def renew(ctx: Context, task: Task) -> None:

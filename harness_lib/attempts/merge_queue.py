@@ -126,7 +126,7 @@ def merge_in_turn(ctx: Context, task: Task, said: Sequence[str] = ()) -> outcome
             there.follow(there.require())
         if _has_arrived(ctx, task):
             return _completed(ctx, task, said)
-    keep = check.Renewals(ctx, task).when_due
+    keep = check.renewing(ctx, task)
     # Without its turn the result would be the same, after more checks.
     with (
         flock.turn(ctx.git.common_dir / publish.LINE, ctx.lease_seconds / check.RENEWALS_PER_LEASE, keep),

@@ -262,7 +262,7 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
 
 
 def _one(ctx: Context, task: Task, worker: WorkerPort, tries: Tries, brief: str) -> AgentExit:
-    last_report, renewals = Report(), check.Renewals(ctx, task)
+    last_report, renews = Report(), check.renewing(ctx, task)
 
     def on_poll(listener: Listener) -> None:
         nonlocal last_report
@@ -270,7 +270,7 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: Tries, brief: str)
             last_report = listener.report
             spent = listener.spent()
             worker.tell(Said(last_report.last, spent.tokens, spent.cost, last_report.session))
-        if renewals.when_due():
+        if renews():
             dialogue.keep_elsewhere(ctx, task)
         _read_inbox(ctx, worker)
         listener.hold_to(worker.rules())
@@ -374,7 +374,7 @@ def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: fl
     # The monotonic clock stops while a laptop sleeps; the wall clock may be set back.
     worker.tell(Stepped(step, until.timestamp(), why))
     end = ctx.clock.monotonic() + max(0.0, seconds)
-    renewals = check.Renewals(ctx, task)
+    renew = check.renewing(ctx, task)
     while True:
         if ending := worker.held_back():
             raise HeldBackError(f"{ending} while its agent waited: {why}")
@@ -382,4 +382,4 @@ def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: fl
         if left <= 0 or ctx.clock.now() >= until:
             return
         ctx.clock.sleep(min(SLICE_SECONDS, left))
-        renewals.when_due()
+        renew()

@@ -217,9 +217,9 @@ def test_claims_are_renewed_between_steps_that_are_shorter_than_a_third_of_a_lea
     batch = pending_merges.stack(ctx, remaining, str(ctx.git.head()), lambda: steps.append(1))
 
     assert ([member.task.id for member in batch.members], len(steps)) == (names, 2)
-    check.Renewals(ctx, first).when_due()
+    check.renewing(ctx, first)()
     ctx.clock = Hasty()
-    check.Renewals(ctx, second).when_due()
+    check.renewing(ctx, second)()
     renewed = ctx.store.ask().tasks(names)
     assert [before == after for before, after in zip(remaining, renewed, strict=True)] == [True, False]
 

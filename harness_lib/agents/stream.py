@@ -176,7 +176,6 @@ def failed(report: Report, words: str, now: datetime, status: float = 0) -> Repo
 Kind = Literal["limit", "transient", "login"]
 
 MESSAGE = 300
-_LOOKED_AT = 4000
 
 # A shorter limit counts as a pause, a longer pause as a limit.
 _SHORT_SECONDS = 5 * 60
@@ -221,7 +220,7 @@ def trouble(text: str, now: datetime, status: float = 0) -> Trouble | None:
     """
     from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
 
-    looked = text[:_LOOKED_AT].replace("\u2019", "'")
+    looked = text[:4000].replace("\u2019", "'")
     until = resets.moment(looked, now)
     by_status: Kind | None = "transient" if int(status) in _SERVER_ERRORS else _STATUS.get(int(status))
     return of_kind(_kind(looked, until) or by_status, text, now, until)

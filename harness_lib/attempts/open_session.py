@@ -26,7 +26,6 @@ from harness_lib.system.processes import owner, process
 from harness_lib.task import Session, StopReason, Task
 from harness_lib.text import Strings
 
-LOG_LINES = 200
 COMMITS = 20
 # Who opens a session: the conversation that calls again in its interrupted one; one that has surely done the
 # work under this name, with no takeover left half done; or another one.
@@ -62,7 +61,7 @@ def reply(ctx: Context) -> Reply:
     has_proposed = goes_on and _has_proposed(ctx, questions)
     # A database then uses its connection for what follows.
     del questions
-    history = ctx.store.log_tail(LOG_LINES)
+    history = ctx.store.log_tail(200)
     if goes_on:
         merged = tuple(turn.look(ctx)) if has_proposed else ()
         opened = prove(ctx, go_on(ctx))

@@ -15,8 +15,6 @@ from harness_lib.system.processes import owner, runner
 from harness_lib.task import Handback, Intent, Interruption, Task
 from harness_lib.text import counted, safe_name
 
-CLEANUP_TIMEOUT_SECONDS = 120.0
-
 
 def roll_back(ctx: Context, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record that the attempt failed, save its work in a rescue ref, and go back to its base.
@@ -197,9 +195,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
     if not (trust.is_trusted(ctx, ctx.ask()) and trust.knows(ctx, task)):
         return [f"The cleanup of {task.id} was not run: it has not been trusted here (harness trust)."]
     log = ctx.root.logs / safe_name(task.id) / f"{task.attempts}-cleanup.log"
-    finished = runner.run(
-        command, cwd=ctx.git.top, log=log, timeout=CLEANUP_TIMEOUT_SECONDS, env=ctx.env, clock=ctx.clock
-    )
+    finished = runner.run(command, cwd=ctx.git.top, log=log, timeout=120.0, env=ctx.env, clock=ctx.clock)
     if finished.ok:
         return []
     how = "ran too long" if finished.timed_out else f"ended with {finished.returncode}"

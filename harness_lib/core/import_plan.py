@@ -16,8 +16,6 @@ from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.text import Strings, counted, first, folded, some
 
-LISTED = 20
-NAMED = 60
 PLACES = 5
 _ALWAYS_SAID = ("title", "description")
 
@@ -259,7 +257,7 @@ def _refuse(problems: Problems, kind: str, again: str) -> None:
         return
     # A problem of a group is a problem of each of its tasks.
     sentences = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
-    lines = [f"  {text}" for text in first(sentences, LISTED, " problems")]
+    lines = [f"  {text}" for text in first(sentences, 20, " problems")]
     count = counted(len(sentences), "problem")
     overruled = ", or overrule the order of the plan: --sequential" if kind else ""
     raise UsageError(
@@ -289,4 +287,4 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
 
 
 def _quoted(name: str | int) -> str:
-    return repr(quoting.one_line(str(name), NAMED))
+    return repr(quoting.one_line(str(name), 60))

@@ -20,7 +20,6 @@ from harness_lib.text import cut, in_one_line, some
 Order = Literal["parallel", "sequential"]
 
 TITLE_LENGTH = 200
-WORDS_LENGTH = 1000
 # What is said behind a cut description has room there.
 _DIGEST = 8
 _CUT = (LONG.most or 0) - 500
@@ -184,7 +183,7 @@ def _draft(found: Sequence[Read], read: Read, task: PlannedTask, waits: tuple[Wa
     if task.priority:
         document["priority"] = task.priority
     if task.human is not None:
-        halt = attempts.Halt("HUMAN", cut(in_one_line(task.human), WORDS_LENGTH))
+        halt = attempts.Halt("HUMAN", cut(in_one_line(task.human), 1000))
         document |= {"halt": halt.words, "halt_kind": halt.kind}
     place = _place(found, read, task)
     places = dict.fromkeys(("title", "description", "validation", "halt", "source"), place)

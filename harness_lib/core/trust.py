@@ -32,7 +32,6 @@ from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.text import Strings, escape, first, harmless, some
 
-_PRIVATE = 0o600
 _FILE = "harness/trust.json"
 UNTRUSTED = "commands that are not trusted here"
 
@@ -87,7 +86,7 @@ def _write(file: Path, root: Path, change: Callable[[Note], Note | None]) -> Non
         if entry is None:
             return
         text = json.dumps({**notes, os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
-        fs.write(file, text.encode(), mode=_PRIVATE)
+        fs.write(file, text.encode(), mode=0o600)
 
 
 def _noted(git_common_dir: Path, root: Path) -> Note | None:

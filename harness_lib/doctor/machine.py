@@ -211,9 +211,6 @@ def sandbox(ctx: Context) -> Diagnoses:
         yield bad(problem, project.cure_closed_git(ctx, git, place))
 
 
-_HS_SECONDS = 60.0
-
-
 def hs(ctx: Context) -> Diagnoses:
     """Report whether hs has its packages and a provider, broken plugins, and who can read its keys."""
     place = launcher.beside("hs")
@@ -236,9 +233,7 @@ def hs(ctx: Context) -> Diagnoses:
 def _ask(place: str, ctx: Context) -> list[dict[str, object]] | None:
     try:
         env = {**ctx.env, "HARNESS_LOG": "/dev/null"}
-        answer = json.loads(
-            child.ask([place, "doctor", "--json"], env=env, cwd=ctx.cwd, seconds=_HS_SECONDS).output
-        )
+        answer = json.loads(child.ask([place, "doctor", "--json"], env=env, cwd=ctx.cwd, seconds=60.0).output)
     except (OSError, ValueError):
         return None
     return [each for each in answer if isinstance(each, dict)] if isinstance(answer, list) else None

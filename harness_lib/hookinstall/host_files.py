@@ -190,15 +190,11 @@ def _remove_directories(file: HostFile) -> None:
             directory.rmdir()
 
 
-ROWS = 200
-WIDTH = 400
-
-
 def difference(before: HostFile, after: HostFile) -> list[str]:
     """Return the first removed and added lines in the form of `diff -u`, without context."""
     one, two = (str(file.path) if file.data is not None else os.devnull for file in (before, after))
     rows = difflib.unified_diff(before.lines(), after.lines(), one, two, n=0, lineterm="")
-    return first([harmless(cut(row, WIDTH), keep="\t") for row in rows], ROWS, " lines")
+    return first([harmless(cut(row, 400), keep="\t") for row in rows], 200, " lines")
 
 
 # -- routes: the files and plugins by which a host loads our hooks

@@ -25,8 +25,6 @@ from harness_lib.system.place import own_files
 USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 IGNORE = ".gitignore"
 NOTES, TOKEN = ".own-sessions", ".own"
-_TOKEN_BYTES = 16
-_LONGEST = 100
 _OURS = (
     *(".lock", ".stream", "mcp.log", "repl.log", "session.conf"),
     *(IGNORE, TOKEN),
@@ -145,7 +143,7 @@ def mark(runtime: Runtime, directory: Path) -> None:
     """Note that this user has made the session `directory`, and keep it out of git. Raises OSError."""
     if not project_of(runtime, directory.parent):
         return
-    token = os.urandom(_TOKEN_BYTES).hex()
+    token = os.urandom(16).hex()
     disk.write(directory / IGNORE, b"*\n")
     disk.write(directory / TOKEN, token.encode())
     try:
@@ -164,7 +162,7 @@ def is_own(runtime: Runtime, session: Session) -> bool:
     if not project_of(runtime, session.directory.parent):
         return True
     try:
-        token = own_files.read(os.fspath(session.directory / TOKEN), _LONGEST).decode("ascii", "replace")
+        token = own_files.read(os.fspath(session.directory / TOKEN), 100).decode("ascii", "replace")
         notes = (runtime.home / NOTES).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return False

@@ -26,7 +26,6 @@ from harness_lib.text import closest, harmless, sentence
 _WORD = r"/[A-Za-z][\w.:-]*"
 _MENTION = r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))"""
 _BEHIND = ".,;:!?)]}'"
-_MOST_FILES = 20
 _MOST_LINES = 2000
 # The user waits for their own command as long as they like.
 _SECONDS = 7 * 24 * 3600
@@ -129,7 +128,7 @@ def with_files(runtime: Runtime, text: str) -> str:
 
 
 def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
-    for match in list(re.finditer(_MENTION, text))[:_MOST_FILES]:
+    for match in list(re.finditer(_MENTION, text))[:20]:
         for name in (match[1],) if match[1] else (match[2], match[2].rstrip(_BEHIND)):
             path = runtime.place(name)
             # `Path.exists` raises an error for a name that is too long.

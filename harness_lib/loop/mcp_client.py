@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 START_SECONDS = 10.0
 _END_SECONDS = 8.0
-_PAGES = 100
 
 _PACKAGE = logging.getLogger("mcp")
 _PACKAGE.propagate = False
@@ -156,7 +155,7 @@ class Connections:
         client = await self._client(server)
         tools: list[Json] = []
         cursor: str | None = None
-        for _ in range(_PAGES):
+        for _ in range(100):
             page = await asyncio.wait_for(client.list_tools(cursor=cursor), START_SECONDS)
             tools += [_spec(tool) for tool in page.tools]
             cursor = page.next_cursor

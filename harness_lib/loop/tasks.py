@@ -18,7 +18,6 @@ from harness_lib.loop.session import CONVERSATION
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
 
-_SECONDS = 30.0
 # How often the hook itself passes on a heartbeat.
 _BEAT_SECONDS = 60.0
 _PATH = 4096
@@ -116,7 +115,7 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
         cwd=runtime.work_directory,
         stdin=dumps(payload).encode(),
         log=runtime.env["HARNESS_LOG"],
-        timeout=_SECONDS,
+        timeout=30.0,
     )
     printed = done.text()
     return None if done.code else as_object(printed.strip() or "{}")

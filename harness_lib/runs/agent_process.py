@@ -37,7 +37,6 @@ from harness_lib.text import Strings, sentence
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "long"]
 
 LIMIT_REACHED = "the limit of one task is reached"
-POLL_SECONDS = 0.3
 READ_BYTES = 256 * 1024
 # Longer output is not read: only its end is.
 FLOOD_BYTES = 8 * 1024 * 1024
@@ -278,7 +277,7 @@ def run(
             at_start=listener.listen_to,
             on_tick=on_tick,
             at_end=lambda: listener.hear_all(usage),
-            tick=POLL_SECONDS,
+            tick=0.3,
             max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
             clock=ctx.clock,
         )
@@ -320,8 +319,6 @@ def _last_words(tail: str, most: int) -> str:
 
 # -- what the agent is told
 
-NOTES = 20
-NOTES_LENGTH = 4000
 # Shorter limits are shown in seconds.
 LONG_MINUTES = 2
 
@@ -362,7 +359,7 @@ def brief(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: st
             f"An agent before you worked on this and ended ({why}). What it did stands in this work tree: "
             "look at git status and git diff, and go on from there."
         )
-    parts += quoting.notes(questions, task, most=NOTES, length=NOTES_LENGTH)
+    parts += quoting.notes(questions, task, most=20, length=4000)
     lines = "\n".join(parts)
     program = _program()
     return FRAME.format(

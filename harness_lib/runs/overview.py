@@ -25,7 +25,6 @@ LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 LOOK_AT = 3
-NEXT = 3
 # Bytes of a run's record; its first line is shorter.
 BEGINNING = 4096
 NEXT_LENGTH = 40
@@ -85,7 +84,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     halts = [line for line in _halts(questions) if not told or told not in line]
     acts = [*next_step.lacked(questions, log), *halts, *([told] if told else [])]
     acts += [*_waiting(ctx), *(_unpushed(ctx) if not runs else ()), *add_tasks.proposal_lines(questions)]
-    following = trust.known(ctx, questions.claimable())[:NEXT] if runs else ()
+    following = trust.known(ctx, questions.claimable())[:3] if runs else ()
     at_work = [task for task in shown if task.status == "in_progress"]
     failed = [task for task in shown if task.status == "failed" and task.error_log]
     unproven = [task for task in shown if task.unproven]

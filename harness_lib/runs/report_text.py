@@ -18,7 +18,6 @@ from harness_lib.text import counted, cut, some, span
 MOST_LINES = 24
 WIDTH = 100
 LEAST_WIDTH = 80
-LEAST_DONE = 3
 LABEL = 28
 # Of so many branches a screen says what was merged there.
 BRANCHES = 3
@@ -61,7 +60,7 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     # Below each heading there is a line.
     head = head[: most - beside - bool(rows) - bool(done)]
     room = most - len(head) - beside
-    shown = _fitting(rows, max(1, room - min(LEAST_DONE, len(done))))
+    shown = _fitting(rows, max(1, room - min(3, len(done))))
     body = [*(["", "LOOK AT"] if rows else [""] if done else []), *shown, *waiting]
     if done:
         body.append(f"{'DONE':<{label + 2}}{_columns(COLUMNS)}")

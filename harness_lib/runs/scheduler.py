@@ -38,7 +38,6 @@ from harness_lib.text import sentence
 
 Watch = Callable[[Event, RunState], None]
 
-POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
 # Seconds that the final check may take after a limit was reached.
 FINAL_SECONDS = 15 * 60.0
@@ -133,7 +132,7 @@ class Scheduler:
                     self._start(number)
                 shown = 0.0
                 while pool.numbers:
-                    for event in pool.listen(POLL_SECONDS):
+                    for event in pool.listen(0.25):
                         self._handle(event)
                     self._handle_signals()
                     changed = self._take_limits()

@@ -32,7 +32,6 @@ from harness_lib.task import HaltKind
 from harness_lib.text import sentence
 
 SECONDS = 30 * 60.0
-AGAIN_SECONDS = 2.0
 # A disk with less room than this is full.
 LEAST_BYTES = 64 * 1024
 SAID = "The run waits up to half an hour."
@@ -125,7 +124,7 @@ def until_it_works(ctx: Context, tell: Say, act: Callable[[], _T]) -> _T:
             if not passes(error):
                 raise
             wait.after(error)
-        ctx.clock.sleep(AGAIN_SECONDS)
+        ctx.clock.sleep(2.0)
 
 
 @contextmanager

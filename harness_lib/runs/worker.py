@@ -63,7 +63,6 @@ from harness_lib.system.git.calls import GitError
 from harness_lib.task import Task
 from harness_lib.text import safe_name, sentence
 
-POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
 
 
@@ -385,7 +384,7 @@ class Worker:
     def _wait(self, seen: object) -> None:
         """Wait until the list has changed, or for a while."""
         until = self.ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
-        while not self.draining.wait(POLL_SECONDS):
+        while not self.draining.wait(0.25):
             if self.ctx.store.stamp() != seen or self.ctx.clock.monotonic() > until:
                 return
 

@@ -22,8 +22,6 @@ from harness_lib.system.processes import child
 from harness_lib.task import Task
 
 ENDING_SECONDS = 60.0
-REHEARSAL_SECONDS = 60.0
-READ_BYTES = 65536
 RETRY_SECONDS = 5.0
 LOOK_SECONDS = 30.0
 COUNT_SECONDS = 5.0
@@ -46,7 +44,7 @@ class WorkerHandle:
 def rehearse(ctx: Context) -> str | None:
     """Start a worker with nothing to do; return why it cannot start, None if it can."""
     try:
-        answer = child.ask(_command(), env=ctx.env, cwd=ctx.cwd, seconds=REHEARSAL_SECONDS)
+        answer = child.ask(_command(), env=ctx.env, cwd=ctx.cwd, seconds=60.0)
     except OSError as error:
         return str(error)
     words = answer.complaint.strip()
@@ -96,7 +94,7 @@ class WorkerPool:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
         for key, _ in self._selector.select(seconds):
             handle: WorkerHandle = key.data
-            new = os.read(key.fd, READ_BYTES)
+            new = os.read(key.fd, 65536)
             if not new:
                 yield self._reap(handle)
                 continue

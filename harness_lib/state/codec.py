@@ -24,7 +24,6 @@ from harness_lib.state.reading import NEWER, SHOWN, WORDS, Problem, Problems, cu
 from harness_lib.task import State, Task
 from harness_lib.text import first
 
-LISTED = 20
 # The most characters of a path that are shown: a file may be nested without limit.
 DEEP = 1000
 CORRECT = (
@@ -47,7 +46,7 @@ class ContractError(ConfigError):
         self.problems = tuple(problems)
         named = of_newer(problems) or problems
         super().__init__(
-            "\n".join(first([f"{source}: {problem}" for problem in named], LISTED, " problems")),
+            "\n".join(first([f"{source}: {problem}" for problem in named], 20, " problems")),
             cure(problems, CORRECT),
         )
 

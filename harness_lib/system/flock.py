@@ -19,8 +19,6 @@ from pathlib import Path
 
 from harness_lib.system import fs
 
-_RETRY_SECONDS = 0.02
-
 
 def opened(path: Path, *, make: bool = False) -> int:
     """Return a descriptor of the lock file `path`, made for its owner alone if needed. Raises OSError.
@@ -58,7 +56,7 @@ def take_within(descriptor: int, seconds: float) -> bool:
         if time.monotonic() >= end:
             return False
         # A waiting flock cannot be cancelled.
-        time.sleep(_RETRY_SECONDS)
+        time.sleep(0.02)
     return True
 
 

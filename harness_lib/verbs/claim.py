@@ -19,8 +19,6 @@ SUMMARY = "take the next task and print its brief"
 EXAMPLE = "harness claim"
 HELP_ORDER = 120
 
-POLL_SECONDS = 1.0
-
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="claim this task instead of the next one")
@@ -46,7 +44,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         if reply.stop != "waiting" or reply.exit is not Exit.STOP or ctx.clock.monotonic() >= deadline:
             return reply
         ctx.busy("waiting for other workers …")
-        ctx.clock.sleep(min(POLL_SECONDS, max(0.0, deadline - ctx.clock.monotonic())))
+        ctx.clock.sleep(min(1.0, max(0.0, deadline - ctx.clock.monotonic())))
 
 
 def _claim(ctx: Context, task_id: str | None) -> Reply:

@@ -37,7 +37,6 @@ SUMMARY = "see the whole protocol at work in a temporary project, with a scripte
 EXAMPLE = "harness demo"
 HELP_ORDER = 540
 
-LOG_LINES = 200
 MOST_RUNS = 3
 WORKERS = 2
 KILLED = -9
@@ -234,7 +233,7 @@ def _run(ctx: Context, project: Path, show: Say) -> int:
 
 def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple[str, bool]]:
     git = ctx.git
-    lines = ctx.store.log_tail(LOG_LINES)
+    lines = ctx.store.log_tail(200)
     task = {each.id: each for each in questions.search()}
     rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
     done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]

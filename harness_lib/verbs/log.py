@@ -20,7 +20,6 @@ HELP_ORDER = 210
 
 DEFAULT_LINES = 20
 MOST_LINES = 10_000
-LINE_LENGTH = 1000
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -73,7 +72,7 @@ def _fits(entry: journal.Entry, task: str | None) -> bool:
 
 
 def _entry(line: str) -> journal.Entry:
-    return journal.parse(quoting.one_line(line, LINE_LENGTH))
+    return journal.parse(quoting.one_line(line, 1000))
 
 
 def _not_searched(ctx: Context) -> tuple[str, ...]:

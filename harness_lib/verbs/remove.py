@@ -17,8 +17,6 @@ SUMMARY = "remove a task from the list"
 EXAMPLE = "harness remove task-001"
 HELP_ORDER = 320
 
-NAMED = 5
-
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", help="the task")
@@ -49,7 +47,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 def _require_unneeded(questions: Questions, task: Task) -> None:
     needing = questions.dependents(task.id)
     if needing:
-        let_go = " && ".join(_let_go(each, task.id) for each in questions.tasks(needing[:NAMED]))
+        let_go = " && ".join(_let_go(each, task.id) for each in questions.tasks(needing[:5]))
         raise RefusedError(
             f"{some(needing)} {'depends' if len(needing) == 1 else 'depend'} on {task.id}.",
             f"First let nothing depend on it: {let_go}",

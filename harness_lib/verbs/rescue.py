@@ -22,9 +22,7 @@ EXAMPLE = "harness rescue show task-001"
 HELP_ORDER = 440
 
 SHOWN = 20
-FILES = 30
 DIFF_LINES = 200
-DIFF_WIDTH = 300
 NAMED = 5
 
 
@@ -94,7 +92,7 @@ def show(ctx: Context, name: str) -> Reply:
     lines = [
         f"{rescue.ref} {_when(rescue)} {quoting.one_line(rescue.subject, 100)}",
         f"compared with {base[:12]}:",
-        restore.stat(ctx.git, base, rescue.oid, FILES) or "no difference",
+        restore.stat(ctx.git, base, rescue.oid, 30) or "no difference",
         *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
     ]
     if len(rows) > DIFF_LINES:
@@ -314,4 +312,4 @@ def _facts(rescue: Rescue) -> dict[str, object]:
 
 def _harmless(row: str) -> str:
     """Return `row` with its indentation, without terminal control characters."""
-    return harmless(row[:DIFF_WIDTH], keep="\t")
+    return harmless(row[:300], keep="\t")

@@ -20,8 +20,6 @@ SUMMARY = "reset a failed or completed task, and the tasks that it blocked"
 EXAMPLE = "harness retry task-001"
 HELP_ORDER = 330
 
-NAMED = 10
-
 
 class Reset(NamedTuple):
     """A task before and after its reset, and the tasks that were reset with it."""
@@ -55,7 +53,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         task=resets[0].new,
         next=then,
         warnings=tuple(tx.warnings),
-        extra={"revived": [task.id for task in revived[:NAMED]], "revived_count": len(revived)},
+        extra={"revived": [task.id for task in revived[:10]], "revived_count": len(revived)},
     )
 
 

@@ -32,7 +32,6 @@ SUMMARY = "work unattended: start agents, and go on until every task is done (in
 EXAMPLE = "harness run -j 2 --max-hours 8"
 HELP_ORDER = 40
 MINUTE = 60.0
-MESSAGE_LENGTH = 500
 ENDED = {"pending": "goes back"}
 TICK = Notice("tick")
 # Another run, as a hint names it; further options may follow.
@@ -267,7 +266,7 @@ def sentences(event: Event) -> Iterator[str]:
         label = "look at" if event.news.status == "completed" else "warning"
         texts += [f"{label}: {text}" for text in event.news.warnings]
     for text in filter(None, texts):
-        yield who + quoting.one_line(text, MESSAGE_LENGTH)
+        yield who + quoting.one_line(text, 500)
 
 
 def _sentence(event: Event) -> str | None:

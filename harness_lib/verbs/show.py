@@ -30,9 +30,7 @@ SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000
 NO_CHECK = re.compile(r"-(?:before|cleanup|agent-\d+)\.log$")
-FILES_SHOWN = 10
 MOST = 1000
-FILES_LENGTH = 200
 SHORT = 12
 
 
@@ -253,7 +251,7 @@ class Delivered(NamedTuple):
 
     def lines(self, task: Task) -> list[str]:
         """Return the lines for the user."""
-        names = quoting.named(self.files, FILES_SHOWN, FILES_LENGTH)
+        names = quoting.named(self.files, 10, 200)
         again = typed.harness("retry", task.id)
         return [
             f"its work: {self.show_command}",

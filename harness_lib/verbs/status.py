@@ -16,7 +16,6 @@ from harness_lib.terminal.render import Screen
 SUMMARY = "show the state of the list"
 EXAMPLE = "harness status"
 HELP_ORDER = 50
-POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0
 NAME_LENGTH = 80
 
@@ -182,7 +181,7 @@ def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
     """Wait until a file of the list changes, or for a while: leases end and owners die without a change."""
     until = ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
     while (seen := _all_stamps(ctx)) == before and ctx.clock.monotonic() < until:
-        ctx.clock.sleep(POLL_SECONDS)
+        ctx.clock.sleep(0.5)
     return seen
 
 

@@ -28,7 +28,6 @@ EXAMPLE = "harness validate task-001"
 HELP_ORDER = 430
 
 SHOWN = 20
-TAIL_LINES = 20
 LINE_LENGTH = 300
 NO_CHECK = "no check"
 NOT_TRUSTED = "not trusted"
@@ -217,7 +216,7 @@ def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: b
 def _lines_of_one(result: Result) -> list[str]:
     lines = [f"{result.task.id}: {result.message} Nothing was recorded."]
     if result.checked and not result.passed:
-        lines += [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in _tail(result.checked, TAIL_LINES)]
+        lines += [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in _tail(result.checked, 20)]
         lines.append(f"all of its output: {result.checked.log}")
     return lines
 

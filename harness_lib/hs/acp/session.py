@@ -149,7 +149,6 @@ def commands(known: Sequence[Json]) -> schema.AvailableCommandsUpdate:
     return helpers.update_available_commands(schema.AvailableCommand(input=hint, **each) for each in known)
 
 
-_END_SECONDS = 10.0
 _INTERNAL = -32603
 _STOPS = {
     "length": "max_tokens",
@@ -248,7 +247,7 @@ class SessionProcess:
         if self._process.stdin:
             self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+            await asyncio.wait_for(self._process.wait(), 10.0)
         except asyncio.TimeoutError:
             self._process.kill()
             await self._process.wait()

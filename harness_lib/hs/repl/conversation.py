@@ -35,7 +35,6 @@ While it works: Enter sends what is typed behind the running tools, Alt-Enter wh
 _LOG = "repl.log"
 _HISTORY = "repl_history"
 _MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
-_LONGEST = 300
 
 
 class Line(NamedTuple):
@@ -289,7 +288,7 @@ def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
         return "", ""
     answers = [message for message in messages if message.role == "assistant" and message.seq > asked.seq]
     texts = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
-    return in_one_line(asked.said)[:_LONGEST], "\n".join(texts)
+    return in_one_line(asked.said)[:300], "\n".join(texts)
 
 
 def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:

@@ -20,8 +20,6 @@ from harness_lib.loop.wires.answer import as_table
 from harness_lib.text import first, harmless, in_one_line
 
 Fragments = StyleAndTextTuples
-_SHOWN_LINES = 12
-_EDIT_LINES = 60
 # Of what a running tool prints: characters kept, and rows shown.
 _PRINTED = 8000
 _PRINTED_ROWS = 8
@@ -157,7 +155,7 @@ class Drawing:
         # Computed before the edit changes the file.
         self._edit = builtin.change_of(self._runtime, name, tool_input)
         if self._edit and event.get("id") not in self._asked:
-            shown = files.unified(self._edit, _EDIT_LINES)
+            shown = files.unified(self._edit, 60)
             self._print(_lines([("dim", f"--- {harmless(name)} ---"), *terminal.difference(shown)]))
         self._draw()
 
@@ -168,7 +166,7 @@ class Drawing:
         if edit:
             # Its difference has been shown; the indented lines are the call's input.
             output = [line for line in output[1:] if not line.startswith(" ")][:1]
-        self.note("\n".join(first(output, _SHOWN_LINES, " lines")))
+        self.note("\n".join(first(output, 12, " lines")))
 
     def _print(self, renderable: Text | Markdown) -> None:
         self._show(self._drawn(renderable))

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
-_DEFAULT_DEPTH = 3
-_LAST_BYTES = 4096
 # What the last line of an hs that has failed begins with.
 _COMPLAINTS = ("error: ", "hs: ")
 
@@ -63,7 +61,7 @@ def _kept(runtime: Runtime, log: Path) -> str:
         if runtime.session:
             with disk.appending(runtime.session.directory / "subagents.log") as kept:
                 shutil.copyfileobj(written, kept)
-    last = disk.end_of(log, _LAST_BYTES).rpartition("\n")[2]
+    last = disk.end_of(log, 4096).rpartition("\n")[2]
     return f": {last.partition(': ')[2]}" if last.startswith(_COMPLAINTS) else ""
 
 
@@ -81,7 +79,7 @@ def _left(runtime: Runtime) -> dict[str, str]:
 
 def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
     level = disk.number(runtime.env.get("HARNESS_LEVEL", "")) + 1
-    if level > disk.number(runtime.env.get("HARNESS_DEPTH", ""), _DEFAULT_DEPTH):
+    if level > disk.number(runtime.env.get("HARNESS_DEPTH", ""), 3):
         raise builtin.ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
     provider, model = str(tool_input.get("provider") or ""), str(tool_input.get("model") or "")
     return {

@@ -13,7 +13,6 @@ import sys
 
 _LARGEST = 10 * 1024 * 1024
 _LONGEST_LINE = 500
-_LOOKED_AT = 8192
 
 
 def main() -> int:
@@ -45,7 +44,7 @@ def _lines(name: str) -> list[str]:
             data = stream.read(_LARGEST + 1)
     except OSError:
         return []
-    if len(data) > _LARGEST or b"\0" in data[:_LOOKED_AT]:
+    if len(data) > _LARGEST or b"\0" in data[:8192]:
         return []
     lines = data.decode("utf-8", "replace").split("\n")
     return lines[:-1] if lines[-1] == "" else lines

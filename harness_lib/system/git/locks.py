@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 LOCK_NAME = "harness-git.lock"
 OURS = "refs/harness/"
 EVERYWHERE = (OURS, "refs/heads/harness/")
-NOTE_LIMIT = 64
 # The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
 CLOCK_SLACK = 0.1
 # These live for hours beside editors and agents, and never take a lock.
@@ -74,7 +73,7 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
 def _begin(git: Git, fd: int) -> None:
     """Write the time into the lock file, once no lock file of a killed holder is left."""
     try:
-        since = float(os.pread(fd, NOTE_LIMIT, 0))
+        since = float(os.pread(fd, 64, 0))
     except ValueError:
         # The last holder has finished.
         since = None

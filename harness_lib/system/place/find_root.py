@@ -32,7 +32,6 @@ COPIES = "harness/lists"
 # In the data directory: the work trees of runs, each at `<project>/<run>/<worker>`.
 WORKERS = "worktrees"
 
-_POINTER_LIMIT = 8192
 _WORKER_DEPTH = 3
 _NAME_LIMIT = 200
 
@@ -249,7 +248,7 @@ def pointed(file: str, prefix: str, base: str) -> str | None:
     """Return the path in the only line of `file`, resolved against `base`; None if there is none."""
     try:
         with open(file, "rb") as stream:
-            text = os.fsdecode(stream.read(_POINTER_LIMIT)).rstrip("\r\n")
+            text = os.fsdecode(stream.read(8192)).rstrip("\r\n")
     except OSError:
         return None
     if not text.startswith(prefix) or not text[len(prefix) :] or "\0" in text:

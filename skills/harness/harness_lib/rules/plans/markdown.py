@@ -1,0 +1,1 @@
+../../../../../harness_lib/rules/plans/markdown.py

@@ -1,1 +1,0 @@
-../../../../../harness_lib/rules/plans/superpowers.py

@@ -160,7 +160,7 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(hs: Hs, go:
     ("words", "said"),
     [
         *(
-            ((("session", word)), f"hs session {word} wants the ID")
+            (("session", word), f"hs session {word} wants the ID")
             for word in ("show", "fork", "export", "rm")
         ),
         (("session", "show", ""), "The name of the session is empty."),
@@ -211,9 +211,8 @@ def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs) -> None:
 
     assert "tokens_in=20\ntokens_out=10\ncost=unknown\n" in shown
     assert all(words in text for words in ("RUN it", "hello", "Done."))
-    assert [message["role"] for message in whole["messages"]] == [
-        "user", "assistant", "tool_result", "assistant",
-    ]  # fmt: skip
+    roles = [message["role"] for message in whole["messages"]]
+    assert roles == ["user", "assistant", "tool_result", "assistant"]
 
 
 def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs) -> None:

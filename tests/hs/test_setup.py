@@ -82,16 +82,13 @@ def test_a_setting_that_an_editor_of_windows_has_written_counts(go: Go) -> None:
 @pytest.mark.parametrize(
     ("conf", "why"),
     [
-        ("url=http://127.0.0.1:9/v1\n", "mine.conf has no protocol= of anthropic or openai"),
-        ("protocol=soap\nurl=http://127.0.0.1:9/v1\n", "mine.conf has no protocol= of anthropic or openai"),
-        (
-            "protocol=openai\nurl=http://127.0.0.1:9/v1\nmax_tokens=lots\n",
-            "max_tokens of mine must be a number",
-        ),
+        ("", "mine.conf has no protocol= of anthropic or openai"),
+        ("protocol=soap\n", "mine.conf has no protocol= of anthropic or openai"),
+        ("protocol=openai\nmax_tokens=lots\n", "max_tokens of mine must be a number"),
     ],
 )
 def test_what_is_wrong_in_the_file_of_a_provider_is_said(go: Go, conf: str, why: str) -> None:
-    write("providers/mine.conf", conf)
+    write("providers/mine.conf", f"{conf}url=http://127.0.0.1:9/v1\n")
     _, answer = go(say("never"), words=("--provider", "mine", "x"))
     assert answer.code == 7
     assert why in answer.err

@@ -20,6 +20,10 @@ def said(seq: int, size: int = 40, role: str = "user", **fields: str) -> Message
     return Message(seq, role, "x" * size, fields)
 
 
+def summary(seq: int, text: str, keep: str) -> Message:
+    return Message(seq, "summary", text, {"keep": keep})
+
+
 def calling(seq: int, *calls: Call, **fields: str) -> Message:
     return Message(seq, "assistant", render_blocks(list(calls))[0], fields)
 
@@ -40,17 +44,10 @@ def test_what_a_host_has_counted_goes_before_a_guess() -> None:
     ("messages", "told"),
     [
         # A summary without a place says nothing, and a place behind it hides nothing that came after it.
-        *(([Message(2, "summary", "x", {"keep": keep})], ["one", "x5"]) for keep in ("", "two", "-1")),
-        ([Message(2, "summary", "short", {"keep": "9999"})], ["short", "x5"]),
+        *(([summary(2, "x", keep)], ["one", "x5"]) for keep in ("", "two", "-1")),
+        ([summary(2, "short", "9999")], ["short", "x5"]),
         # The newest one counts.
-        (
-            [
-                Message(2, "summary", "old", {"keep": "1"}),
-                said(3, 3),
-                Message(4, "summary", "new", {"keep": "0003"}),
-            ],
-            ["new", "xxx", "x5"],
-        ),
+        ([summary(2, "old", "1"), said(3, 3), summary(4, "new", "0003")], ["new", "xxx", "x5"]),
     ],
 )
 def test_a_summary_and_what_is_behind_its_place_are_told(messages: list[Message], told: list[str]) -> None:

@@ -155,9 +155,7 @@ def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(conversation: 
     told = str(someone.model.requests[0]["messages"]).replace("\\n", "\n")
     assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in told
     assert "53\n[interrupted" in told
-    assert [name for name, _ in bodies()] == [
-        "0001-user.md", "0002-user.md", "0003-user.md", "0004-assistant.md",
-    ]  # fmt: skip
+    assert [name[:-3] for name, _ in bodies()] == ["0001-user", "0002-user", "0003-user", "0004-assistant"]
 
 
 def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_program(

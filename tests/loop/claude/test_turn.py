@@ -33,10 +33,8 @@ def test_a_turn_becomes_events_and_messages(hs: Hs, stage: Stage, project: Path)
     done = hs(*CLAUDE, "--json", "how many?", env={"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2"})
 
     events = [json.loads(line) for line in done.out.splitlines()]
-    assert [event["type"] for event in events] == [
-        "session", "text", "stop", "usage", "tool_start", "stop", "usage", "tool_output", "tool_done",
-        "text", "stop", "usage", "done", "result",
-    ]  # fmt: skip
+    told = "session text stop usage tool_start stop usage tool_output tool_done text stop usage done result"
+    assert [event["type"] for event in events] == told.split()
     assert events[4]["input"] == {"command": "ls"}
     assert events[8]["error"] == "false"
     sums = {"tokens_in": 69, "tokens_out": 15, "cost": 0.5}
@@ -161,9 +159,8 @@ def test_without_it_hs_says_so(hs: Hs, tmp_path: Path) -> None:
 
     assert hs("provider", "claude", "--ready", env=bare).code == 1
     done = hs(*CLAUDE, "go", env=bare)
-    assert (done.code, done.err) == (
-        7, "hs: Claude Code is not installed: there is no claude on the PATH.\n",
-    )  # fmt: skip
+    assert done.err == "hs: Claude Code is not installed: there is no claude on the PATH.\n"
+    assert done.code == 7
     assert hs("go", env=bare).code == 7
     assert not at_home("sessions").exists()
 

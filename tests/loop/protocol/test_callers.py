@@ -65,9 +65,7 @@ def anthropic_assemble_messages(caller: Caller) -> None:
     messages = reply.pop("messages")
     assert reply == {"kept": True}
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
-    assert [json.dumps(message["content"]) for message in messages] == [
-        '"What is 2+2?"', json.dumps(messages[1]["content"]), '"Thanks!"',
-    ]  # fmt: skip
+    assert (messages[0]["content"], messages[2]["content"]) == ("What is 2+2?", "Thanks!")
     assert "The answer is 4." in json.dumps(messages[1]["content"])
 
 

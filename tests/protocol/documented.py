@@ -28,12 +28,10 @@ def require_documented(document: Any) -> Document:
 
 
 def _require_task(task: Any) -> None:
-    for name in ("id", "title"):
-        assert type(task[name]) is str, name
+    for name, kind in (("id", str), ("title", str), ("attempts", int), ("max_attempts", int)):
+        assert type(task[name]) is kind, name
     assert task["status"] in STATUSES
     assert task["priority"] in ("P0", "P1", "P2")
-    for name in ("attempts", "max_attempts"):
-        assert type(task[name]) is int, name
     for name in ("depends_on", "error_log"):
         assert all(type(each) is str for each in task[name]), name
     commit = task["started_at_commit"]

@@ -77,14 +77,8 @@ def test_init_asks_nothing_in_a_terminal(make_project: Make) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"y\n")
 
-    subprocess.run(
-        [sys.executable, "-m", "harness_lib", "init"],
-        cwd=project.top,
-        stdin=theirs,
-        stderr=theirs,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    init, nowhere = [sys.executable, "-m", "harness_lib", "init"], subprocess.DEVNULL
+    subprocess.run(init, cwd=project.top, stdin=theirs, stderr=theirs, stdout=nowhere, check=True)
 
     assert os.read(theirs, 10) == b"y\n"
     os.close(theirs)

@@ -12,32 +12,32 @@ from tests.verbs.project import Agent, Project, begin
 
 READ = {"status", "show", "log", "report", "graph", "check", "doctor", "budget"}
 SUPERVISED = {"HARNESS_SUPERVISED": "task-001"}
-REFUSED = [
-    ["start"],
-    ["claim"],
-    ["finish"],
-    ["fail", "task-001", "--message", "no"],
-    ["release"],
-    ["stop"],
-    ["recover"],
-    ["retry", "task-001"],
-    ["accept", "task-001"],
-    ["return", "task-001", "no"],
-    ["remove", "task-001"],
-    ["run"],
-    ["run", "--agent-command", "true"],
-    ["edit", "task-002", "--validate", "false"],
-    ["edit", "--max-sessions", "1"],
-    ["import", "tasks.md"],
-    ["export", "--tick", "tasks.md"],
-    ["pause"],
-    ["init"],
-    ["trust", "--yes"],
-    ["hooks", "install"],
-    ["check", "--repair"],
-    ["validate", "--all", "--committed"],
-    ["rescue", "save", "task-001"],
-]
+REFUSED = (
+    "start",
+    "claim",
+    "finish",
+    "fail task-001 --message no",
+    "release",
+    "stop",
+    "recover",
+    "retry task-001",
+    "accept task-001",
+    "return task-001 no",
+    "remove task-001",
+    "run",
+    "run --agent-command true",
+    "edit task-002 --validate false",
+    "edit --max-sessions 1",
+    "import tasks.md",
+    "export --tick tasks.md",
+    "pause",
+    "init",
+    "trust --yes",
+    "hooks install",
+    "check --repair",
+    "validate --all --committed",
+    "rescue save task-001",
+)
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def held(agent: Agent) -> Agent:
 
 def test_what_ends_a_task_is_refused_and_changes_nothing(project: Project, held: Agent) -> None:
     before = project.file.read_bytes()
-    for argv in REFUSED:
-        error = held.fails(2, *argv, **SUPERVISED)["error"]
-        assert (error["kind"], "End your turn" in error["hint"]) == ("USAGE", True), argv
-        assert project.file.read_bytes() == before, argv
+    for words in REFUSED:
+        error = held.fails(2, *words.split(), **SUPERVISED)["error"]
+        assert (error["kind"], "End your turn" in error["hint"]) == ("USAGE", True), words
+        assert project.file.read_bytes() == before, words
 
 
 def test_what_helps_the_work_is_not(held: Agent) -> None:
@@ -63,10 +63,8 @@ def test_what_helps_the_work_is_not(held: Agent) -> None:
     # Only in the sandbox of a run is there no place for its checkout.
     inside = {"HARNESS_SANDBOXED_BY": "bubblewrap"}
     held.ok("validate", "task-001", **inside)
-    assert (
-        "Type the check itself"
-        in held.fails(2, "validate", "task-001", **SUPERVISED, **inside)["error"]["hint"]
-    )
+    refused = held.fails(2, "validate", "task-001", **SUPERVISED, **inside)
+    assert "Type the check itself" in refused["error"]["hint"]
     for words in ("checkpoint task-001 1/2 half", "note task-001 trap"):
         assert held.ok(*words.split(), **SUPERVISED)["next"] is None
     held.ok("add", "A task that this one found", "--validate", "true", **SUPERVISED)

@@ -85,12 +85,7 @@ def test_one_request_has_the_work_of_all_machines(world: World, one: Machine, tw
     said = two.ends(9, *proposing(world))
 
     assert "task-001 is completed: origin/main has its work" in said.stdout
-    statuses = one.statuses_now
-    assert [statuses[name] for name in ("task-001", "task-002", after)] == [
-        "completed",
-        "completed",
-        "pending",
-    ]
+    assert one.statuses_now == {"task-001": "completed", "task-002": "completed", after: "pending"}
     assert asked.read_text().splitlines()[1:] == ["harness/main: Make c"]
     assert sh(world.remote, "rev-parse", "harness/main^") == sh(world.remote, "rev-parse", "main")
 

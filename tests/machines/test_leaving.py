@@ -110,10 +110,8 @@ def test_what_a_remote_could_not_take_is_sent_by_the_next_run(world: World, one:
 def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
     world.hook("update", 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
     one, two = world.pair(lease=LEASE)
-    assert (
-        f"origin takes branches only, so what machines share is below refs/heads/harness/{world.name}."
-        in (two.joined)
-    )
+    below = f"refs/heads/harness/{world.name}."
+    assert f"origin takes branches only, so what machines share is below {below}" in two.joined
     task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
     one.dies_working(lambda: world.refs("wip", below="refs/heads/harness"))
 

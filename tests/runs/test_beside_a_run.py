@@ -203,9 +203,8 @@ def test_runs_of_one_list_share_limits_and_count_for_themselves(make_workshop: M
         zip([run.pid for run in workshop.runs], limits, strict=True)
     )
     workshop.ok("budget", "--task-cost", "3")
-    assert [run["limits"] for run in workshop.ok("budget")["runs"]] == [
-        {**each, "task_cost": 3.0} for each in limits
-    ]
+    now = [run["limits"] for run in workshop.ok("budget")["runs"]]
+    assert now == [{**each, "task_cost": 3.0} for each in limits]
     go.touch()
     assert [run.wait() for run in workshop.runs] == [0, 0], workshop.printed
 

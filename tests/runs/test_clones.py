@@ -115,15 +115,10 @@ def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(share
 
     said = shared.ends(0)
 
-    assert shared.sh("log", "--format=%an %s", "-2", "main").splitlines() == [
-        "Agent second of mine",
-        "Agent first of mine",
-    ]
+    subjects = shared.sh("log", "--format=%an %s", "-2", "main").splitlines()
+    assert subjects == ["Agent second of mine", "Agent first of mine"]
     kept = shared.sh("for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
-    assert kept == [
-        "refs/harness/rescue/task-001/1-refs-heads-aside",
-        "refs/harness/rescue/task-001/1-refs-stash",
-    ]
+    assert kept == [f"refs/harness/rescue/task-001/1-refs-{name}" for name in ("heads-aside", "stash")]
     assert shared.sh("show", f"{kept[0]}:aside", f"{kept[1]}:g").split() == ["a", "left"]
     assert "harness rescue show task-001/1-refs-heads-aside" in said.stdout
     assert shared.harness("rescue", "show", "task-001/1-refs-heads-aside").returncode == 0

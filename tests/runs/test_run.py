@@ -77,10 +77,8 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
 
     assert all("2 open tasks have the same check" in each for each in (dry, said.stdout))
     assert "harness edit task-002 --validate 'COMMAND'" in said.stdout
-    assert (
-        "Every test that fails was red before this attempt: t.py::b."
-        in workshop.task("task-001")["error_log"][0]
-    )
+    blame = workshop.task("task-001")["error_log"][0]
+    assert "Every test that fails was red before this attempt: t.py::b." in blame
 
 
 def test_an_agent_makes_the_directory_of_its_check(workshop: Workshop) -> None:

@@ -174,9 +174,8 @@ def test_a_setting_is_changed_and_removed_and_the_rest_stays(workshop: Workshop,
     for _ in range(2):
         workshop.ok("config", "max-cost", "--unset")
     assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\n"
-    assert (
-        of_run.user_file({"XDG_CONFIG_HOME": "mine"}) == Path("~/.config/harness/harness.toml").expanduser()
-    )
+    usual = Path("~/.config/harness/harness.toml").expanduser()
+    assert of_run.user_file({"XDG_CONFIG_HOME": "mine"}) == usual
     workshop.ok("config", "jobs", "1", "--project")
     assert workshop.read("harness.toml") == "[run]\njobs = 1\n"
     assert workshop("config", "model", "m", "--project").code == 2

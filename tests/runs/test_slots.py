@@ -34,10 +34,9 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
 
     lines = [line.split() for line in seen.read_text().splitlines()]
     theirs = [line for line in lines if len(line) == 5]
-    assert {(line[0], *line[1:4]) for line in theirs} == {
-        (who, number, first, last)
-        for who in ("init", "check", "agent")
-        for number, first, last in (("1", "20000", "20099"), ("2", "20100", "20199"))
+    ports = (["1", "20000", "20099"], ["2", "20100", "20199"])
+    assert {tuple(line[:4]) for line in theirs} == {
+        (who, *each) for who in ("init", "check", "agent") for each in ports
     }
     assert len([line for line in theirs if line[0] == "init"]) == 2
     assert all(line[4].endswith("/" + line[1]) for line in theirs)

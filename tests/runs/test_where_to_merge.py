@@ -40,17 +40,11 @@ def test_a_project_in_a_directory_of_a_repository_has_its_list(tmp_path: Path, m
     assert set(inside.statuses().values()) == {"completed"}
     assert set(trace.read_text().split()) == {"init"}
     assert (inside.read("f"), (above / "g").read_text()) == ("done\n", "done\n")
-    assert merged(inside) == [
-        "A project inside",
-        "The list, too",
-        "[task-001] Above",
-        "[task-002] Inside",
-    ]
+    work = ["[task-001] Above", "[task-002] Inside"]
+    assert merged(inside) == ["A project inside", "The list, too", *work]
     assert sh(above, "show", "HEAD:pa/harness-tasks.json") == committed
-    assert sh(above, "status", "--porcelain", "--untracked-files=all").split() == [
-        "M",
-        "pa/harness-tasks.json",
-    ]
+    changed = sh(above, "status", "--porcelain", "--untracked-files=all")
+    assert changed.split() == ["M", "pa/harness-tasks.json"]
 
 
 def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_workshop: Make) -> None:
@@ -73,10 +67,8 @@ def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_wor
     done = ["[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
     assert merged(workshop, "feature/of-mine") == done
     assert workshop.sh("log", "--format=%s", "main") == "Begin"
-    assert workshop.sh("for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [
-        "feature/of-mine",
-        "main",
-    ]
+    branches = workshop.sh("for-each-ref", "--format=%(refname:short)", "refs/heads")
+    assert branches.split() == ["feature/of-mine", "main"]
 
 
 def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:

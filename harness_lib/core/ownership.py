@@ -202,7 +202,9 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
     if sessions.mine(questions, ctx):
-        return LeaseLostError(f"{held} Nothing was recorded.", keep_work(task.id))
+        own = questions.held_by(ctx.owner.worker)
+        hint = f"You hold {own.id}: {typed.harness('finish', own.id)}" if own else keep_work(task.id)
+        return LeaseLostError(f"{held} Nothing was recorded.", hint)
     holder = next((s for s in questions.sessions() if recovery.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
     return LeaseLostError(f"{held} You hold no task here; nothing was changed.", f"Let it work{end}")

@@ -98,19 +98,6 @@ def test_one_that_deletes_that_copy_too_is_exit_4_and_the_work_stands(project: P
     assert project.head == base
 
 
-@pytest.mark.parametrize(("check", "words"), [("kill -SEGV $$", "signal 11"), ("./tool", "126")])
-def test_one_that_ends_by_a_signal_or_may_not_run_has_failed(
-    project: Project, agent: Agent, check: str, words: str
-) -> None:
-    """126 is the shell's word for it: the file is there, so this is no missing command."""
-    project.commit(files={"tool": "#!/bin/sh\n"})
-    begin(agent, check)
-
-    agent.fails(1, "finish")
-
-    assert words in project.task()["error_log"][0]
-
-
 def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> None:
     project.commit(files={"sub/file.txt": "file\n"})
     begin(agent, "cd ..; rm -rf sub; false", "--cwd", "sub")

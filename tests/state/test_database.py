@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib import __version__
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import HeldError
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import checking, connecting, rows, setup
+from harness_lib.state.pgstore import checking, connecting, rows
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import SessionConfig, Task
 from tests import postgres
@@ -26,14 +26,6 @@ def store(tmp_path: Path) -> PgStore:
     assert isinstance(made, PgStore)
     made.begin(SessionConfig(), "Begun for a test")
     return made
-
-
-def test_tables_of_an_earlier_version_are_named_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "SCHEMA", 3)
-    monkeypatch.setattr(setup, "_brought", lambda *_, **__: connecting.Format(2, 1, 1, ""))
-    with pytest.raises(EnvSetupError) as refused:
-        setup.set_up("postgresql://db.example.org/agents")
-    assert refused.value.hint == "Bring it up to date, once for all machines: harness store upgrade URL"
 
 
 def test_each_machine_is_known_by_its_version(store: PgStore) -> None:

@@ -57,7 +57,8 @@ def test_a_list_in_work_is_brought_up_to_date(shared: Shared, update: Callable[[
     for act in acts:
         with pytest.raises(EnvSetupError, match=f"format {SCHEMA}.* format {NEXT}") as caught:
             act()
-        assert "harness store upgrade" in str(caught.value.hint)
+        hint = "Bring it up to date, once for all machines: harness store upgrade URL"
+        assert caught.value.hint == hint
     assert setup.upgrade(shared.server) == SCHEMA
     assert setup.upgrade(shared.server) == NEXT
 

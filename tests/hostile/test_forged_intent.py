@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Agent, Project, make
 
 AT = "2025-07-01T10:00:00Z"
@@ -219,9 +219,7 @@ def test_what_was_untracked_is_believed_only_from_a_ref_of_ours(project: Project
 
 
 def _mktree(project: Project, row: str) -> str:
-    done = subprocess.run(
-        ["git", "mktree"], cwd=project.top, input=row + "\n", capture_output=True, text=True, check=True
-    )
+    done = run_to_end(["git", "mktree"], cwd=project.top, stdin=f"{row}\n", check=True)
     return done.stdout.strip()
 
 

@@ -75,13 +75,7 @@ VERBS = (
     ("run", "--agent-command", "true"),
     ("stop",),
 )
-SOME = (
-    ("init",),
-    ("add", "One", "--validate", "true"),
-    ("status",),
-    ("start",),
-    ("run", "--agent-command", "true"),
-)
+SOME = [verb for verb in VERBS if verb[0] in ("init", "add", "status", "start", "run")]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.system.place import own_files
+from tests.run_to_end import run_to_end
 from tests.verbs.project import Project, make
 
 OURS = ("harness-tasks.json", "harness-tasks.json.bak", "harness-progress.txt", ".harness-active")
@@ -93,11 +93,10 @@ def test_a_umask_that_takes_the_owners_rights_leaves_the_list_usable(tmp_path: P
     project = make(tmp_path / "repo")
     typed = 'umask 777; exec "$0" -m harness_lib "$@"'
     for words in (("add", "One", "--validate", "true"), ("claim",)):
-        subprocess.run(["sh", "-c", typed, sys.executable, *words], cwd=project.top, check=True)
-
-    private = [path for path in (project.top / ".harness").rglob("*") if path.is_dir()]
-    made = [project.top / name for name in OURS if (project.top / name).exists()]
-    made += [path for path in (project.top / ".harness").rglob("*") if path.is_file()]
+        run_to_end(["sh", "-c", typed, sys.executable, *words], cwd=project.top, check=True)
     project.close()
-    assert all(path.stat().st_mode & 0o600 == 0o600 for path in made)
-    assert all(path.stat().st_mode & 0o700 == 0o700 for path in private)
+
+    own = [place for name in OURS if (place := project.top / name).exists()]
+    for path in (*own, *(project.top / ".harness").rglob("*")):
+        rights = 0o700 if path.is_dir() else 0o600
+        assert path.stat().st_mode & rights == rights, path

@@ -25,11 +25,8 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def _with_harness() -> str:
     """Return a PATH that has a `harness`: without one, commands are shown with the launcher's path."""
     place = lasting.directory()
-    put(
-        place / "harness",
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib "$@"\n',
-        executable=True,
-    )
+    program = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib "$@"\n'
+    put(place / "harness", program, executable=True)
     return f"{place}{os.pathsep}{os.environ['PATH']}"
 
 

@@ -90,7 +90,8 @@ class StateLock:
         except BaseException:
             self._let_go()
             raise
-        if self._is_in_place():
+        # `.harness/` may have been made again since.
+        if own_files.is_at(self.path, os.fstat(self._descriptor)):
             return True
         self._let_go()
         return False
@@ -125,10 +126,6 @@ class StateLock:
                 lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         except Timeout:
             raise self._held() from None
-
-    def _is_in_place(self) -> bool:
-        """Return whether the lock is on the file at our path: `.harness/` may have been made again since."""
-        return own_files.is_at(self.path, os.fstat(self._descriptor))
 
     def _let_go(self) -> None:
         release, self._release, self._descriptor = self._release, None, -1

@@ -31,7 +31,7 @@ from tests.machines.world import MAIN, Machine, World, at
 from tests.run_to_end import run_to_end
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
-from tests.system.git.gitrepo import put
+from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Time
 from tests.waiting import until
 
@@ -265,9 +265,8 @@ def test_an_agent_gets_no_connection(world: World, one: Machine, monkeypatch: py
     link = one.top / ".harness/store.json"
     put(link, json.dumps({**json.loads(link.read_text()), "url": "service=agents"}))
     note = f"{shlex.quote(sys.executable)} -m harness_lib note $HARNESS_TASK_ID 'from the agent'"
-    task = one.add(
-        "Work", "env >> $AGENT_MEMORY/env; test -f done", do=f"sh env > seen; {note} ;; write done done"
-    )
+    do = f"sh env > seen; {note} ;; write done done"
+    task = one.add("Work", "env >> $AGENT_MEMORY/env; test -f done", do=do)
     one.ends(0)
     assert one.statuses_now[task] == "completed"
     memory = world.place / "memory/env"
@@ -275,9 +274,7 @@ def test_an_agent_gets_no_connection(world: World, one: Machine, monkeypatch: py
     assert "PGSERVICEFILE" not in memory.read_text()
     (done,) = one.asks().tasks([task])
     assert ["from the agent" in each for each in done.notes] == [True]
-    seen = subprocess.run(
-        ["git", "show", "main:seen"], cwd=world.remote, capture_output=True, text=True, check=True
-    ).stdout
+    seen = sh(world.remote, "show", "main:seen")
     assert "HARNESS_SUPERVISED" in seen
     assert "PGPASSWORD" not in seen
     assert "PGSERVICEFILE" not in seen

@@ -83,11 +83,8 @@ def shared(workshop: Workshop) -> Workshop:
 def test_whatever_an_agent_does_with_git_stays_its_own(shared: Workshop, tmp_path: Path, ending: str) -> None:
     put(tmp_path / "deeds.sh", f"RAN={tmp_path}/ran\n{DEEDS}\nrm -f {tmp_path}/ran*\n{ending}\n")
     commit = "git add -A && git -c user.name=Agent -c user.email=a@b commit -qm 'the agent says'"
-    shared.add(
-        "Deeds",
-        "grep -q done f",
-        do=f"write f done\nwrite g done\nsh {commit}\nsh sh {tmp_path}/deeds.sh; true",
-    )
+    do = f"write f done\nwrite g done\nsh {commit}\nsh sh {tmp_path}/deeds.sh; true"
+    shared.add("Deeds", "grep -q done f", do=do)
     shared.file_task("after", "--depends-on", "task-001")
     before = _files(shared.top / ".git")
 
@@ -106,12 +103,9 @@ def test_whatever_an_agent_does_with_git_stays_its_own(shared: Workshop, tmp_pat
 def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(shared: Workshop) -> None:
     commit = "git add -A && git -c user.name=Agent -c user.email=a@b commit -qm"
     aside = f"git switch -q -c aside && echo a > aside && {commit} aside && git switch -q --detach HEAD~1"
-    shared.add(
-        "Commits",
-        "grep -q two f",
-        do=f"write f one\nsh {commit} 'first of mine'\nsh {aside}\nwrite f two\n"
-        f"sh {commit} 'second of mine'\nwrite g left\nsh git add g && git stash -q",
-    )
+    first = f"write f one\nsh {commit} 'first of mine'\nsh {aside}"
+    then = f"write f two\nsh {commit} 'second of mine'\nwrite g left\nsh git add g && git stash -q"
+    shared.add("Commits", "grep -q two f", do=f"{first}\n{then}")
 
     said = shared.ends(0)
 
@@ -130,13 +124,8 @@ def test_work_on_a_branch_of_an_agent_is_shown_to_the_next_and_to_the_user(works
     leaves = (
         "sh git switch -qc issue-42 && echo done > f && git add f && git commit -qm $$ && git checkout -q -"
     )
-    workshop.add(
-        "Make f",
-        "grep -q done f",
-        "--max-attempts",
-        "2",
-        do=f"{leaves}\nsh cat $HARNESS_BRIEF_FILE > {brief}",
-    )
+    do = f"{leaves}\nsh cat $HARNESS_BRIEF_FILE > {brief}"
+    workshop.add("Make f", "grep -q done f", "--max-attempts", "2", do=do)
 
     workshop.ends(9)
 
@@ -258,9 +247,8 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     """Its work trees are linked ones, without a clone; its notes of branches are refs that nobody reads."""
     started = tmp_path / "started"
     commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"
-    shared.add(
-        "Half", "test $(wc -l < f) = 2", do=f"write f one\ntouch {started}\nonce wait /nowhere\nwrite f two"
-    )
+    do = f"write f one\ntouch {started}\nonce wait /nowhere\nwrite f two"
+    shared.add("Half", "test $(wc -l < f) = 2", do=do)
     shared.start(until=started)
     shared.cut_power()
     top = Path(shared.task("task-001")["worktree"])

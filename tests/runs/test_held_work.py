@@ -90,12 +90,8 @@ def test_a_branch_of_the_user_that_an_agent_merges_stays_as_it_is(workshop: Work
 def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop) -> None:
     """One is accepted, one is returned, and one that is accepted no longer fits."""
     for name in ("f", "g", "h"):
-        secret = f"sh printf 'KEY=1\\n' > {name}/.env"
-        workshop.add(
-            f"Secret {name}",
-            f"grep -q done {name}/x",
-            do=f"sh mkdir -p {name}\n{secret}\nwrite {name}/x done",
-        )
+        do = f"sh mkdir -p {name}\nsh printf 'KEY=1\\n' > {name}/.env\nwrite {name}/x done"
+        workshop.add(f"Secret {name}", f"grep -q done {name}/x", do=do)
     workshop.file_task("other")
 
     run = workshop.run()

@@ -153,9 +153,8 @@ def test_what_a_check_has_left_is_not_there_when_it_runs_on_the_merged_content(w
 
 def test_each_check_of_a_batch_runs_on_the_merged_content_alone(workshop: Workshop) -> None:
     for name in ("a", "b"):
-        workshop.add(
-            f"Make {name}", f"grep -q done {name} && ! test -e new && touch new", do=f"write {name} done"
-        )
+        check = f"grep -q done {name} && ! test -e new && touch new"
+        workshop.add(f"Make {name}", check, do=f"write {name} done")
     with _queue_held(workshop):
         workshop.start("-j", "2")
         workshop.wait_for("both wait", _waiting(workshop, 2))

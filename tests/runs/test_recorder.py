@@ -96,11 +96,7 @@ record.take(Event(1, 200.0, Claimed("task-200", "T", 1)))
 
 
 def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Workshop) -> None:
-    said = run_to_end(
-        [sys.executable, "-c", FULL, str(workshop.top)],
-        env={**workshop.env, "PYTHONPATH": str(CHECKOUT)},
-        check=True,
-    )
+    said = run_to_end([sys.executable, "-c", FULL, str(workshop.top)], env=workshop.env, check=True)
 
     assert said.stdout.count("\n") == said.stdout.count("What happens in this run is not recorded.") == 1
     (ran,) = run_files.records(workshop.context())
@@ -206,9 +202,8 @@ def test_a_usage_limit_is_told_once_for_all_and_who_stopped_it(workshop: Worksho
     for name in ("one", "two"):
         workshop.file_task(name)
     later = datetime.now(timezone.utc) + timedelta(hours=1)
-    run = workshop.start(
-        *notify(news), "-j", "2", agent=f"echo '{json.dumps({'limit_resets_at': str(later)})}'"
-    )
+    agent = f"echo '{json.dumps({'limit_resets_at': str(later)})}'"
+    run = workshop.start(*notify(news), "-j", "2", agent=agent)
     workshop.wait_for("both wait", lambda: workshop.printed.count("usage limit, goes on at") == 2)
     assert kinds(workshop, news, 1) == ["limit"]
     for _ in range(2):
@@ -227,11 +222,8 @@ def test_a_run_that_never_began_is_told_to_who_typed_it_only(workshop: Workshop,
 def test_a_command_that_hangs_holds_up_nothing(workshop: Workshop, tmp_path: Path) -> None:
     go = tmp_path / "go"
     workshop.file_task("one")
-    said = workshop.run(
-        "--notify",
-        f"while [ ! -e {go} ]; do sleep 0.05; done; echo $HARNESS_EVENT: $HARNESS_MESSAGE > {go}.heard",
-    )
-    assert said.returncode == 0
+    waits = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    workshop.ends(0, "--notify", f"{waits}; echo $HARNESS_EVENT: $HARNESS_MESSAGE > {go}.heard")
     go.touch()
     heard = tmp_path / "go.heard"
     workshop.wait_for("it goes on by itself", lambda: heard.exists() and heard.stat().st_size > 0)

@@ -23,11 +23,8 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
     # Each waits for the other: two workers, whichever gets which task.
     for mine, other in (("a", "b"), ("b", "a")):
         meet = f"touch {tmp_path / mine}\nwait {tmp_path / other}"
-        workshop.add(
-            mine,
-            f"echo check {facts} >> {seen}",
-            do=f"{meet}\nsh echo agent {facts} >> {seen}\nwrite {mine} x",
-        )
+        do = f"{meet}\nsh echo agent {facts} >> {seen}\nwrite {mine} x"
+        workshop.add(mine, f"echo check {facts} >> {seen}", do=do)
     workshop.file_task("later")
 
     workshop.ends(0, "-j", "2")

@@ -101,9 +101,8 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
 
 
 def test_a_users_commit_is_not_taken_for_work(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    workshop.sh(
-        "branch", "harness/main", workshop.sh("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "One")
-    )
+    waits = workshop.sh("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "One")
+    workshop.sh("branch", "harness/main", waits)
 
     def too_late(*_: object) -> None:
         workshop.sh("commit", "-q", "--allow-empty", "-m", "the user's")

@@ -73,10 +73,7 @@ def own_names(root: roots.Root, git: Git) -> tuple[list[str], list[str]]:
 
 
 def adopt(ctx: Context) -> None:
-    """Do for a list that was not made by `harness init` what that does in git.
-
-    Git ignores the files of harness, and linked work trees find the list.
-    """
+    """Do what `init` does: let git ignore the files of harness here, and linked work trees find the list."""
     # Nothing of harness's own is committed without it, so a list outside of git, or one whose git directory
     # is closed, is no reason to stop the work.
     with suppress(EnvSetupError, OSError):

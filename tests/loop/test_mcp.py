@@ -255,23 +255,18 @@ def test_the_newest_protocol_that_a_server_knows_is_spoken_over_http_and_over_pi
     assert results_in() == [f"{protocol} Bearer of mine\n"] * 2 + [f"{protocol} None\n"]
 
 
-def test_a_status_from_before_a_call_is_no_part_of_its_failure(go: Go, project: Path) -> None:
+def test_a_status_from_before_a_call_is_no_part_of_its_failure_and_a_lost_session_begins_anew(
+    go: Go, project: Path
+) -> None:
     """A server of the older protocol refuses the first request of the newer one, and has no GET."""
+    calls = [use("mcp__far__spoken", **how) for how in ({"fail": True}, {"forget": ["x"]}, {}, {})]
     with listening("old_mcp_server.py", project) as address:
         write_servers(far={"url": address})
-        go(use("mcp__far__spoken"), use("mcp__far__spoken", fail=True), say("Done."))
+        go(*calls, say("Done."))
 
-    results = results_in()
-    assert results[1] == "error: the MCP server far failed: There is no such page\n"
-
-
-def test_a_session_that_a_server_has_forgotten_is_begun_anew_for_the_next_call(go: Go, project: Path) -> None:
-    with listening("old_mcp_server.py", project) as address:
-        write_servers(far={"url": address})
-        go(use("mcp__far__spoken", forget=True), *[use("mcp__far__spoken")] * 2, say("Done."))
-
-    forgotten = "error: the MCP server far failed: Session not found (HTTP 404)\n"
-    assert results_in()[1:] == [forgotten, "2025-06-18 None\n"]
+    failed, spoken = "error: the MCP server far failed:", "2025-06-18 None\n"
+    lost = f"{failed} Session not found (HTTP 404)\n"
+    assert results_in() == [f"{failed} There is no such page\n", spoken, lost, spoken]
 
 
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, project: Path) -> None:

@@ -141,22 +141,12 @@ def test_an_agent_that_was_started_elsewhere_hears_that_no_hook_holds_it(make_pr
     ]
 
 
-BY_HAND = '{"tasks": [{"id": "t1", "status": "pending"}]}'
-
-
-def test_a_list_that_was_made_by_hand_is_found_from_linked_work_trees(repo: Path, harness: Harness) -> None:
-    (repo / "harness-tasks.json").write_text(BY_HAND)
-    linked = repo.with_name("linked")
-    sh(repo, "worktree", "add", "-q", str(linked))
-
-    assert harness("start").code == 0
-
-    assert "t1" in harness("status", cwd=linked).out
-
-
-def test_the_files_of_a_list_that_was_made_by_hand_are_kept_out_of_git(repo: Path, harness: Harness) -> None:
+def test_a_list_made_by_hand_is_kept_out_of_git_and_found_from_work_trees(
+    repo: Path, harness: Harness
+) -> None:
     """As `init` does it; where that was, and its lines were taken out, they stay out."""
-    (repo / "harness-tasks.json").write_text(BY_HAND)
+    sh(repo, "worktree", "add", "-q", "../linked")
+    (repo / "harness-tasks.json").write_text('{"tasks": [{"id": "t1", "status": "pending"}]}')
     exclude = repo / ".git/info/exclude"
     exclude.write_text("*.orig")
 
@@ -164,6 +154,7 @@ def test_the_files_of_a_list_that_was_made_by_hand_are_kept_out_of_git(repo: Pat
 
     assert sh(repo, "status", "--porcelain") == ""
     assert exclude.read_text().startswith("*.orig\n/harness-tasks.json\n")
+    assert "t1" in harness("status", cwd=repo.with_name("linked")).out
     exclude.write_text(exclude.read_text().replace("/harness-tasks.json\n", ""))
     harness("stop")
     harness("start")

@@ -34,7 +34,12 @@ def messages(history: list[Entry]) -> list[Json]:
         if isinstance(entry, User):
             items.append(_message("user", "input_text", entry.text))
         elif isinstance(entry, Assistant):
-            items += map(_taken_back, entry.native or _items(entry.blocks))
+            said = entry.native or _items(entry.blocks)
+            # Models leave arguments empty, which no host takes back.
+            items += [
+                {**item, "arguments": item["arguments"] or "{}"} if "arguments" in item else item
+                for item in said
+            ]
         else:
             items.append({"type": "function_call_output", "call_id": entry.call.id, "output": entry.text})
     return items
@@ -142,13 +147,6 @@ def _blocks(item: Json) -> list[Block]:
 
 def _call(item: Json) -> Call:
     return Call(str(item.get("call_id") or ""), str(item.get("name") or ""), as_string(item.get("arguments")))
-
-
-def _taken_back(item: Json) -> Json:
-    """Return an item as hosts take it back: not with empty arguments."""
-    return (
-        {**item, "arguments": _call(item).arguments or "{}"} if item.get("type") == "function_call" else item
-    )
 
 
 def _items(blocks: list[Block]) -> list[Json]:

@@ -23,7 +23,7 @@ TOOL = {
 
 def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]:
     """Return the answer to a request."""
-    method = message["method"]
+    method, wanted = message["method"], message.get("params", {}).get("arguments", {})
     head: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     if method == "initialize":
         about = {"name": "old", "version": "1"}
@@ -31,12 +31,10 @@ def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]
         result: Any = {"protocolVersion": PROTOCOL, "capabilities": capabilities, "serverInfo": about}
     elif method == "tools/list":
         result = {"tools": [TOOL]}
-    elif method == "tools/call" and message["params"].get("arguments", {}).get("forget"):
-        SESSIONS.append("another-session")
-        result = {"content": []}
-    elif method == "tools/call" and message["params"].get("arguments", {}).get("fail"):
+    elif method == "tools/call" and wanted.get("fail"):
         return {**head, "error": {"code": -32602, "message": "There is no such page"}}
     elif method == "tools/call":
+        SESSIONS.extend(wanted.get("forget", []))
         result = {"content": [{"type": "text", "text": f"{PROTOCOL} {authorization}"}]}
     else:
         return {**head, "error": {"code": -32601, "message": f"Method not found: {method}"}}

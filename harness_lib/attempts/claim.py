@@ -92,7 +92,7 @@ def take(ctx: Context, task_id: str | None = None, settings: clones.Settings | N
     if not chosen:
         with ctx.transaction("tasks") as tx:
             lifecycle.record_blocked(tx, ctx.session.number)
-            return _nothing(tx, ctx, sessions.mine(tx, ctx) or ctx.session, found)
+            return _nothing(tx, ctx, ctx.own_session(tx) or ctx.session, found)
     with lifecycle.halting_on_error(ctx, chosen.id):
         if ctx.shared and ctx.target is None:
             turn.begin_chat(ctx)
@@ -117,7 +117,7 @@ def take(ctx: Context, task_id: str | None = None, settings: clones.Settings | N
 def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: baseline.Baseline, gate: Gate) -> Taken:
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
     with ctx.transaction("tasks") as tx:
-        current = sessions.mine(tx, ctx)
+        current = ctx.own_session(tx)
         lifecycle.record_blocked(tx, current.number if current else tx.session_count)
         _require_own_work_tree(tx, ctx)
         spent = tx.session_spent(current) if current else None

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from harness_lib.attempts import check, recheck, worker_worktrees
 from harness_lib.checks import Checked, check_of
-from harness_lib.core import held_out, lifecycle, quoting, rechecked, sessions, trust
+from harness_lib.core import held_out, lifecycle, quoting, rechecked, trust
 from harness_lib.core.context import Context, Say
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError, UsageError
 from harness_lib.rules import arrows, rechecks, selection, transitions
@@ -137,7 +137,7 @@ def settle(ctx: Context) -> StopReason | None:
     It stays open while a completed task is red. None: the session has no final check to end.
     """
     with ctx.transaction() as tx:
-        session = sessions.mine(tx, ctx)
+        session = ctx.own_session(tx)
         reason = tx.no_work()
         if not session or not session.final_check or reason not in lifecycle.ALL_TAKEN:
             return None

@@ -22,7 +22,7 @@ from harness_lib.attempts import (
     turn,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import lifecycle, quoting, sessions
+from harness_lib.core import lifecycle, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, input_files, recovery, transitions
@@ -208,7 +208,7 @@ def _hold(ctx: Context, task: Task, oid: str, kind: HaltKind, files: Sequence[st
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
         tx.log("WARN", why.words, ctx.session.number, task.id)
-        current = sessions.mine(tx, ctx)
+        current = ctx.own_session(tx)
         if current and task.target is None:
             lifecycle.halt(tx, current, why, task.id)
     if task.target is None:

@@ -56,7 +56,7 @@ def reply(ctx: Context) -> Reply:
     """
     questions = ctx.store.ask_to_change()
     ownership.refuse_late(ctx, questions)
-    live = sessions.mine(questions, ctx)
+    live = ctx.own_session(questions)
     goes_on = live is not None and is_open(live, questions, ctx) and live.halt is None
     has_proposed = goes_on and _has_proposed(ctx, questions)
     # A database then uses its connection for what follows.
@@ -82,7 +82,7 @@ def go_on(ctx: Context) -> Opened:
     with ctx.transaction("tasks") as tx:
         # Also for the lock directory of the legacy protocol: a killed command may have left its own pid
         # there.
-        session = sessions.mine(tx, ctx)
+        session = ctx.own_session(tx)
         if session and sessions.is_callers(session, ctx):
             session = lifecycle.go_on(tx, session, ctx)
         held = ctx.held(tx)
@@ -115,7 +115,7 @@ def has_unclaimed(questions: Questions) -> bool:
 
 
 def _caller(ctx: Context, questions: Questions) -> Caller:
-    session = sessions.mine(questions, ctx)
+    session = ctx.own_session(questions)
     is_whole = not session or session.number <= questions.session_count
     if session and is_whole and not session.halt:
         sessions.refuse_other(questions, ctx)
@@ -201,7 +201,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
 
 def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     """End the session of this worker if nothing is left to do, and return why."""
-    current = sessions.mine(tx, ctx)
+    current = ctx.own_session(tx)
     if not current or ctx.held(tx):
         return None
     lifecycle.record_blocked(tx, current.number)
@@ -219,7 +219,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
 def _take(ctx: Context, *, for_user: bool) -> tuple[Session | None, StopReason | None, Strings]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.transaction("tasks") as tx:
-        halted = sessions.mine(tx, ctx)
+        halted = ctx.own_session(tx)
         again = halted.number if halted and _is_unused(halted, tx, ctx) else None
         if halted and (halted.halt or not is_open(halted, tx, ctx)):
             lifecycle.close(tx, halted)
@@ -335,7 +335,7 @@ def _unheld(ctx: Context) -> Iterator[str]:
 def _let_go(ctx: Context, found: claim.Here) -> None:
     """Halt the caller's session, as only the user or another machine can free a task for it."""
     with ctx.transaction("tasks") as tx:
-        session = sessions.mine(tx, ctx)
+        session = ctx.own_session(tx)
         if session:
             lifecycle.halt(
                 tx, session, attempts.Halt("REFUSED" if found.untrusted else "CONFIG", found.words(ctx))

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, pull_request, requeue, target_branch
-from harness_lib.core import lifecycle, project, sessions
+from harness_lib.core import lifecycle, project
 from harness_lib.core.context import Context, MergeMode, Merging
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import arrows, transitions
@@ -215,7 +215,7 @@ def propose(ctx: Context, task: Task, said: Sequence[str]) -> outcome.Ended:
         current = outcome.require_claim(tx, task)
         halted = transitions.halt(current._replace(look_at=look_at), why)
         tx.replace(halted)
-        if mine := sessions.mine(tx, ctx):
+        if mine := ctx.own_session(tx):
             # The branch may have been refused before.
             tx.replace_session(lifecycle.unhalted(mine))
         tx.log("WARN", why.words, ctx.session.number, task.id)

@@ -213,6 +213,10 @@ class Context:
         """Return the task that the caller has in progress; None if it has none."""
         return questions.held_by(self.owner.worker)
 
+    def own_session(self, questions: api.Questions) -> Session | None:
+        """Return the open session that this worker works in."""
+        return questions.session(self.owner.worker)
+
     def is_of_session(self, task: Task) -> bool:
         """Return whether a worker of the caller's session has claimed `task`."""
         return recovery.works_for(task.claimed_by, self.session.worker)

@@ -79,7 +79,7 @@ def open_again(ctx: Context) -> Session | None:
     """
     with ctx.transaction("tasks") as tx:
         # Without work it is closed by whoever finds none.
-        if sessions.mine(tx, ctx) or tx.no_work() in ALL_TAKEN or tx.awaits_user():
+        if ctx.own_session(tx) or tx.no_work() in ALL_TAKEN or tx.awaits_user():
             return None
         session = open_one(tx, ctx)
         tx.count_session(session.number)
@@ -167,7 +167,7 @@ def _awaits_final_check(tx: Tx, ctx: Context, session: Session) -> bool:
 
 def must_check(questions: Questions, ctx: Context) -> bool:
     """Return whether only the final check is left for this worker's session."""
-    session = sessions.mine(questions, ctx)
+    session = ctx.own_session(questions)
     if not session or not session.final_check:
         return False
     return questions.no_work() in ALL_TAKEN
@@ -177,7 +177,7 @@ def after_attempt(tx: Tx, ctx: Context) -> StopReason | None:
     """Count a finished attempt; end or halt the session if nothing is left to do; return the stop reason."""
     # With several workers an attempt may outlive the session in which it began: it counts in the next one.
     same = next((each for each in tx.sessions() if each.number == ctx.session.number), None)
-    session = same or sessions.mine(tx, ctx) or ctx.session
+    session = same or ctx.own_session(tx) or ctx.session
     session = unhalted(session)._replace(finished_attempts=session.finished_attempts + 1)
     tx.replace_session(session)
     record_blocked(tx, session.number)
@@ -219,7 +219,7 @@ def halting_on_error(ctx: Context, task_id: str | None = None) -> Iterator[None]
     except STUCK as error:
         with ctx.transaction() as tx:
             _log_stuck(tx, error, ctx.session, task_id)
-            current = sessions.mine(tx, ctx)
+            current = ctx.own_session(tx)
             if current:
                 why = attempts.Halt(attempts.of_error(error), f"{error.kind}: {error.message}")
                 halt(tx, current, why, task_id)

@@ -50,7 +50,7 @@ def finish_command(
         return typed.harness("show", task.id)
     if not check_of(task).is_given and not decides_on_caller(ctx, task):
         return typed.give_check(task.id)
-    session = session or sessions.mine(questions or ctx.ask(), ctx)
+    session = session or ctx.own_session(questions or ctx.ask())
     if not session:
         return sessions.STATUS if sessions.are_used_up(questions or ctx.ask(), ctx) else sessions.START
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
@@ -65,7 +65,7 @@ def finish_command(
 def next_command(ctx: Context, questions: Questions) -> str | None:
     """Return what the caller types next: what ends the task that it holds, else `harness start`."""
     held = ctx.held(questions)
-    if held and (session := sessions.mine(questions, ctx)):
+    if held and (session := ctx.own_session(questions)):
         return finish_command(ctx, held, session, questions)
     return sessions.unless_held(questions, ctx, sessions.START)
 
@@ -123,7 +123,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
     task = _held_or_lost(questions, ctx) if task_id is None else require_task(questions, task_id)
     if not task:
         # What an earlier process held is recovered first.
-        begin = sessions.START if not sessions.mine(questions, ctx) else sessions.CLAIM
+        begin = sessions.START if not ctx.own_session(questions) else sessions.CLAIM
         raise UsageError("You hold no task.", f"Take one, or go on with what was interrupted: {begin}")
     if task.status != "in_progress":
         _refuse_idle(questions, task, ctx.held(questions))
@@ -134,7 +134,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
         )
     if not ctx.holds(task):
         raise _not_yours(questions, task, ctx)
-    session = sessions.mine(questions, ctx)
+    session = ctx.own_session(questions)
     if not session:
         raise HeldError(
             f"Task {task.id} is in progress, but no session of yours is open.",
@@ -149,7 +149,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
 def _held_or_lost(questions: Questions, ctx: Context) -> Task | None:
     """Return the task that the caller holds, else one whose lease it has lost and another worker has now."""
     worker = ctx.owner.worker
-    if (held := questions.held_by(worker)) or not questions.concurrent or not sessions.mine(questions, ctx):
+    if (held := questions.held_by(worker)) or not questions.concurrent or not ctx.own_session(questions):
         return held
     lost = recovery.ran_out(worker)
     return next((task for task in questions.in_progress() if lost in "".join(task.error_log[-1:])), None)
@@ -201,7 +201,7 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
     since = f" since {task.claimed_at}" if task.claimed_at else ""
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
-    if sessions.mine(questions, ctx):
+    if ctx.own_session(questions):
         own = questions.held_by(ctx.owner.worker)
         hint = f"You hold {own.id}: {typed.harness('finish', own.id)}" if own else keep_work(task.id)
         return LeaseLostError(f"{held} Nothing was recorded.", hint)

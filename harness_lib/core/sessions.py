@@ -23,11 +23,6 @@ STATUS = "harness status"
 NAME_LENGTH = 40
 
 
-def mine(questions: Questions, ctx: Context) -> Session | None:
-    """Return the open session that this worker works in."""
-    return questions.session(ctx.owner.worker)
-
-
 def is_live(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the owner of the session may still live: False only with proof or after long silence.
 
@@ -98,7 +93,7 @@ def _unlisted(program: str) -> str:
 
 def comes_back(questions: Questions, ctx: Context) -> bool:
     """Return whether the session with this worker name was opened by the caller, not an earlier namesake."""
-    session = mine(questions, ctx)
+    session = ctx.own_session(questions)
     return is_callers(session, ctx) if session else not owner.is_named(ctx.env)
 
 
@@ -166,7 +161,7 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     """
     if holder(questions, ctx):
         return watching(ctx)
-    session = mine(questions, ctx) if command == CLAIM else None
+    session = ctx.own_session(questions) if command == CLAIM else None
     if session and questions.session_spent(session):
         return STOP
     return STATUS if command == START and are_used_up(questions, ctx) else command
@@ -174,7 +169,7 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
 
 def are_used_up(questions: Questions, ctx: Context) -> bool:
     """Return whether this worker has no session, and the limit allows no new one."""
-    return mine(questions, ctx) is None and questions.sessions_spent() is not None
+    return ctx.own_session(questions) is None and questions.sessions_spent() is not None
 
 
 def _whereabouts(session: Session) -> str:
@@ -210,7 +205,7 @@ def _is_of_run(session: Session) -> bool:
 
 def is_full(questions: Questions, ctx: Context, at_work: int) -> bool:
     """Return whether the last session that is allowed ends once its `at_work` attempts have finished."""
-    session, most = mine(questions, ctx), questions.settings().max_tasks_per_session
+    session, most = ctx.own_session(questions), questions.settings().max_tasks_per_session
     if not session or not most or questions.sessions_spent() is None:
         return False
     return session.finished_attempts + at_work >= most

@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import lifecycle, quoting, rechecked, sessions, stops
+from harness_lib.core import lifecycle, quoting, rechecked, stops
 from harness_lib.core.context import Context, Reply, Say
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import attempts, stats
@@ -109,7 +109,7 @@ def leave(
 
 def _close(ctx: Context, refused: str, *, recorded: bool) -> None:
     with ctx.transaction("tasks") as tx:
-        mine = sessions.mine(tx, ctx)
+        mine = ctx.own_session(tx)
         if refused:
             tx.log("WARN", refused, mine and mine.number)
         if mine:
@@ -139,7 +139,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
     if why == "recheck_failed":
         message = stops.answer(why).words
     with ctx.transaction("tasks") as tx:
-        session = sessions.mine(tx, ctx)
+        session = ctx.own_session(tx)
         number = session.number if session else tx.session_count
         if kind or why == "recheck_failed":
             trouble = quoting.one_line(f"{next_step.ENDED}{message}")

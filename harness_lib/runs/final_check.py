@@ -20,7 +20,7 @@ from harness_lib.attempts import (
     target_branch,
     worker_worktrees,
 )
-from harness_lib.core import add_tasks, quoting, rechecked, sessions
+from harness_lib.core import add_tasks, quoting, rechecked
 from harness_lib.core.context import Context, Say
 from harness_lib.errors import HeldError
 from harness_lib.rules import rechecks
@@ -213,6 +213,6 @@ def _is_repaired(questions: Questions, key: tuple[rechecks.Key, str]) -> bool:
 
 def _session_is_open(ctx: Context) -> bool:
     """Return whether this run has a session; the last one may have ended with the list."""
-    if sessions.mine(ctx.ask(), ctx):
+    if ctx.own_session(ctx.ask()):
         return True
     return open_session.open_session(ctx).session is not None

@@ -47,19 +47,19 @@ def of_list(ctx: Context, questions: Questions, *, runs: bool = False) -> str | 
 def _onward(ctx: Context, questions: Questions, *, runs: bool) -> str | None:
     held = ctx.held(questions)
     if held:
-        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
+        return ownership.finish_command(ctx, held, ctx.own_session(questions))
     if runs:
         return sessions.watching(ctx)
     if not questions.counts().total:
         return stops.ADD
-    if questions.in_progress() and not sessions.mine(questions, ctx):
+    if questions.in_progress() and not ctx.own_session(questions):
         return sessions.unless_held(questions, ctx, sessions.START)
     found = _next_here(ctx, questions)
     if not found.task and not trust.known(ctx, questions.provable()):
         return _nothing_to_take(ctx, questions, found)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions, sessions.START) if is_red else sessions.START
-    return sessions.unless_held(questions, ctx, sessions.CLAIM if sessions.mine(questions, ctx) else begin)
+    return sessions.unless_held(questions, ctx, sessions.CLAIM if ctx.own_session(questions) else begin)
 
 
 def _next_here(ctx: Context, questions: Questions) -> claim.Here:
@@ -175,7 +175,7 @@ def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
     if not check_of(task).is_given and not ownership.decides_on_caller(ctx, task):
         return typed.give_check(task.id)
     if ctx.holds(task):
-        return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
+        return ownership.finish_command(ctx, task, ctx.own_session(questions))
     if task.claimed_by is None:
         return sessions.unless_held(questions, ctx, sessions.START)
     if recovery.expired(task, questions.now):
@@ -198,7 +198,7 @@ def _take(ctx: Context, questions: Questions, task: Task) -> str | None:
     """Return how the caller can claim `task`; a caller that holds another task ends that first."""
     held = ctx.held(questions)
     if held:
-        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
+        return ownership.finish_command(ctx, held, ctx.own_session(questions))
     if not trust.knows(ctx, task):
         return "harness check"
     return sessions.unless_held(questions, ctx, typed.harness("claim", task.id))

@@ -226,7 +226,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
 
 def _require_no_own_session(ctx: Context, questions: Questions) -> None:
     """Raise HeldError if the caller's own session holds the list: waiting for it would never end."""
-    own = None if questions.concurrent else sessions.mine(questions, ctx)
+    own = None if questions.concurrent else ctx.own_session(questions)
     if own and sessions.is_live(own, questions, ctx):
         raise HeldError(
             f"Session {own.number} holds this list since {own.started_at}; it is your own.",

@@ -24,7 +24,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import lifecycle, sessions, trust
+from harness_lib.core import lifecycle, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -155,7 +155,7 @@ class Worker:
     def _one(self) -> bool:
         """Take one task to its end; return False if there is none."""
         questions = self.ctx.store.ask_now(waits=False)
-        session = sessions.mine(questions, self.ctx)
+        session = self.ctx.own_session(questions)
         if not session:
             self.tell(Idle("closed"))
             return False
@@ -372,7 +372,7 @@ class Worker:
     def _next_session(self) -> bool:
         """Begin the next session after one that has reached its limit of tasks."""
         with self.ctx.transaction("tasks") as tx:
-            current = sessions.mine(tx, self.ctx)
+            current = self.ctx.own_session(tx)
             if not current or not tx.session_spent(current):
                 return True
             if tx.sessions_spent():

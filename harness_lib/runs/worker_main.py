@@ -15,7 +15,6 @@ from pathlib import Path
 
 from harness_lib import errors
 from harness_lib.attempts import check, interrupted, merge_queue
-from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, transitions
 from harness_lib.rules.events import Ended, Event, Idle, Notice, Started, Stuck
@@ -103,7 +102,7 @@ class Merger(Worker):
             self._is_prepared = True
         self._keep_claims()
         questions = self.ctx.ask()
-        session = sessions.mine(questions, self.ctx)
+        session = self.ctx.own_session(questions)
         waiting = merge_queue.queued(questions, self.ctx.owner.worker)
         # A look that is kept would hold a connection of a pooler until it is this machine's turn.
         del questions

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness_lib.attempts import merge_queue, reconcile, snapshots
-from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
 from harness_lib.rules.events import Event, Gone, News, Notice, Queued, Unstarted
@@ -189,7 +188,7 @@ class Orphans:
         Under that it has what recovery has left to it: a worker continues it in a work tree of its own.
         """
         questions = self._ctx.ask()
-        session, working = sessions.mine(questions, self._ctx), questions.in_progress()
+        session, working = self._ctx.own_session(questions), questions.in_progress()
         # A database then uses its connection for what follows.
         del questions
         if not session:
@@ -230,7 +229,7 @@ class Orphans:
     def of_others(self) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""
         questions = self._ctx.ask()
-        session, expired = sessions.mine(questions, self._ctx), questions.expired()
+        session, expired = self._ctx.own_session(questions), questions.expired()
         # A database then uses its connection for what follows.
         del questions
         if session and any(not recovery.works_for(task.claimed_by, session.worker) for task in expired):

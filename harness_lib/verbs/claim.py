@@ -98,7 +98,7 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     """
     questions = ctx.store.ask_to_change()
     sessions.refuse_other(questions, ctx)
-    session = sessions.mine(questions, ctx)
+    session = ctx.own_session(questions)
     is_open = session is not None and open_session.is_open(session, questions, ctx)
     is_unclaimed = open_session.has_unclaimed(questions)
     # A database then uses its connection for what follows.

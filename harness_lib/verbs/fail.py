@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import lifecycle, ownership, quoting, sessions, stops
+from harness_lib.core import lifecycle, ownership, quoting, stops
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import Exit, RefusedError, UsageError
 from harness_lib.rules import attempts, selection, transitions
@@ -60,7 +60,7 @@ def _halt(ctx: Context, held: Task, task: Task, category: Category, message: str
     with ctx.transaction() as tx:
         words = f"{category}: {quoting.one_line(message)}"
         why = attempts.Halt(attempts.of_category(category), words)
-        session = sessions.mine(tx, ctx)
+        session = ctx.own_session(tx)
         if session:
             lifecycle.halt(tx, session, why, task.id)
         current = tx.task(task.id)

@@ -276,7 +276,7 @@ def begin_anew(ctx: Context) -> str:
                 f"{working.id} is in progress: without the list nobody would know whose work stands there.",
                 f"End it first: {', or '.join(ways)}",
             )
-        mine = sessions.mine(tx, ctx)
+        mine = ctx.own_session(tx)
         if mine:
             lifecycle.close(tx, mine)
         kept = tx.start_over()

@@ -25,7 +25,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
             "Take it over, which recovers what was interrupted: harness start",
         )
     ownership.refuse_late(ctx, questions)
-    session = sessions.mine(questions, ctx)
+    session = ctx.own_session(questions)
     if not session or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)
         if not opened.session:

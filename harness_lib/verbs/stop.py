@@ -75,7 +75,7 @@ def _then(questions: Questions, ctx: Context, ended: Session | None = None) -> s
 def _session(questions: Questions, ctx: Context, number: int | None) -> Session | None:
     """Return the caller's session, or session `number`."""
     if number is None:
-        return sessions.mine(questions, ctx)
+        return ctx.own_session(questions)
     opened = questions.sessions()
     session = next((s for s in opened if s.number == number), None)
     if not session:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, committed
 from harness_lib.checks import Checked, check_of
-from harness_lib.core import ownership, quoting, rechecked, sessions, stops, trust
+from harness_lib.core import ownership, quoting, rechecked, stops, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UntrustedTaskError, UsageError
 from harness_lib.rules import attempts, rechecks
@@ -111,7 +111,7 @@ def final_check(ctx: Context) -> Reply:
     """
     ownership.refuse_supervised(ctx, "validate --committed")
     # An unknown agent has a session, too.
-    for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and sessions.mine(ctx.ask(), ctx))
+    for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and ctx.own_session(ctx.ask()))
     # Hooks look at the lock; that another check of this list has it is no matter here.
     with flock.attempt(ctx.root.logs / "finish.lock", make=True):
         done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_lib.attempts import claim, outcome, worker_worktrees
-from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
 from harness_lib.system.git import snapshot
@@ -82,7 +81,7 @@ class Merging(World):
         place.parent.mkdir(parents=True, exist_ok=True)
         ctx.git.run("worktree", "add", "--quiet", "--detach", str(place), self.base)
         git = Git.open(place)
-        session = sessions.mine(ctx.store.ask(), ctx)
+        session = ctx.own_session(ctx.store.ask())
         assert session is not None
         ctx.session = session
         assert claim.take(ctx.at(git)).task is not None

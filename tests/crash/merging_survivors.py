@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib.attempts import merge_queue, reconcile, target_branch
-from harness_lib.core import sessions
 from harness_lib.system.git import worktrees
 from harness_lib.system.git.repository import Git
 from tests.crash import contents, dying, invariants
@@ -125,7 +124,7 @@ def orphaned(world: Merging, agent: Agent) -> Agent:
     """Let the run live: only its worker has died."""
     ctx = world.context(RUN)
     questions = ctx.store.ask()
-    session, task = sessions.mine(questions, ctx), questions.task(TASK)
+    session, task = ctx.own_session(questions), questions.task(TASK)
     assert task is not None
     if task.status == "in_progress":
         assert session is not None
@@ -141,7 +140,7 @@ def _who_waits_wakes(world: Merging) -> None:
     """Let the worker that waits in the queue go on: it lives."""
     ctx = world.context(BESIDE_WORKER)
     questions = ctx.store.ask()
-    session, task = sessions.mine(questions, ctx), questions.task(BESIDE)
+    session, task = ctx.own_session(questions), questions.task(BESIDE)
     if task is not None and task.intent is not None:
         assert session is not None
         ctx.session = session

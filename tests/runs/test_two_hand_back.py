@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import check, claim, interrupted
-from harness_lib.core import sessions
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError, LeaseLostError
 from harness_lib.rules import transitions
@@ -41,7 +40,7 @@ class Crew:
 
     def context(self, worker: str = RUN) -> Context:
         ctx = self.workshop.context(worker)
-        session = sessions.mine(ctx.store.ask(), ctx)
+        session = ctx.own_session(ctx.store.ask())
         assert session is not None
         ctx.session = session
         return ctx

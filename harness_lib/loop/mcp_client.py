@@ -264,8 +264,7 @@ def _text(block: Any) -> str:
 
 def _said(error: BaseException, closed: str = "") -> str:
     """Return the words of an error, or `closed` for a lost connection; of a group, those of the first."""
-    inner = getattr(error, "exceptions", None)
-    if inner:
+    if inner := getattr(error, "exceptions", None):
         return _said(inner[0], closed)
     if closed and isinstance(error, mcp.MCPError) and error.code == types.CONNECTION_CLOSED:
         return closed

@@ -219,11 +219,10 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: summary.Stamp |
         return Loaded(state, copy.document, data, stamp, ours=False, source=source, why=why)
     if not root.path.is_dir():
         raise GoneError(root.path)
+    left, hint = "no good earlier state", "Correct the file by hand, then look at it: harness check"
     if data is None:
-        message = f"{root.state} {why}, and no earlier state is left."
-        raise StateUnreadableError(message, "Make a new list: harness init")
-    message = f"{root.state} {why}, and no good earlier state is left."
-    raise StateUnreadableError(message, "Correct the file by hand, then look at it: harness check")
+        left, hint = "no earlier state", "Make a new list: harness init"
+    raise StateUnreadableError(f"{root.state} {why}, and {left} is left.", hint)
 
 
 def _copies(root: Root) -> list[Copy]:

@@ -230,18 +230,8 @@ def test_who_waits_takes_over_what_a_silent_worker_holds(shared: Project, words:
 
 
 def test_the_commit_of_a_dependency_must_be_there(shared: Project) -> None:
-    shared.edit(
-        tasks=[
-            *shared.state["tasks"],
-            {
-                "id": "after",
-                "status": "pending",
-                "priority": "P0",
-                "depends_on": ["task-001"],
-                "validation": {"command": "true"},
-            },
-        ]
-    )
+    after = {"id": "after", "status": "pending", "priority": "P0", "depends_on": ["task-001"]}
+    shared.edit(tasks=[*shared.state["tasks"], {**after, "validation": {"command": "true"}}])
     a, b = worker(shared, "a"), worker(shared, "b")
     a.ok("claim", "task-001")
     put(a, "done")

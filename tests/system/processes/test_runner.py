@@ -23,10 +23,13 @@ class LateOnceUp(Clock):
     """The deadline has passed as soon as the command has written `file`."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
+        self.file, self.asked = file, 0
 
     def monotonic(self) -> float:
-        return super().monotonic() + (2 * LONG if is_written(self.file) else 0)
+        self.asked += 1
+        # The first two answers say when the command and its time began: it may be up before the second one.
+        is_late = self.asked > 2 and is_written(self.file)
+        return super().monotonic() + (2 * LONG if is_late else 0)
 
 
 def is_written(file: Path) -> bool:

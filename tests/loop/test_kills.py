@@ -17,10 +17,8 @@ import pytest
 from harness_lib.loop import processes
 from harness_lib.loop.processes import Interrupted
 from harness_lib.system.processes import child, process
-from tests import forked
 from tests.conftest import for_release
 from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Go, Hs, Serve, Started, Wire, session_of
-from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, bash, say, use
 from tests.loop.source_files import at_home, write, write_script, write_tool
 from tests.run_to_end import Said, run_to_end
@@ -66,20 +64,16 @@ def server(wire: Wire) -> Iterator[Answering]:
         yield server
 
 
-def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedProcess[str]:
-    """Run a task that dies before its effect number `last`."""
-    return forked.run_hs([str(last), "RUN it"], program=DYING, cwd=project, env=environment(env))
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wire", OF_EACH_MAKER, ids=lambda wire: wire.name)
-def test_a_turn_that_is_killed_anywhere_goes_on(hs: Hs, wire: Wire, server: Answering, project: Path) -> None:
+def test_a_turn_that_is_killed_anywhere_goes_on(hs: Hs, wire: Wire, server: Answering) -> None:
     env = wire.environment(server) | {"HARNESS_PROVIDER": wire.provider}
     store = at_home("sessions")
     seen: set[Path] = set()
 
     last = 1
-    while dies(project, env, last).returncode == -signal.SIGKILL:
+    # It dies before its effect of this number.
+    while hs(str(last), "RUN it", env=env, program=DYING).code == -signal.SIGKILL:
         new = set(store.iterdir()) - seen if store.is_dir() else set()
         for session in new:
             messages_are_whole(session)

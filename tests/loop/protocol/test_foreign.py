@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.loop import foreign, turn
 from harness_lib.loop.tools import builtin
-from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, results_in, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
 from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, bash, say, use
@@ -34,10 +34,9 @@ def test_a_tool_and_a_gate(done: Done, project: Path, language: str) -> None:
     server, _ = done(use("greet", who="you"), Step(uses=commands), say("Done."))
 
     assert "greet" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-    session = session_of()
-    results = [body for name, body in bodies(session) if "tool_result" in name]
+    results = results_in()
     assert all(part in results[0] for part in (f"hello from {language}", "you", "and stderr"))
-    assert "error: true" in (session / "messages/0003-tool_result.md").read_text()
+    assert "error: true" in (session_of() / "messages/0003-tool_result.md").read_text()
     assert [path.name for path in project.iterdir()] == ["allowed"]
     assert results[2].strip() == f"error: denied: no, says {language}"
 

@@ -13,7 +13,7 @@ from harness_lib.system.processes import process
 from tests import forked
 from tests.conftest import for_release
 from tests.hs.acp.client import Editor, acp
-from tests.loop.conftest import CHAT, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, bash, say, use
 from tests.loop.source_files import at_home, write, write_models, write_script, write_servers
@@ -114,9 +114,9 @@ async def test_a_provider_that_streams_nothing_is_heard_too(editor: Editor) -> N
     assert editor.said() == "Quiet."
 
 
-def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
-    done = forked.run_hs(["acp"], stdin=subprocess.DEVNULL)
-    assert (done.returncode, "an editor" in done.stderr) == (2, True)
+def test_without_a_client_it_says_so_instead_of_waiting_for_one(hs: Hs) -> None:
+    said = hs("acp", stdin=subprocess.DEVNULL)
+    assert (said.code, "an editor" in said.err) == (2, True)
 
 
 async def test_a_client_is_told_what_is_left_out_and_why_an_answer_takes_its_time(
@@ -228,10 +228,9 @@ def test_a_line_that_is_no_message_gets_an_error_reply(project: Path) -> None:
     assert answer["result"]["protocolVersion"] == 1
 
 
-def test_a_session_is_loaded_without_servers(project: Path) -> None:
+def test_a_session_is_loaded_without_servers(hs: Hs, project: Path) -> None:
     asked = {"jsonrpc": "2.0", "id": 1, "method": "session/load"}
     line = json.dumps({**asked, "params": {"sessionId": "no-such", "cwd": str(project)}})
-    env = environment({"OPENAI_API_URL": "http://127.0.0.1:1/v1"})
-    done = forked.run_hs(["acp"], cwd=project, env=env, stdin=f"{line}\n")
+    said = hs("acp", env={"OPENAI_API_URL": "http://127.0.0.1:1/v1"}, stdin=f"{line}\n")
 
-    assert "There is no session no-such" in json.loads(done.stdout)["error"]["message"]
+    assert "There is no session no-such" in json.loads(said.out)["error"]["message"]

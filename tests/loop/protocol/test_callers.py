@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from harness_lib.loop.piped import dumps
-from tests import forked
 from tests.hs.person import person
-from tests.loop.environment import environment
+from tests.loop.conftest import Hs
 from tests.loop.protocol.conftest import TOOL, Caller, Ran, events, fields
 from tests.loop.source_files import write
 
@@ -441,13 +440,11 @@ def test_a_source_of_a_project_that_is_not_trusted_is_not_used_whoever_names_it(
     assert "not found" in _tool_exec(caller, "mock_tool")["result"]
 
 
-def test_agents_md_beside_a_source_above_the_repository_counts(caller: Caller) -> None:
+def test_agents_md_beside_a_source_above_the_repository_counts(caller: Caller, hs: Hs) -> None:
     write(caller.place / "AGENTS.md", "Of all projects here.")
     write(caller.place / "one/AGENTS.md", "Of this one.")
     write(caller.place / "one/.git/HEAD", "")
     (caller.place / ".harness").mkdir()
-    done = forked.run_hs(
-        ["hook", "assemble/30-prompts"], cwd=caller.place / "one", env=environment({}), stdin="{}"
-    )
-    system = json.loads(done.stdout)["system"]
+    said = hs("hook", "assemble/30-prompts", cwd=caller.place / "one", stdin="{}")
+    system = json.loads(said.out)["system"]
     assert system.endswith("Of all projects here.\n\nOf this one.")

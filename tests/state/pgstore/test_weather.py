@@ -407,18 +407,7 @@ def test_a_title_of_a_megabyte_is_refused_by_name_with_all_else_that_is_wrong(sh
     assert ids(store) == ["task-001", "task-002"]
 
 
-def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:
-    with shared.apart():
-        store = shared.with_tasks(timeout=0.2)
-        postgres.set_read_only(shared.server, on=True)
-        assert len(ids(store)) == 2
-        with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
-            add(store, "task-003")
-        with pytest.raises(AwayError, match=r"is read-only now\."):
-            store.take_turn("main", "first", 1)
-
-
-def test_a_failover_is_waited_for(shared: Shared) -> None:
+def test_a_standby_is_told_from_a_primary_and_a_failover_is_waited_for(shared: Shared) -> None:
     """A server that takes no changes is soon a primary again, or another one is."""
 
     class Promoting(Clock):
@@ -426,9 +415,13 @@ def test_a_failover_is_waited_for(shared: Shared) -> None:
             postgres.set_read_only(shared.server, on=False)
 
     with shared.apart():
-        store = shared.with_tasks()
-        waiting = shared.machine("second", clock=Promoting())
+        store = shared.with_tasks(timeout=0.2)
+        patient = shared.machine("second", clock=Promoting())
         postgres.set_read_only(shared.server, on=True)
-        assert len(ids(store)) == 2
-        add(waiting, "task-003")
+        assert len(ids(store)) == len(ids(patient)) == 2
+        with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
+            add(store, "task-003")
+        with pytest.raises(AwayError, match=r"is read-only now\."):
+            store.take_turn("main", "first", 1)
+        add(patient, "task-003")
         assert len(ids(store)) == 3

@@ -18,7 +18,6 @@ from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import clones
-from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
 from harness_lib.text import Strings, safe_name, some
 
@@ -150,7 +149,7 @@ def _record(
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
     # A list that was moved back to a file may name another one.
-    claimed = claimed._replace(machine=owner.machine(ctx.env) if ctx.shared else None)
+    claimed = claimed._replace(machine=ctx.machine if ctx.shared else None)
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)

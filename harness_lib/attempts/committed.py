@@ -27,7 +27,6 @@ from harness_lib.rules import arrows, rechecks, selection, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system import flock, fs
 from harness_lib.system.git import history, worktrees
-from harness_lib.system.processes import owner
 from harness_lib.task import Session, StopReason, Task
 from harness_lib.text import Strings, safe_name
 
@@ -259,7 +258,7 @@ def alone(ctx: Context, goes_on: Callable[[], bool], say: Say) -> Iterator[Alone
 
 def new_holder(ctx: Context) -> str:
     """Return a name for a holder of a turn, which begins with its machine."""
-    return f"{owner.machine(ctx.env)} {ctx.owner.worker} {os.urandom(4).hex()}"
+    return f"{ctx.machine} {ctx.owner.worker} {os.urandom(4).hex()}"
 
 
 LOCK = "proving.lock"

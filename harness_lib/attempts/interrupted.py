@@ -39,7 +39,6 @@ from harness_lib.errors import (
 from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, trees, worktrees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import owner
 from harness_lib.task import Interruption, Task
 from harness_lib.text import sentence
 
@@ -326,7 +325,7 @@ def _take_over(ctx: Context, task: Task, there: remote.There) -> Recovered:
 def _whose(ctx: Context, task: Task) -> str:
     """Return why the attempt at `task` goes on here."""
     where = task.machine or "another machine"
-    if task.machine == owner.machine(ctx.env) and task.worktree is None:
+    if task.machine == ctx.machine and task.worktree is None:
         return f"the worker of {where} that merges has ended"
     return f"{where} does not answer"
 
@@ -365,7 +364,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
 
     Never the caller's in its stead: what stands there is no attempt's work.
     """
-    if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
+    if task.worktree is None or (task.machine is not None and task.machine != ctx.machine):
         return None
     place = Path(task.worktree)
     if place.is_dir() and not ownership.is_copied_from(ctx, place):

@@ -22,7 +22,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import attempts, recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import find_root
-from harness_lib.system.processes import owner, process
+from harness_lib.system.processes import process
 from harness_lib.task import Session, StopReason, Task
 from harness_lib.text import Strings
 
@@ -319,7 +319,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) ->
 
 def _unheld(ctx: Context) -> Iterator[str]:
     """Yield that hooks may not hold the agent that types, as they look for a list where it was started."""
-    agent = owner.in_agent(ctx.env)
+    agent = ctx.agent
     place = process.directory(ctx.owner.pid) if agent else None
     if place is None:
         return

@@ -18,7 +18,6 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import arrows, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.text import safe_name, without_credentials
 
@@ -78,7 +77,7 @@ def _pushed(there: There) -> Iterator[Answer]:
 
     What was left there when this was killed goes with the next join of this machine.
     """
-    probe = snapshots.PROBE + safe_name(owner.machine(there.ctx.env))
+    probe = snapshots.PROBE + safe_name(there.ctx.machine)
     commit = there.git.commit(there.git.empty_tree(), [], "harness: try what this remote takes\n")
     unfinished = [there.ref(kind, probe, "0") for kind in KINDS]
     turn = [there.ref("turn", probe)]

@@ -11,7 +11,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import owner, runner
+from harness_lib.system.processes import runner
 from harness_lib.task import Handback, Intent, Interruption, Task
 from harness_lib.text import counted, safe_name
 
@@ -232,7 +232,7 @@ def fail_without_git(
         ended = transitions.fail(begun, now=tx.now)
         if ended.machine is not None:
             # The one that comes back late is told who has it.
-            ended = ended._replace(machine=owner.machine(ctx.env))
+            ended = ended._replace(machine=ctx.machine)
         tx.replace(ended)
         tx.on_commit(partial(ownership.forget_claim, ctx, task))
         is_counted = verdict.ending is not attempts.Ending.REQUEUED

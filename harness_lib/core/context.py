@@ -221,6 +221,16 @@ class Context:
         """Return whether a worker of the caller's session has claimed `task`."""
         return recovery.works_for(task.claimed_by, self.session.worker)
 
+    @property
+    def agent(self) -> str | None:
+        """The name of the agent that calls; None for a user."""
+        return owner.in_agent(self.env)
+
+    @property
+    def machine(self) -> str:
+        """The name of this machine in a list that machines share."""
+        return owner.machine(self.env)
+
     @cached_property
     def owner(self) -> owner.Owner:
         """The worker that calls, and the process that owns its session."""

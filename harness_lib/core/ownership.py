@@ -21,7 +21,7 @@ from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system import fs
 from harness_lib.system.git import locks, worktrees
-from harness_lib.system.processes import environment, owner, sandbox
+from harness_lib.system.processes import environment, sandbox
 from harness_lib.task import Session, Task
 from harness_lib.text import Strings
 
@@ -75,7 +75,7 @@ def decides_on_caller(ctx: Context, task: Task) -> bool:
 
     Its worker may be an agent that we do not know, unless the user types.
     """
-    if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
+    if not (ctx.agent or ctx.env.get(SUPERVISED)):
         if not ctx.holds(task):
             return False
         return not ctx.at_terminal or sessions.program_above(ctx.ask()) is not None
@@ -323,7 +323,7 @@ def is_left_elsewhere(ctx: Context, held: Task, questions: Questions) -> bool:
 def _is_elsewhere(ctx: Context, held: Task) -> bool:
     # Nobody has the name of a run but itself: what it holds of another machine it was about to take over.
     is_shared = ctx.shared is not None and ctx.target is None
-    return is_shared and held.machine not in (None, owner.machine(ctx.env))
+    return is_shared and held.machine not in (None, ctx.machine)
 
 
 def refuse_late(ctx: Context, questions: Questions) -> None:
@@ -347,7 +347,7 @@ def refuse_late(ctx: Context, questions: Questions) -> None:
         return
     kept = _keep(ctx, noted.rescue)
     fs.remove(_file(ctx))
-    is_elsewhere = task is not None and task.machine != owner.machine(ctx.env)
+    is_elsewhere = task is not None and task.machine != ctx.machine
     how = f"{task.machine} took it over" if task and is_elsewhere else "it was recovered, or removed"
     raise LeaseLostError(
         f"The lease of {name} was lost: {how}. Nothing was recorded. {kept}",

@@ -27,7 +27,7 @@ from harness_lib.system import fs
 from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root, own_files, roots
-from harness_lib.system.processes import child, denied, environment, owner, runner, sandbox, sandbox_places
+from harness_lib.system.processes import child, denied, environment, runner, sandbox, sandbox_places
 from harness_lib.task import Status, Task
 from harness_lib.text import Strings, some
 
@@ -50,7 +50,7 @@ def require_writable_git(ctx: Context, git: Git) -> None:
 
 def cure_closed_git(ctx: Context, git: Git, place: Path) -> str:
     """Return what to do about the closed `place`."""
-    writable = registry.WRITABLE.get(owner.in_agent(ctx.env) or "")
+    writable = registry.WRITABLE.get(ctx.agent or "")
     if not writable:
         command = f"ls -ld {typed.word(place)}"
         return f"Make it writable, or start the agent so that its sandbox allows it ({command})."

@@ -17,7 +17,6 @@ from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
-from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
 # The verbs that an agent of `harness run` may type; the others are for the runner or a user. They read or
@@ -51,7 +50,7 @@ def acting_agent(ctx: Context) -> str | None:
 
 def known_agent(ctx: Context) -> str | None:
     """Return the name of the agent that types, if it shows a sign of itself."""
-    return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
+    return ctx.agent or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
 
 
 def says_yes_in_a_script(ctx: Context) -> bool:
@@ -108,7 +107,7 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
     The protocol has no type for changes of the list itself; readers of a log look at WARN.
     """
     done, _, details = text.partition(" ")
-    who = owner.in_agent(ctx.env) or sessions.program_above(tx) or "hand"
+    who = ctx.agent or sessions.program_above(tx) or "hand"
     tx.log("WARN", f"{done} by {who}{details and f': {details}'}", task=task_id)
 
 

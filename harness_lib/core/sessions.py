@@ -42,7 +42,7 @@ def _was_cleared(session: Session, ctx: Context) -> bool:
     Agents with one conversation at a time end it with the next one; other hosts may have several.
     """
     me = ctx.owner
-    signs = registry.SIGNS.get(owner.in_agent(ctx.env) or "")
+    signs = registry.SIGNS.get(ctx.agent or "")
     if signs is None or not signs.one_at_a_time:
         return False
     if not me.agent_session_id or not session.agent_session_id:
@@ -150,7 +150,7 @@ def refuse_other(questions: Questions, ctx: Context) -> None:
 
 def watching(ctx: Context) -> str:
     """Return the command that shows the work of others: in an agent one that does not wait for its end."""
-    return STATUS if owner.in_agent(ctx.env) else WATCH
+    return STATUS if ctx.agent else WATCH
 
 
 def unless_held(questions: Questions, ctx: Context, command: str) -> str:

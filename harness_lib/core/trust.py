@@ -28,7 +28,6 @@ from harness_lib.errors import (
 )
 from harness_lib.state.api import Questions, TaskCommands, Tx
 from harness_lib.system import fs, state_lock
-from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.text import Strings, escape, first, harmless, some
 
@@ -123,7 +122,7 @@ def _notes(file: Path) -> dict[str, Note]:
 
 
 def _hint(ctx: Context) -> str:
-    if owner.in_agent(ctx.env):
+    if ctx.agent:
         return "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
     return "See them: harness check. If you trust them, type: harness trust"
 

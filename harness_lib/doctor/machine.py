@@ -21,7 +21,7 @@ from harness_lib.system.git import calls, locks, status, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
-from harness_lib.system.processes import child, owner
+from harness_lib.system.processes import child
 from harness_lib.system.processes.environment import find as find_program
 
 LOW_BYTES = 200 * 1024 * 1024
@@ -142,7 +142,7 @@ def _identity(tree: Git) -> Oddity:
 def environment(ctx: Context) -> Diagnoses:
     """Report the caller and the environment variables that change how harness behaves."""
     me = ctx.owner
-    agent = owner.in_agent(ctx.env)
+    agent = ctx.agent
     yield ok(f"you are {me.worker} (process {me.pid}{f', inside {agent}' if agent else ''})")
     try:
         recovery.seconds(ctx.env.get(recovery.VARIABLE))

@@ -19,7 +19,6 @@ from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
-from harness_lib.system.processes import owner
 from harness_lib.text import counted
 
 SHOWN = 5
@@ -27,7 +26,7 @@ SHOWN = 5
 
 def loaded(ctx: Context) -> Diagnoses:
     """Report how each agent on this machine loads the hooks, and what prevents it."""
-    agent = owner.in_agent(ctx.env)
+    agent = ctx.agent
     used = [host for host in HOSTS.values() if host.name == agent or host_files.is_here(ctx, host)]
     for host in used:
         readable = host_files.readable(ctx, host)

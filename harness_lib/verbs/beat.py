@@ -6,7 +6,6 @@ from argparse import Namespace
 
 from harness_lib.core.context import Context, Reply
 from harness_lib.rules import transitions
-from harness_lib.system.processes import owner
 
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
 EXAMPLE = "harness beat"
@@ -18,7 +17,7 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
 
     Nor is that of a worker of this name on another machine: if that one is dead, its lease must end.
     """
-    here = (None, owner.machine(ctx.env))
+    here = (None, ctx.machine)
     with ctx.transaction("tasks") as tx:
         mine = (task for task in tx.in_progress() if ctx.holds(task))
         held = [

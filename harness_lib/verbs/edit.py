@@ -22,7 +22,6 @@ from harness_lib.rules import attempts, selection, transitions
 from harness_lib.runs import next_step
 from harness_lib.state.api import Questions
 from harness_lib.system.git import worktrees
-from harness_lib.system.processes import owner
 from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
 
@@ -128,7 +127,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
             f"Let that end first: {typed.harness('show', task.id)}. "
             f"To have it done again with another check: {typed.harness('retry', task.id)}",
         )
-    if ctx.shared and task.machine not in (None, owner.machine(ctx.env)):
+    if ctx.shared and task.machine not in (None, ctx.machine):
         # What the attempt may not weaken is taken from its work tree, and a copy of it is kept there.
         raise RefusedError(
             f"{task.id} is in progress on {task.machine}, where its check can be changed.",

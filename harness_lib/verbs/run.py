@@ -23,7 +23,6 @@ from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Queued
 from harness_lib.runs import confinement, overview, settings, unattended
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import owner
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, span
@@ -107,7 +106,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
     """Open a session for the calling agent, or run agents until nothing is left to do."""
     screen: Screen = args.screen
     given = {name: getattr(args, name.replace("-", "_")) for name in settings.KEYS}
-    if args.agent is None and args.agent_command is None and not args.dry_run and owner.in_agent(ctx.env):
+    if args.agent is None and args.agent_command is None and not args.dry_run and ctx.agent:
         return open_session.reply(ctx)
     found = settings.effective(ctx, given)
     value = {name: setting.value for name, setting in found.items()}

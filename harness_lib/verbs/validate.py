@@ -20,7 +20,6 @@ from harness_lib.rules import attempts, rechecks
 from harness_lib.runs import next_step
 from harness_lib.system import flock
 from harness_lib.system.git import trees
-from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
 SUMMARY = "run checks without changing a task; --committed records their results on a clean checkout"
@@ -111,7 +110,7 @@ def final_check(ctx: Context) -> Reply:
     """
     ownership.refuse_supervised(ctx, "validate --committed")
     # An unknown agent has a session, too.
-    for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and ctx.own_session(ctx.ask()))
+    for_agent = ctx.agent or (not ctx.at_terminal and ctx.own_session(ctx.ask()))
     # Hooks look at the lock; that another check of this list has it is no matter here.
     with flock.attempt(ctx.root.logs / "finish.lock", make=True):
         done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, Exit, NoRepositoryError, UsageError
 from harness_lib.rules import recovery
-from harness_lib.state import api, reading
+from harness_lib.state import answers, api, reading
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.git import repository, snapshot, status, worktrees
@@ -230,6 +230,10 @@ class Context:
     def machine(self) -> str:
         """The name of this machine in a list that machines share."""
         return owner.machine(self.env)
+
+    def no_list(self) -> api.Questions:
+        """Return the answers about a list that is still to be made."""
+        return answers.of_no_list(self.clock.now())
 
     @cached_property
     def owner(self) -> owner.Owner:

@@ -29,7 +29,6 @@ from harness_lib.core.planned import Order, Source
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
 from harness_lib.rules.plans.plan import Read
-from harness_lib.state import answers
 from harness_lib.state.api import Questions
 from harness_lib.system.place import roots
 from harness_lib.task import Task
@@ -92,8 +91,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         return run(ctx, planned.sources(ctx, args.file), choices, args.file)
     place = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(ctx.cwd)}, cwd=ctx.cwd, clock=ctx.clock)
     found = planned.sources(place, args.file)
-    no_list = answers.of_no_list(place.clock.now())
-    looked = run(place, found, choices._replace(dry_run=True), args.file, no_list)
+    looked = run(place, found, choices._replace(dry_run=True), args.file, place.no_list())
     if choices.dry_run:
         return looked
     from harness_lib.verbs import init  # noqa: PLC0415 (only a first import needs it)

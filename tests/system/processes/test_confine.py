@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib import typed
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import engines, sandbox_places
 from tests.another_user import needs_root, told
@@ -44,8 +45,8 @@ def test_without_nono_the_package_is_named(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     # Of an engine that does not start only the message is shown.
-    named = f"nono-py is not installed: uv pip install --python {sys.executable} 'harness-skill[sandbox]'"
-    assert done.stderr.splitlines()[-1].endswith(f"EnvSetupError: {named}")
+    add = f"uv pip install --python {typed.word(sys.executable)} 'harness-skill[sandbox]'"
+    assert done.stderr.splitlines()[-1].endswith(f"EnvSetupError: nono-py is not installed: {add}")
 
 
 def test_where_rules_belong_to_a_process_one_confines_itself_and_becomes_the_command(on_disk: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 from harness_lib import typed
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.attempts import (
+    brought,
     check,
     complete,
     dialogue,
@@ -154,7 +155,7 @@ def _explained(
     """Return `verdict` with what the run knows of its cause beside what the check said."""
     crashed = f"{agent_exit.why[:1].upper()}{agent_exit.why[1:]}" if agent_exit.how == "crashed" else ""
     # How it crashed ends with what was denied.
-    for more in (crashed, agent_exit.denied, worker_worktrees.not_brought(ctx, failed.tail)):
+    for more in (crashed, agent_exit.denied, brought.lacked(ctx, failed.tail)):
         if more not in verdict.message:
             verdict = verdict._replace(message=f"{sentence(verdict.message)} {more}")
     return verdict

@@ -16,7 +16,7 @@ from typing import get_args
 import pytest
 
 from harness_lib.agents.registry import ADAPTERS
-from harness_lib.attempts import worker_worktrees
+from harness_lib.attempts import brought
 from harness_lib.cli import parser
 from harness_lib.core import sessions, stops
 from harness_lib.errors import Exit
@@ -110,7 +110,7 @@ def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
     """The names of ignored files that are brought in, and the agents that are looked for."""
     unattended = page("unattended.md")
 
-    assert all(f"`{name}`" in unattended for name in worker_worktrees.BROUGHT)
+    assert all(f"`{name}`" in unattended for name in brought.BROUGHT)
     assert f"the first agent it finds: {', '.join(ADAPTERS)}" in unattended
 
 

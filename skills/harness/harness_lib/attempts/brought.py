@@ -1,0 +1,1 @@
+../../../../harness_lib/attempts/brought.py

@@ -89,7 +89,8 @@ def renew(git: Git) -> Settings:
     discard(clone)
     settings = make(git, clone, str(git.head()))
     if (keys := git.common_dir / worktrees.KEYS).is_dir():
-        (clone / worktrees.KEYS).symlink_to(keys)
+        # A copy: `git-crypt lock` removes the keys that it finds.
+        shutil.copytree(keys, clone / worktrees.KEYS)
     _copy(git.git_dir / "info" / "sparse-checkout", clone / "info" / "sparse-checkout")
     for index in (git.git_dir / "index", *fs.matching(git.git_dir, "sharedindex.*")):
         _copy(index, clone / index.name)

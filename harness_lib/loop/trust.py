@@ -38,7 +38,6 @@ _OURS = frozenset((".auth.json", ".auth-cache.json"))
 _OF_PACKAGES = (".npmrc", ".composer/auth.json", ".config/composer/auth.json", ".hex/hex.config")
 _OF_OTHERS = (*_OF_PACKAGES, *sandbox_places.SECRETS, *sandbox_places.LOGINS, *sandbox_places.CLOUD_PATHS)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
-# Sources that are named in one line.
 # More links than any system follows.
 _MOST_LINKS = 40
 

@@ -24,7 +24,7 @@ from harness_lib.hs.terminal import complain, one_line, show
 from harness_lib.loop import discovery, disk, hosted, keys, plugins, processes, runtime, session, trust
 from harness_lib.loop.piped import HookError, ProviderError, as_object, as_text, dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.system.processes import own_process
+from harness_lib.system.processes import environment, own_process
 
 _USAGE = """\
 hs: an agent loop in which everything is a plugin
@@ -276,6 +276,7 @@ def entry() -> NoReturn:
     if not os.environ.get("HOME"):
         # An empty one would mean the root directory.
         os.environ.pop("HOME", None)
+    environment.follow_links(os.environ)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A script that starts hs in the background may ignore Ctrl-C for it.
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -16,6 +16,8 @@ from pathlib import Path
 from harness_lib import sha256, typed
 
 Env = Mapping[str, str]
+# What is below ends with a login, and a sandbox has its own: fnm names Node.js by a link there.
+_FLEETING = ("/run/user/", "/tmp/")  # noqa: S108 (nothing is made there)
 # In the environment of a check: the task that it is for.
 CHECKED = "HARNESS_CHECKED_TASK"
 _STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
@@ -61,6 +63,14 @@ def drop_relative(env: MutableMapping[str, str]) -> None:
     """Remove relative entries from the PATH in `env`."""
     if "PATH" in env:
         env["PATH"] = absolute(env["PATH"])
+
+
+def follow_links(env: MutableMapping[str, str]) -> None:
+    """Replace entries of the PATH in `env` that are fleeting links by the directories that they lead to."""
+    entries = env.get("PATH", "").split(os.pathsep)
+    lasting = [os.path.realpath(each) if each.startswith(_FLEETING) else each for each in entries]
+    if lasting != entries:
+        env["PATH"] = os.pathsep.join(lasting)
 
 
 def blank(names: Collection[str]) -> bool:

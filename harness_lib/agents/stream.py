@@ -191,7 +191,7 @@ _PERSON = (
     r"|(?:invalid|set an) auth method"
     r"|(?:invalid|incorrect|missing|expired)[ _](?:x-)?api[- _]key|api[ _]key (?:not valid|expired)"
     r"|api_key_invalid|missing environment variable|token (?:has )?(?:expired|been revoked)|authenticat"
-    r"|\b401\b.{0,3}unauthorized|permission_denied|status:? 40[13]\b"
+    r"|\b401\b.{0,3}unauthorized|permission_denied|(?:status|\"code\"):? ?40[13]\b"
     r"|issue with the selected model|model.{0,60}(?:not (?:found|supported)|does not exist)"
     r"|root/sudo privileges|not running in a trusted directory"
 )
@@ -204,7 +204,7 @@ _TRANSIENT = (
     r"overloaded|high demand|at capacity|rate.?limit|too many requests|\b429\b|\b5[02]\d\b"
     r"|temporar|timed?[- ]?out|connect|reconnecting|network|econn|enotfound|eai_again|fetch failed"
     r"|stream (?:disconnected|error|closed)|socket|server[ _]error|unavailable|bad gateway|resource_exhausted"
-    r"|exceeded your current quota|no capacity"
+    r"|exceeded your current quota|no capacity|api error: terminated|no response was returned"
 )
 _UNLIMITED = r"not your usage limit|per minute"
 

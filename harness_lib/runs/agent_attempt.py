@@ -53,8 +53,9 @@ BLAME: dict[str, Category] = {
     "over": "TASK_EXEC",
 }
 CRASHES = 2
-# An agent that ends at once without doing anything cannot start; another try is useless.
-AT_ONCE_SECONDS = 10.0
+# An agent that ends without doing anything cannot start; another try is useless. A command of the user's need
+# not say what it does: it has done nothing if it ends at once. Some take ten seconds to fail.
+AT_ONCE_SECONDS = 30.0
 PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
 UNKNOWN_LIMIT_SECONDS = 900.0
 # Seconds by which a provider's clock may differ from ours.
@@ -325,8 +326,9 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     if tries.crashes <= CRASHES:
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
-    at_once = agent_exit.seconds < AT_ONCE_SECONDS and not (tries.spent.tokens or tries.spent.cost)
-    if at_once and not _has_changed(ctx, task):
+    is_known = worker.adapter.exit_tells or agent_exit.seconds < AT_ONCE_SECONDS
+    said = (tries.spent.tokens, tries.spent.cost, agent_exit.report.actions, agent_exit.report.said)
+    if is_known and not any(said) and not _has_changed(ctx, task):
         hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
         reason, then = f"the agent cannot start: {agent_exit.why}", typed.harness("retry", task.id)
         raise StuckError("ENV_SETUP", reason, hint, halts_as="UNSTARTED", then=then)

@@ -7,6 +7,7 @@ itself, or because of a limit, silence, or going round in circles.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import tempfile
 from collections import deque
@@ -310,10 +311,10 @@ def _how(finished: runner.Finished, report: Report, most: int, over: str | None)
 def _last_words(tail: str, most: int) -> str:
     """Return the last `most` lines that were printed for people, not JSON for the adapter.
 
-    Lines without a word, as those that underline code in a traceback, are left out.
+    Lines without a word, as those that underline code in a traceback, and calls in one of Node.js are left out.
     """
     printed_last = takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines()))
-    lines = [line for line in printed_last if any(map(str.isalnum, line))]
+    lines = [line for line in printed_last if re.match(r"(?!\s+at ).*[^\W_]", line)]
     return " / ".join(reversed(lines[:most]))
 
 

@@ -22,7 +22,7 @@ FOR_A_PERSON = {
     "claude": "no-credit no-login no-model",
     "codex": "bad-key no-key no-quota not-included",
     "copilot": "bad-key no-login",
-    "gemini": "bad-key no-login no-trust",
+    "gemini": "bad-key no-login no-trust refused",
     "hs": "bad-key no-credit no-provider no-login login-ended no-claude",
     "opencode": "bad-key quota",
 }

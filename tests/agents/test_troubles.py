@@ -33,6 +33,9 @@ PAUSES = (
     "The model is overloaded. Please try again later.",
     "Request timed out.",
     "upstream connect error, 502 Bad Gateway",
+    # A stream of Gemini CLI that was cut, and an empty answer in Copilot CLI.
+    "[API Error: terminated]",
+    "No response was returned. Send your message again to retry.",
 )
 FOR_A_PERSON = (
     "Invalid API key · Please run /login",

@@ -68,10 +68,11 @@ class Attempt:
     task: Task
     port: Port
     tries: Tries = field(default_factory=Tries)
+    report: Report = field(default_factory=Report)
 
     def ends(self, how: How, trouble: Trouble | None = None, seconds: float = 1.0) -> bool:
         """Let an agent end; return whether another one goes on."""
-        report = Report(trouble=trouble)
+        report = self.report._replace(trouble=trouble)
         agent_exit = AgentExit(how, "it said so", report, seconds, Path("log"), code=1)
         return agent_attempt.goes_on(self.ctx, self.task, self.port, agent_exit, self.tries)
 
@@ -141,15 +142,21 @@ def _commits(project: Project, _: Attempt) -> float:
     return 1.0
 
 
-def _lives(_: Project, __: Attempt) -> float:
+def _lives(_: Project, attempt: Attempt) -> float:
+    attempt.port.adapter = adapter("true")
     return agent_attempt.AT_ONCE_SECONDS
 
 
-@pytest.mark.parametrize("sign", [None, _spends, _commits, _lives])
-def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
+def _acts(_: Project, attempt: Attempt) -> float:
+    attempt.report = Report(actions=1)
+    return 1.0
+
+
+@pytest.mark.parametrize("sign", [None, _spends, _commits, _lives, _acts])
+def test_an_agent_that_ends_again_and_again_and_has_done_nothing_cannot_start(
     project: Project, attempt: Attempt, sign: Callable[[Project, Attempt], float] | None
 ) -> None:
-    """One that has done something could start, and has failed."""
+    """One that has done something could start, and has failed; so could a command that lived for a while."""
     attempt.port.adapter = registry.named("claude")
     assert [attempt.ends("crashed") for _ in range(agent_attempt.CRASHES)] == [True, True]
     assert attempt.clock.slept == pytest.approx(3)
@@ -157,7 +164,7 @@ def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
         assert not attempt.ends("crashed", seconds=sign(project, attempt))
         return
     with pytest.raises(StuckError, match="the agent cannot start: it said so") as stuck:
-        attempt.ends("crashed")
+        attempt.ends("crashed", seconds=60.0)
     assert stuck.value.halts_as == "UNSTARTED"
 
 
@@ -173,6 +180,7 @@ def test_the_last_words_of_an_agent_are_lines_with_words() -> None:
     assert agent_process._last_words(traceback, 2) == "    open(x) / OSError: no"
     assert agent_process._last_words(traceback, 1) == "OSError: no"
     assert agent_process._last_words('a\n{"b": 1}', 2) == ""
+    assert agent_process._last_words("Error: no\n    at main (cli.js:1:2)\n", 1) == "Error: no"
 
 
 OVER = Trouble("limit", "usage limit reached")

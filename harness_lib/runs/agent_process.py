@@ -311,7 +311,7 @@ def _how(finished: runner.Finished, report: Report, most: int, over: str | None)
 def _last_words(tail: str, most: int) -> str:
     """Return the last `most` lines that were printed for people, not JSON for the adapter.
 
-    Lines without a word, as those that underline code in a traceback, and calls in one of Node.js are left out.
+    Lines without a word, as those that underline code in a traceback, and the calls of Node.js are left out.
     """
     printed_last = takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines()))
     lines = [line for line in printed_last if re.match(r"(?!\s+at ).*[^\W_]", line)]

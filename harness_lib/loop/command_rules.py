@@ -15,12 +15,19 @@ from harness_lib.text import words_of
 
 # Programs that write the files that they name, always or with an option.
 _WRITE = words_of("""
-    chmod chown cp dd install ln mkdir mv patch rm rmdir rsync shred tee touch truncate unlink
+    chattr chmod chown cp dd ed ex gunzip gzip install ln mkdir mv nano nvim patch rm rmdir rsync setfacl
+    shred sponge tee touch truncate unlink vi vim
 """)
 _EDIT_IN_PLACE = frozenset(("gsed", "perl", "ruby", "sed"))
 _IN_PLACE = r"--in-place|-[A-Za-z]*i"
 # The option before the file that a program writes.
-_OUTPUT = {"curl": r"--output|-[A-Za-z]*o", "sort": r"-[a-z]*o", "wget": r"--output-document|-[A-Za-z]*O"}
+_OUTPUT = {
+    "curl": r"--output|-[A-Za-z]*?o",
+    "git": r"--output|-o",
+    "sort": r"--output|-[a-z]*?o",
+    "wget": r"--output-document|-[A-Za-z]*?O",
+}
+_GIT_WRITES = frozenset(("checkout", "mv", "restore", "rm"))
 
 
 def files_in(command: str) -> Iterator[tuple[str, bool]]:
@@ -30,14 +37,16 @@ def files_in(command: str) -> Iterator[tuple[str, bool]]:
         in_place = simple.program in _EDIT_IN_PLACE and any(
             re.match(_IN_PLACE, word) for word in simple.words
         )
-        writes = in_place or simple.program in _WRITE
+        by_git = simple.program == "git" and not _GIT_WRITES.isdisjoint(simple.words)
+        writes = in_place or by_git or simple.program in _WRITE
         named = [(word, True) for word in simple.targets]
         named += [(word, False) for word in simple.sources]
         option = _OUTPUT.get(simple.program, HIDDEN)
-        named += [
-            (word, writes or re.fullmatch(option, before) is not None)
-            for before, word in zip(["", *simple.words], simple.words, strict=False)
-        ]
+        for before, word in zip(["", *simple.words], simple.words, strict=False):
+            named.append((word, writes or re.fullmatch(option, before) is not None))
+            # Also written onto it.
+            if attached := re.fullmatch(f"(?:{option})=?(.+)", word):
+                named.append((attached[1], True))
         for word, is_written in named:
             # Also behind these: `@FILE` of curl, `HEAD:FILE` of git.
             for part in {*shell_words.values(word), re.split("[:@]", word)[-1]}:

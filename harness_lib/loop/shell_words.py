@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from harness_lib.text import words_of
 
@@ -23,7 +24,13 @@ _LITERAL = frozenset(["[", "[[", "{", "}", "{}"])
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 _SHELLS = words_of("ash bash busybox csh dash fish ksh rbash sh tcsh zsh")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*|[\w@*#?$!-]")
-_OPERATOR = re.compile(r"[<>|&-]*")
+# What may follow `<` or `>` in an operator; the - of `<&-` is a word.
+_OPERATOR = re.compile(r"<[<-]?|[>|&]?")
+# A subscript whose command bash runs even from quotes: `test -v 'a[$(x)]'`.
+_SUBSCRIPT = re.compile(r"\w\[.*?(?:\$\(|`)")
+# Variables and settings of git that name a program.
+_PROGRAM = re.compile(r"\w*(?:ASKPASS|BROWSER|COMMAND|DIFF|EDITOR|LESSOPEN|PAGER|PS4|SSH|VISUAL)=")
+_QUOTING = re.compile(r"[\\'\"]")
 _VERSION = re.compile(r"[\d.-]+$")
 # The innermost; and about as many words as these may become.
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -37,16 +44,19 @@ _KEYWORDS = words_of("""
 # Programs that run the commands in their arguments.
 RUN_OTHERS = words_of("""
     ash bash busybox csh dash elvish fish ksh nu pwsh rbash sh tcsh toybox xonsh zsh
-    . alias builtin command coproc eval exec source trap
+    . alias builtin command compgen complete coproc eval exec fc mapfile readarray source trap
     awk bun clojure deno elixir erl expect gawk gdb ghc groovy guile ipython irb java jshell julia kotlin
     lua luajit mawk nawk node nodejs ocaml octave osascript perl php pypy python pythonw r rscript ruby
     runghc runhaskell scala sed swift tclsh ts-node tsx wish
     ed emacs ex less man more mysql nano nvim psql sqlite vi vim
     bundle bunx claude codex hs nix-shell npx pipx pnpx uvx
-    at batch bwrap caffeinate chroot chrt cpulimit crontab direnv doas entr env faketime fakeroot find
-    firejail flock hyperfine ionice ltrace mosh nice nohup nsenter parallel perf pkexec proot rlwrap rsync
-    runuser screen script setarch setpriv setsid sg ssh stdbuf strace su sudo systemd-run tar taskset time
-    timeout tmux torsocks unbuffer unshare valgrind watch winpty xargs xvfb-run
+    asdf at aws-vault batch bwrap caffeinate cgexec chamber chronic chroot chrt concurrently cpulimit crontab
+    cross-env dbus-run-session direnv doas doppler dotenv dotenvx eatmydata entr env faketime fakeroot fd
+    fdfind find firejail flock hyperfine infisical ionice limactl ltrace lxc mosh multipass nice nix nodemon
+    nohup nsenter numactl nvm op parallel perf pkexec prlimit proot proxychains pyenv rbenv rlwrap rsync
+    runuser scp screen script setarch setlock setpriv setsid sftp sg ssh ssh-agent stdbuf strace su sudo
+    systemd-run tar taskset time timeout tmux torify torsocks tsocks unbuffer unshare vagrant valgrind watch
+    watchexec winpty xargs xvfb-run
 """)
 
 
@@ -107,9 +117,21 @@ def every(text: str, depth: int = 0) -> Iterator[Simple]:
         values = [word.partition("=")[2] for word in before if _ASSIGNS.match(word)]
         yield replace(command, words=words, sources=[*command.sources, *values])
         yield from _given(words, depth)
+        for value in _named_programs(before, words):
+            yield from every(value, depth + 1)
         if words and program_name(words[0]) in {*_SHELLS, ".", "source"}:
             for source in command.sources:
                 yield from every(source, depth + 1)
+
+
+def _named_programs(before: list[str], words: list[str]) -> Iterator[str]:
+    """Yield what bash or git runs although it stands in the place of no command."""
+    yield from (word.partition("=")[2] for word in before if _PROGRAM.match(word))
+    yield from filter(_SUBSCRIPT.search, words)
+    if words and program_name(words[0]) == "git":
+        set_here = (word for option, word in pairwise(words) if option == "-c")
+        yield from (word.partition("=")[2].removeprefix("!") for word in set_here)
+        yield from (word[1:] for word in words if word.startswith("!"))
 
 
 def _without_prefix(words: list[str]) -> list[str]:
@@ -141,16 +163,19 @@ def _given(words: list[str], depth: int) -> Iterator[Simple]:
             # An argument of what is run.
             continue
         filled = word == "{}" and words[at - 1].startswith("-")
-        yield Simple([HIDDEN] if filled else _without_prefix(words[at:]), plain=False)
+        given = [HIDDEN] if filled else _without_prefix(words[at:])
+        yield Simple(given, plain=False)
+        # `eval` and its like read quotes once more.
+        yield Simple([_QUOTING.sub("", each) for each in given], plain=False)
         for part in values(word):
             if any(c.isspace() or c in ";&|(`$" for c in part) or f"={part}" in word:
                 yield from every(part, depth + 1)
 
 
 def values(word: str) -> set[str]:
-    """Return `word`, and what may be the value of an option in it: `--a=b`, `--a=b=c`, `-ab`."""
+    """Return `word`, and what may be a value or a command in it: `--a=b`, `--a=b=c`, `-ab`, `+!a`."""
     attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
-    return {word, word.partition("=")[2], word.rpartition("=")[2], attached} - {""}
+    return {word, *(word.rpartition(mark)[2] for mark in "=!"), word.partition("=")[2], attached} - {""}
 
 
 def expanded(word: str) -> list[str]:
@@ -274,16 +299,25 @@ class _Reader:
         if following in {"(", "{"}:
             inner = _Reader(self._text, self.at + 1, {"(": ")", "{": "}"}[following])
             commands = inner.read()
-            if inner.at >= len(self._text):
+            read = [word for each in commands for word in each.words]
+            # A bracket of `case` may have closed it too early, and @P expands what a variable holds.
+            is_cut = quoted and read.count("case") > read.count("esac")
+            if inner.at >= len(self._text) or is_cut or self._text.endswith("@P", 0, inner.at):
                 self._unfinished()
             self.at = inner.at + 1
             self._hide(commands if following == "(" else inner.nested)
-        elif following in {"'", '"'} and not quoted:
+        elif following == '"' and not quoted:
+            # Translated, it may be another text.
+            self.at += 1
+            self._quoted, self._command.plain = True, False
+            self._double()
+        elif following == "'" and not quoted:
             # $'…' has escapes of its own.
             self.at += 1
-            while (text := self._until(following)).endswith("\\") and not text.endswith("\\\\"):
+            start = self.at
+            while (text := self._until("'")).endswith("\\") and not text.endswith("\\\\"):
                 pass
-            self._hide([])
+            self._hide([]) if "\\" in self._text[start : self.at] else self._put(text)
         elif match := _PARAMETER.match(self._text, self.at):
             self.at = match.end()
             self._hide([])
@@ -335,7 +369,7 @@ class _Reader:
             special = first and not quoted and (word in _KEYWORDS or _ASSIGNS.match(word))
             self._command.plain &= HIDDEN not in "".join(words) and not special
             self._command.words += words
-        elif not (word == "/dev/null" or (operator.endswith("&") and word.isdigit())):
+        elif not (word == "/dev/null" or (operator.endswith("&") and not word.strip("0123456789-"))):
             self._command.plain = False
             (self._command.targets if ">" in operator else self._command.sources).extend(words)
 

@@ -93,6 +93,14 @@ PASSED = [
     "wget -O yarn.lock $X", "wget -qO yarn.lock x", "sort -o yarn.lock x",
     "git difftool --extcmd='rm x'", "git -C . filter-branch --tree-filter 'rm x'",
     "echo `r\\\\\nm x`", "cat <<A\nit's\nA\nrm x\ncat <<A\nit's\nA", "echo a\\\\\\\\\nrm x",
+    "<&- rm x", "2>&- rm x", "exec 3<&-; rm x", 'echo $"$(rm x)"', "eval r\\\\m x", "eval \"r''m\" x",
+    "mapfile -C 'rm x' a", "compgen -C 'rm x'", "let 'a[$(rm x)]=1'", "[[ -v 'a[`rm x`]' ]]",
+    "PS4='$(rm x)' bash -xc :", "GIT_SEQUENCE_EDITOR='rm x' git rebase -i", "git -c core.pager='rm x' log",
+    "git -c alias.z='!rm x' z", "git config alias.z '!rm x'", "vim -c '!rm x'", "less '+!rm x'",
+    "op run -- rm x", "dotenvx run -- rm x", "proxychains4 rm x", "fd -x rm", "nix shell y -c rm x",
+    "cat $'.env'", 'cat $".env"', "git diff --output=yarn.lock", "git archive -o yarn.lock x",
+    "wget -Oyarn.lock x", "sort --output=yarn.lock x", "git checkout -- yarn.lock", "git rm yarn.lock",
+    "sponge yarn.lock", "ed yarn.lock",
 ]  # fmt: skip
 UNSURE = [
     "$x y", "$(echo rm) x", "`echo rm` x", "r? x", "{r..s}m x", "{r,s}" * 40, "/bin/r*",
@@ -100,7 +108,7 @@ UNSURE = [
     "x=rm; $x y", "echo rm x | sh", "base64 -d x | bash", "bash -s", "xargs -I{} {} x", "echo x > $f",
     "uv run $x", "git bisect run $x", "wget -O $x y",
     "git push", "git -C . push", "echo 'no end; ls", "git $x", "git {push,x}", "git pus?", "git reset $x",
-    "git -c a=b push",
+    "git -c a=b push", 'echo "$(case x in x) rm x;; esac)"', 'echo "${x@P}"',
 ]  # fmt: skip
 FREE = [
     "ls", "echo rm", "git rm --help", "git commit -m 'rm x; rm y'", "grep -r rm src", "git stash",
@@ -111,7 +119,8 @@ FREE = [
     "grep -i x yarn.lock", "git reset --hard HEAD", "cat {src,tests}/x", "touch {a,b}.locked",
     "git show HEAD:x", "git rebase main", "git bisect good", "echo {}", "find . -name '{a,b}'",
     "/bin/{ls,rm} x", "docker run --rm box ls", "uv run pytest $x", "npm run test -- $x", "git rebase $x",
-    "wget -O out $x", "sort $x",
+    "wget -O out $x", "sort $x", "git checkout main", "ls 2>&-", "x=$'a'", "PAGER=cat git log",
+    'echo "$(case x in (x) ls;; esac)" $"a"', "grep 'a[$]' x", """find . -name "it's\"""",
 ]  # fmt: skip
 ALLOWED = [
     "git status", "git status --short", "git status && git diff HEAD", "git status; git status",

@@ -95,7 +95,8 @@ def answer(native: Json) -> Answer:
         tokens_in=count(usage.get("input_tokens")),
         tokens_out=count(usage.get("output_tokens")),
         tokens_cached=count(details.get("cached_tokens")),
-        native=items if any(item.get("type") == "reasoning" for item in items) else None,
+        # Models read from the phase whether a message was the answer.
+        native=items if any(item.get("type") == "reasoning" or item.get("phase") for item in items) else None,
     )
 
 
@@ -110,7 +111,7 @@ class Reader:
         kind = event.get("type")
         if kind == "response.output_text.delta":
             yield Shown("text", {"text": as_string(event.get("delta"))})
-        elif kind == "response.reasoning_summary_text.delta":
+        elif kind in {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}:
             yield Shown("thinking", {"text": as_string(event.get("delta"))})
         elif kind == "response.output_item.done":
             item = as_table(event.get("item"))
@@ -140,7 +141,9 @@ def _blocks(item: Json) -> list[Block]:
     if kind == "function_call":
         return [_call(item)]
     if kind == "reasoning":
-        text = "\n".join(str(part.get("text") or "") for part in as_tables(item.get("summary")))
+        # Open models show what they think, not a summary of it.
+        parts = as_tables(item.get("summary")) or as_tables(item.get("content"))
+        text = "\n".join(str(part.get("text") or "") for part in parts)
         return [Thinking(text)] if text else []
     return []
 

@@ -9,8 +9,9 @@ import pytest
 
 from harness_lib.loop import hosted, turn
 from harness_lib.loop.piped import Json, TransientError
+from harness_lib.loop.session import Block, Thinking
 from harness_lib.loop.turn import Ending
-from harness_lib.loop.wires import http
+from harness_lib.loop.wires import http, responses
 from harness_lib.loop.wires.answer import Endpoint
 from tests.loop.conftest import ANTHROPIC, CHAT, DONE, RESPONSES, WIRES, Follow, Hs, Serve, Wire, bodies
 from tests.loop.in_process import begun, calls_of, results_of
@@ -279,6 +280,20 @@ def test_reasoning_goes_back_encrypted(follow: Follow) -> None:
     _, server, _ = follow(RESPONSES, Step(thinking="a summary", text="Let me.", uses=uses), say("Done."))
     assert "c2VjcmV0" in [item.get("encrypted_content") for item in server.requests[1]["input"]]
     assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
+
+
+@pytest.mark.parametrize(
+    ("item", "thought"),
+    [
+        ({"type": "message", "phase": "commentary", "content": [{"text": "Let me."}]}, []),
+        ({"type": "reasoning", "summary": [], "content": [{"text": "hm"}]}, [Thinking("hm")]),
+    ],
+    ids=["the phase of a message", "thoughts of an open model"],
+)
+def test_what_a_model_says_of_its_answer_goes_back_as_it_came(item: Json, thought: list[Block]) -> None:
+    answer = responses.answer({"output": [{"id": "x", "status": "completed", **item}]})
+    assert answer.native == [item]
+    assert [block for block in answer.blocks if isinstance(block, Thinking)] == thought
 
 
 @pytest.mark.parametrize("wire", [ANTHROPIC, RESPONSES], ids=lambda wire: wire.name)

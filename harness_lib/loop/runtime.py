@@ -63,6 +63,10 @@ class Table:
         """Return the plugins of a kind (and stage) in the order of their names as text."""
         return [self.entries[key] for key in sorted(key for key in self.entries if key[:2] == (kind, stage))]
 
+    def is_ours(self, stage: str) -> bool:
+        """Return whether all hooks of `stage` are built in."""
+        return all(hook.is_ours for hook in self.of("hooks.d", stage))
+
     def find(self, kind: Kind, name: str) -> Plugin | None:
         """Return the plugin `name` of a kind that has no stages."""
         return self.entries.get((kind, "", name))

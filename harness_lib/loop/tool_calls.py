@@ -83,7 +83,7 @@ def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
     of, ready = runtime.kept.get("ready") or (answer, [])
     if of != answer or not ready or ready[0][0] != queue[0]:
         kind, calls = _kind(runtime, queue[0]), queue[:1]
-        if kind and all(hook.is_ours for hook in runtime.table.of("hooks.d", "tool_exec")):
+        if kind and runtime.table.is_ours("tool_exec"):
             calls = list(takewhile(lambda call: _kind(runtime, call) == kind, queue))
         decided = [(call, asking.decide(runtime, call)) for call in calls]
         most = SUBAGENTS if kind == "agent" else _READERS

@@ -76,15 +76,16 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
     """Follow states from `state` until none follows."""
     context: piped.Json = {}
     last, idle, asked = "", 0, 0
+    # The error that ends a turn is on standard error, too, unless a hook changes what it says.
+    is_told = runtime.env["HARNESS_LOG"] == "/dev/stderr" and runtime.table.is_ours("error")
     while state and idle < _STATES_WITHOUT_A_REQUEST:
         # Before the turn and each request, and after each tool, which may have written plugins.
         if not runtime.is_fresh and (last in {"", "tool_done"} or state == "assemble"):
             discovery.refresh(runtime)
         last = state
-        hooks = runtime.table.of("hooks.d", state)
-        runtime.is_fresh &= state in {"start", "assemble"} and all(hook.is_ours for hook in hooks)
+        runtime.is_fresh &= state in {"start", "assemble"} and runtime.table.is_ours(state)
         try:
-            context = plugins.call(runtime, state, context)
+            context = plugins.call(runtime, state, context, is_told=is_told)
         except piped.HookError as failure:
             if state == "error":
                 return Ending(str(failure), failed=True)

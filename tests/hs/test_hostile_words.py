@@ -54,7 +54,7 @@ def test_answers_results_and_arguments(serve: Serve, shown: Shown) -> None:
 
 @pytest.mark.parametrize("status", [400, 503])
 def test_the_words_of_a_host_that_refuses(serve: Serve, shown: Shown, status: int) -> None:
-    now = (("retry-after", "0"),)
+    now = (("retry-after", "0.01"),)
     serve(CHAT, Step(status=status, said=EVIL, headers=now), Step(status=400, said="no"))
 
     assert is_harmless(shown("go"))

@@ -55,7 +55,7 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None
 
 
 def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire) -> None:
-    now = (("retry-after", "0"),)
+    now = (("retry-after", "0.01"),)
     refusals = [Step(status=500, headers=now), Step(status=401)]
     _, answer = go(*refusals, words=("--json", "go"), wire=wire, env=keys(wire))
     nowhere = hs("go", env={**keys(wire), "ANTHROPIC_API_URL": "nowhere", "OPENAI_API_URL": "nowhere"})

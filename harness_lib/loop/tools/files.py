@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +31,8 @@ _LETTERS = "ZPMQVRWSNKTXJBYH"
 _ASCII = 127
 _DEFAULT_LINES = 2000
 _SHOWN_LINES = 80
+# Bytes of a file: its lines take many times as much memory.
+_LARGEST = 64 * 1024 * 1024
 _CONTEXT = 2
 _ANCHOR = r"^(\d{1,9})#([A-Z]{2})$"
 _COPIED = r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:"
@@ -41,6 +44,8 @@ def _read(path: Path) -> str:
     """Return the text of `path`, line ends as they are. Raises ToolError if it is not a text file."""
     if not path.is_file():
         raise ToolError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}")
+    if (size := path.stat().st_size) > _LARGEST:
+        raise ToolError(f"{path} has {size} bytes, too many for this tool; use a command, as sed -n 1,50p")
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
@@ -134,15 +139,10 @@ def _editor(
 
 def _written(runtime: Runtime, tool_input: Json) -> Change:
     path, content = path_of(runtime, tool_input), text_of(tool_input, "content")
-    try:
-        old = path.read_bytes().decode("utf-8") if path.is_file() else None
-    except UnicodeDecodeError:
-        old = None
+    old = None
+    with suppress(ToolError):
+        old = _read(path)
     return Change(path, old, content)
-
-
-def _wrote(tool_input: Json, change: Change) -> str:
-    return f"wrote {len(change.new.encode('utf-8', 'replace'))} bytes to {tool_input['path']}"
 
 
 WRITE_FILE = _editor(
@@ -153,7 +153,9 @@ WRITE_FILE = _editor(
         "content": "The whole content",
     },
     change=_written,
-    report=_wrote,
+    report=lambda tool_input, change: (
+        f"wrote {len(change.new.encode('utf-8', 'replace'))} bytes to {tool_input['path']}"
+    ),
 )
 
 

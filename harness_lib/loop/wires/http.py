@@ -334,8 +334,8 @@ def _retry_after(text: str) -> float | None:
             seconds = parsedate_to_datetime(text).timestamp() - time.time()
         except (TypeError, ValueError):
             return None
-    # Where the clock here is fast, the date is past.
-    return seconds if 0 <= seconds < math.inf else None
+    # Where the clock here is fast, the date is past; and without a pause, all attempts are over at once.
+    return seconds if 0 < seconds < math.inf else None
 
 
 def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:

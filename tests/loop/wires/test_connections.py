@@ -197,7 +197,8 @@ def test_an_invalid_address_is_named_without_its_password(hs: Hs) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["inf", "nan", "soon", "9" * 400, "-5", pytest.param("Wed, 21 Oct 2015 07:28:00 GMT", id="past")]
+    "value",
+    ["inf", "nan", "soon", "9" * 400, "-5", "0", pytest.param("Wed, 21 Oct 2015 07:28:00 GMT", id="past")],
 )
 def test_a_retry_after_that_is_no_length_of_time_is_ignored(value: str) -> None:
     assert http._retry_after(value) is None

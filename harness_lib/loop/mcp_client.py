@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 10.0
 _END_SECONDS = 8.0
+_CLOSED = (types.CONNECTION_CLOSED, "Connection closed")
 
 _PACKAGE = logging.getLogger("mcp")
 _PACKAGE.propagate = False
@@ -172,7 +173,7 @@ class Connections:
             )
         except mcp.MCPError as error:
             # A server over HTTP that has forgotten the session refuses it, each with a code of its own.
-            if error.code == types.CONNECTION_CLOSED or self._refused.get(server.name):
+            if _is_closed(error) or self._refused.get(server.name):
                 await self._end(server.name)
             raise
         parts = [_text(block) for block in done.content]
@@ -262,11 +263,16 @@ def _text(block: Any) -> str:
     return f"[a block of the type {block.type}, which hs cannot show a model yet]"
 
 
+def _is_closed(error: BaseException) -> bool:
+    """Return whether the connection is lost; servers give errors of their own the same code."""
+    return isinstance(error, mcp.MCPError) and (error.code, str(error)) == _CLOSED
+
+
 def _said(error: BaseException, closed: str = "") -> str:
     """Return the words of an error, or `closed` for a lost connection; of a group, those of the first."""
     if inner := getattr(error, "exceptions", None):
         return _said(inner[0], closed)
-    if closed and isinstance(error, mcp.MCPError) and error.code == types.CONNECTION_CLOSED:
+    if closed and _is_closed(error):
         return closed
     if isinstance(error, pydantic.ValidationError):
         first = error.errors(include_url=False)[0]

@@ -260,13 +260,16 @@ def test_a_status_from_before_a_call_is_no_part_of_its_failure_and_a_lost_sessio
 ) -> None:
     """A server of the older protocol refuses the first request of the newer one, and has no GET."""
     calls = [use("mcp__far__spoken", **how) for how in ({"fail": True}, {"forget": ["x"]}, {}, {})]
+    calls.append(use("mcp__near__spoken", fail=True))
     with listening("old_mcp_server.py", project) as address:
-        write_servers(far={"url": address})
+        write_servers(far={"url": address}, near=entry(program="old_mcp_server.py"))
         go(*calls, say("Done."))
 
     failed, spoken = "error: the MCP server far failed:", "2025-06-18 None\n"
     lost = f"{failed} Session not found (HTTP 404)\n"
-    assert results_in() == [f"{failed} There is no such page\n", spoken, lost, spoken]
+    wrong = f"{failed} There is no such page\n"
+    # Any code that a server has is no end of it.
+    assert results_in() == [wrong, spoken, lost, spoken, wrong.replace("far", "near")]
 
 
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, project: Path) -> None:

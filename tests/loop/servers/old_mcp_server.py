@@ -32,7 +32,7 @@ def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]
     elif method == "tools/list":
         result = {"tools": [TOOL]}
     elif method == "tools/call" and wanted.get("fail"):
-        return {**head, "error": {"code": -32602, "message": "There is no such page"}}
+        return {**head, "error": {"code": -32000, "message": "There is no such page"}}
     elif method == "tools/call":
         SESSIONS.extend(wanted.get("forget", []))
         result = {"content": [{"type": "text", "text": f"{PROTOCOL} {authorization}"}]}

@@ -392,11 +392,6 @@ def _assemble(runtime: Runtime, payload: Json) -> Json:
     return {**payload, "system": runtime.system} if runtime.system else payload
 
 
-def _pass_on(runtime: Runtime, payload: Json) -> Json:  # noqa: ARG001 (as every hook)
-    """Add nothing: Claude Code brings its own."""
-    return payload
-
-
 def _receive(runtime: Runtime, result: Json) -> Json:
     """Go on to `done` with the result, whose messages are saved."""
     runtime.stop = str(result.get("stop") or "end")
@@ -405,7 +400,8 @@ def _receive(runtime: Runtime, result: Json) -> Json:
 
 HOOKS: list[tuple[str, str, plugins.Hook]] = [
     ("assemble", "10-messages", _assemble),
-    *(("assemble", name, _pass_on) for name in ("20-tools", "30-prompts", "35-skills")),
+    # Claude Code brings its own.
+    *(("assemble", name, lambda _, payload: payload) for name in ("20-tools", "30-prompts", "35-skills")),
     ("receive", "10-save", _receive),
 ]
 

@@ -123,11 +123,8 @@ def carried(older: list[Message]) -> str:
 
 
 def _list(name: str, paths: list[str]) -> str:
-    return (
-        "\n".join([f"<{name}>", *(" ".join(path.split("\n")) for path in paths), f"</{name}>"])
-        if paths
-        else ""
-    )
+    lines = [f"<{name}>", *(" ".join(path.split("\n")) for path in paths), f"</{name}>"]
+    return "\n".join(lines) if paths else ""
 
 
 def _listed(name: str, body: str) -> list[str]:

@@ -146,11 +146,6 @@ def check_login(client: Client) -> None:
         raise ProviderError(f"Invalid redirect_port={port} of {name}.")
 
 
-def login_command(client: Client) -> str:
-    """Return the command with which the user logs in."""
-    return f"hs auth login {client.name}"
-
-
 def _is_safe(url: str) -> bool:
     """Return whether what is sent to `url` is encrypted, or stays on this machine."""
     try:
@@ -178,7 +173,7 @@ def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Jso
 
 def _ended(client: Client, why: str) -> ProviderError:
     """Return the error for a login that has ended; the user has to log in again."""
-    return ProviderError(f"{why} Log in again: {login_command(client)}")
+    return ProviderError(f"{why} Log in again: hs auth login {client.name}")
 
 
 def _refresh(client: Client, credential: Json) -> Json:
@@ -262,7 +257,7 @@ def login_of(runtime: Runtime, client: Client) -> Json:
     """Return the stored login at `client`. Raises ProviderError where nobody is logged in."""
     credential = first(runtime, client.name)
     if credential.get("type") != "oauth" or not credential.get("access_token"):
-        raise ProviderError(f"Nobody is logged in at {client.name}. Log in: {login_command(client)}")
+        raise ProviderError(f"Nobody is logged in at {client.name}. Log in: hs auth login {client.name}")
     return credential
 
 

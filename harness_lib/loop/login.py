@@ -197,7 +197,7 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
                     _say(f"{error} Paste it again, or Ctrl-C.")
         if not watched or not ready:
             message = f"Nobody has logged in within {_SECONDS / 60:.0f} minutes"
-            raise ProviderError(f"{message}: {keys.login_command(attempt.client)}")
+            raise ProviderError(f"{message}: hs auth login {attempt.client.name}")
 
 
 @contextmanager
@@ -208,7 +208,7 @@ def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
     except OSError as error:
         problem = f"Another program listens at port {_port(client)} ({error.strerror})"
         if not can_paste or not _port(client):
-            raise ProviderError(f"{problem}; end it, then: {keys.login_command(client)}") from error
+            raise ProviderError(f"{problem}; end it, then: hs auth login {client.name}") from error
         _say(f"{problem}, so the browser's last page will be an error; its address is what is wanted here.")
         yield None
         return

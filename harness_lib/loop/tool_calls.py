@@ -180,14 +180,9 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
 
 def _beginning(lines: list[str]) -> list[str]:
     """Return the first of `lines`, and of each the beginning; people read no more while it runs."""
-    more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
-    return [
-        *(
-            f"{line[:_SHOWN_COLUMNS]}..." if len(line) > _SHOWN_COLUMNS else line
-            for line in lines[:_SHOWN_LINES]
-        ),
-        *more,
-    ]
+    shown = [line[:_SHOWN_COLUMNS] + "..." * (len(line) > _SHOWN_COLUMNS) for line in lines[:_SHOWN_LINES]]
+    left = len(lines) - len(shown)
+    return [*shown, *([f"... ({left} more lines)"] if left else [])]
 
 
 def _kind(runtime: Runtime, call: Json) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from harness_lib.loop import hosted, turn
 from harness_lib.loop.piped import Json, TransientError
-from harness_lib.loop.session import Block, Thinking
+from harness_lib.loop.session import Text, Thinking
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http, responses
 from harness_lib.loop.wires.answer import Endpoint
@@ -282,18 +282,12 @@ def test_reasoning_goes_back_encrypted(follow: Follow) -> None:
     assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
 
 
-@pytest.mark.parametrize(
-    ("item", "thought"),
-    [
-        ({"type": "message", "phase": "commentary", "content": [{"text": "Let me."}]}, []),
-        ({"type": "reasoning", "summary": [], "content": [{"text": "hm"}]}, [Thinking("hm")]),
-    ],
-    ids=["the phase of a message", "thoughts of an open model"],
-)
-def test_what_a_model_says_of_its_answer_goes_back_as_it_came(item: Json, thought: list[Block]) -> None:
-    answer = responses.answer({"output": [{"id": "x", "status": "completed", **item}]})
-    assert answer.native == [item]
-    assert [block for block in answer.blocks if isinstance(block, Thinking)] == thought
+def test_the_phase_of_a_message_and_the_thoughts_of_an_open_model_go_back() -> None:
+    said = {"type": "message", "phase": "commentary", "content": [{"text": "Let me."}]}
+    thought = {"type": "reasoning", "summary": [], "content": [{"text": "hm"}]}
+    for item, block in ((said, Text("Let me.")), (thought, Thinking("hm"))):
+        answer = responses.answer({"output": [{"id": "x", **item}]})
+        assert (answer.native, answer.blocks) == ([item], [block])
 
 
 @pytest.mark.parametrize("wire", [ANTHROPIC, RESPONSES], ids=lambda wire: wire.name)

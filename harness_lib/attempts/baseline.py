@@ -9,6 +9,7 @@ repository of its own, and leaves nothing here.
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -79,10 +80,14 @@ def survey(ctx: Context, settings: clones.Settings | None = None) -> Baseline:
 
 def _hint(ctx: Context, git: Git, changed: Strings) -> str:
     marked = set(status.marked(git)).intersection(changed)
-    if not marked and not rights.acting_agent(ctx):
+    ask = "; what is not yours to commit, ask the user about." if rights.acting_agent(ctx) else "."
+    if inside := [path for path in changed if os.path.lexists(git.top / path / ".git")]:
+        look = typed.git("-C", inside[0], "status")
+        return f"Commit or undo it in there ({look}), and commit here what it stands at then{ask}"
+    if not marked and ask == ".":
         return "Commit it, or set it aside until the task has ended: git stash (git stash pop brings it back)"
     if not marked:
-        return "Commit it if it belongs to the project; what is not yours to commit, ask the user about."
+        return f"Commit it if it belongs to the project{ask}"
     names = _are(tuple(sorted(marked)))
     return (
         f"{names} marked so that git does not look there (assume-unchanged or skip-worktree), but an attempt "

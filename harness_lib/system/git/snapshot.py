@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -214,6 +215,7 @@ def _size(path: Path) -> int:
         return 0
 
 
+@lru_cache(maxsize=4)
 def read_untracked(git: Git, tree_or_commit: str) -> Before:
     """Return what `capture_untracked` kept in this tree, or in its commit."""
     parts: dict[str, dict[str, Entry]] = {"content": {}, "unprotected": {}, "left_out": {}}

@@ -89,14 +89,18 @@ def test_everything_an_attempt_did_is_taken_back_and_what_was_there_before_is_th
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_name_gets_its_case_back(world: World, committed: bool) -> None:
     """Where case makes no second file, too, as on macOS: there the new name is one of the old file."""
-    # As git does where it makes a repository; this one is a copy.
-    world.sh("config", "core.ignorecase", str((world.top / "TRACKED.TXT").exists()))
+    # Elsewhere it is a copy from there.
+    world.sh("config", "core.ignorecase", "true")
     world.begin()
     world.sh("mv", "tracked.txt", "Tracked.txt")
     world.sh("mv", "dir/inner.txt", "dir/Inner.txt")
     world.put("dir/Inner.txt", "changed\n")
     if committed:
         world.commits("the attempt's own commit")
+    else:
+        world.sh("reset", "-q")
+    names = map(str.lower, trees.entries(world.git, snapshot.capture(world.git)))
+    assert sorted(names) == ["dir/inner.txt", "tracked.txt"]
     assert world.go_back() == []
     stands_at_base(world)
     assert "tracked.txt" in [path.name for path in world.top.iterdir()]

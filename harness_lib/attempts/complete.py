@@ -47,11 +47,10 @@ def complete(
     task = task._replace(validation=evaluation.validation)
     if evaluation.against:
         return requeue.because_of_content(ctx, task, evaluation.against)
-    known = {} if known is None else known
     oid = outcome.commit_object(ctx, evaluation.head, task, evaluation.tree)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
-    verdict = inspection.second_check(ctx, task, tree, known)
+    verdict = inspection.second_check(ctx, task, tree, {} if known is None else known)
     if verdict.objections and _is_guarded(task):
         return _object(ctx, task, oid, verdict)
     if verdict.vacuous and _is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:

@@ -136,7 +136,7 @@ def evaluate(
         oid = outcome.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
-    said = [*check_inputs.changed_programs(ctx, task), *(_without(ctx, task, left_out) if left_out else ())]
+    said = [*check_inputs.changed_programs(ctx, task), *_without(ctx, task, left_out)]
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")

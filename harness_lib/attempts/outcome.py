@@ -174,9 +174,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     are the user's to commit: in a chat such a commit may be the user's, so it stays.
     """
     git, base = ctx.git, task.started_at_commit
-    content = tree
-    if task.gate and task.gate.before:
-        content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
+    content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if base and base != head:
         caches = status.caches_above(git, history.added(git, base, head))
         ours = [path for path in ctx.excluded_paths if task.target or path.rpartition("/")[2] not in _YOURS]
@@ -265,8 +263,6 @@ def carry_out(ctx: Context, task: Task) -> Ended:
     if not is_as_committed:
         said += undo_check(ctx, task, oid)
     said += _inside_submodules(ctx, task)
-    if not task.gate or task.gate.before is None:
-        return completed(ctx, task, said)
     ended = completed(ctx, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended

@@ -189,7 +189,6 @@ def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, mak
     begin(agent, "true")
     (warning,) = agent.finishes({"lib/new.txt": "changed\n", "done": "x\n"})["task"]["look_at"]
     assert warning.startswith("task-003 left changes inside of 'lib', which its commit does not have")
-    # Until then the next claim is refused; a stash of the project does not have them.
     agent.ok("add", "Four", "--validate", "true")
     assert "undo it in there (git -C lib status)" in agent.fails(8, "claim")["error"]["hint"]
 

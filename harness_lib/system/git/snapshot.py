@@ -43,7 +43,8 @@ _PASSED_OVER = (
     b"can only add",
     b"adding files failed",
 )
-
+# It begins with the excluded files that are ignored, as if these were the reason.
+_NO_REASON = rb"(?m)^(?:The following paths are ignored .*|hint: .*|(?:.*/)?\.?harness[^ :]*)\n"
 
 NO_FILES: Mapping[str, Entry] = MappingProxyType({})
 NO_MODES: Mapping[str, int] = MappingProxyType({})
@@ -115,12 +116,13 @@ def taken(
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:
     """Raise GitError unless all that could not be added is untracked, or not a file."""
     errors = [line for line in stderr.splitlines() if line.startswith((b"error:", b"fatal:"))]
+    why = failure(args, code, re.sub(_NO_REASON, b"", stderr))
     if not all(any(words in line for words in _PASSED_OVER) for line in errors):
-        raise failure(args, code, stderr)
+        raise why
     names = [os.fsdecode(name) for name in _UNREADABLE.findall(stderr)]
     known = git.run("--literal-pathspecs", "ls-files", "-z", "--", *names, env=env).stdout if names else b""
     if any(_is_content(git.top / name) for name in decode(known)):
-        raise failure(args, code, stderr)
+        raise why
 
 
 def _is_content(path: Path) -> bool:

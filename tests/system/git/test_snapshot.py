@@ -154,6 +154,17 @@ def test_an_unreadable_file_is_left_out_if_untracked_and_named_if_tracked(world:
         snapshot.capture(world.git)
 
 
+def test_a_filter_that_fails_is_named_as_the_reason(world: World) -> None:
+    world.put(".gitignore", "harness-tasks.json\n.harness\n")
+    world.put("sub/harness-tasks.json", "{}")
+    world.put(".gitattributes", "*.bin filter=lost\n")
+    world.sh("config", "filter.lost.clean", "no-such-program")
+    world.sh("config", "filter.lost.required", "true")
+    world.put("new.bin", "x")
+    with pytest.raises(GitError, match=r"failed with 128: error: .*no-such-program"):
+        snapshot.capture(world.git, ("sub/harness-tasks.json", ".harness"))
+
+
 def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) -> None:
     world.commit(files={"other/file": "x"})
     world.sh("update-index", "--split-index")

@@ -263,25 +263,34 @@ def apply(git: Git, oid: str, excluded_paths: Sequence[str] = ()) -> Applied:
             if any(entry and entry[0] == trees.GITLINK for entry in pair)
         }
         paths = [path for path in changed if path in differs and path not in foreign]
-        in_the_way = _in_the_way(git, present, paths)
+        gone = [path for path in paths if not changed[path][1]]
+        in_the_way = _in_the_way(git, present, paths, gone)
         if in_the_way or not paths:
             return Applied(in_the_way=in_the_way, left_out=tuple(foreign), excluded=excluded)
         unfit = _apply_patch(git, base, oid, paths)
         return Applied(() if unfit else tuple(paths), (), unfit, tuple(foreign), excluded)
 
 
-def _in_the_way(git: Git, present: str, paths: Collection[str]) -> Strings:
-    """Return which of `paths` have uncommitted content, ignored files included."""
+def _in_the_way(git: Git, present: str, paths: Collection[str], gone: Collection[str]) -> Strings:
+    """Return which of `paths` have uncommitted content, ignored files included; `gone` are removed."""
     head = git.head() or git.empty_tree()
     unsaved = trees.changed(git, head, present)
     known = trees.entries(git, present)
-    return tuple(
-        path
-        for path in paths
-        if path in unsaved
-        or (path not in known and os.path.lexists(git.top / path))
-        or checkout.obstructed(git.top, path)
-    )
+
+    def is_free(path: str) -> bool:
+        if obstacle := checkout.obstacle(git.top, path):
+            return _makes_room(git.top, obstacle, gone)
+        return path in known or not os.path.lexists(git.top / path)
+
+    return tuple(path for path in paths if path in unsaved or not is_free(path))
+
+
+def _makes_room(top: Path, obstacle: str, gone: Collection[str]) -> bool:
+    """Return whether `obstacle` is a file among `gone`, or a directory of nothing else."""
+    at = top / obstacle
+    inside = at.rglob("*") if not at.is_symlink() else ()
+    names = [str(each.relative_to(top)) for each in inside if each.is_symlink() or not each.is_dir()]
+    return all(name in gone for name in names or [obstacle])
 
 
 def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> Strings:

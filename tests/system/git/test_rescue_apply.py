@@ -90,6 +90,24 @@ def test_a_file_or_a_link_where_a_directory_would_have_to_be_is_in_the_way(
     assert list(outside.iterdir()) == []
 
 
+def test_what_it_removes_is_in_the_way_of_nothing(repo: Path) -> None:
+    commit_all(repo, "before", {".gitignore": "*.o\n", "file": "", "dir/a.txt": "", "dir/deep/b.txt": ""})
+    (repo / "link").symlink_to("dir")
+    commit_all(repo, "before", {})
+    for name in ("file", "dir", "link"):
+        sh(repo, "rm", "-rq", name)
+    stands = put(repo / "dir", "x"), put(repo / "file/new", "x"), put(repo / "link/new", "x")
+    oid = _keep(repo)
+    # Git would remove the others, and then fail.
+    put(repo / "dir/deep/ignored.o", "the user's\n")
+    assert restore.apply(Git.open(repo), oid).in_the_way == ("dir",)
+    (repo / "dir/deep/ignored.o").unlink()
+
+    assert len(restore.apply(Git.open(repo), oid).written) == 7
+
+    assert [path.read_text() for path in stands] == ["x", "x", "x"]
+
+
 def test_a_repository_inside_is_left_out_and_named(repo: Path, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     sh(tmp_path, "init", "-q", str(inner))

@@ -326,7 +326,7 @@ def undo_check(ctx: Context, task: Task, content: str) -> list[str]:
         name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
         ref = rescue_refs.keep(git, name, standing, git.head(), what)
         undone = advance.undo(git, changed)
-    said = f"{len(undone)} tracked file(s) not as committed after the check of {task.id}; put back"
+    said = f"{counted(len(undone), 'tracked file')} not as committed after the check of {task.id}; put back"
     return [f"{said}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
 
 

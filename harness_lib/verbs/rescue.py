@@ -15,7 +15,7 @@ from harness_lib.rules import attempts
 from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
-from harness_lib.text import first, harmless, safe_name
+from harness_lib.text import counted, first, harmless, safe_name
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
@@ -137,7 +137,7 @@ def apply(ctx: Context, name: str) -> Reply:
         content = typed.git("show", f"{rescue.ref}:{path}")
         warnings.append(f"{_harmless(path)} is a file of harness and was left out; its content: {content}")
     held = ctx.held(ctx.ask())
-    message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
+    message = f"brought in {counted(len(brought.written), 'file')} from {rescue.ref}, not committed"
     if not brought.written:
         message = f"All of {rescue.ref} is here already."
         if brought.excluded:

@@ -213,7 +213,7 @@ def test_a_fifo_in_the_place_of_a_file_is_not_blamed_on_the_check(project: Proje
 
     (warning, *_) = agent.finishes({"done": "x\n"})["warnings"]
 
-    assert warning.startswith("1 tracked file(s) not as committed after the check of task-001; put back")
+    assert warning.startswith("1 tracked file not as committed after the check of task-001; put back")
     assert project.read("tracked.txt") == "one\n"
     assert project.in_commit() == ["done", "tracked.txt"]
 

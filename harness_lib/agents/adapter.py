@@ -87,7 +87,8 @@ class Launch(NamedTuple):
     """How an agent is started, which reads its brief from standard input; `env` is added to its environment.
 
     `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
-    which it writes its usage when it ends, a JSON object for `read`; "": it has none.
+    which it writes its usage when it ends, a JSON object for `read`, `dir_flag` the one before a directory
+    beside its work tree that it may use; "": it has none.
     In a sandbox it may write `writable`, files and directories below the home, and the paths of `homes`: a
     variable that names a directory, or VARIABLE/NAME in there. What ends with a slash is made. Words of
     its arguments are replaced as `inside` says, and it gets the credentials of each of its `clouds` of which
@@ -98,17 +99,18 @@ class Launch(NamedTuple):
     env: Mapping[str, str] = _NONE
     cost_flag: str = ""
     usage_flag: str = ""
+    dir_flag: str = ""
     writable: Strings = ()
     homes: Strings = ()
     inside: Mapping[str, str] = _NONE
     clouds: Mapping[str, Strings] = _NONE
 
-    def command(self, cost_usd: float | None = None, usage: str = "") -> Strings:
-        """Return the command with a cost limit of `cost_usd`, and with `usage` as the file for its usage.
+    def command(self, cost_usd: float | None = None, usage: str = "", beside: str = "") -> Strings:
+        """Return the command with a cost limit of `cost_usd`, the file `usage` for its usage, and `beside`.
 
-        Each is added only if the agent has such a flag and the user has not passed it.
+        Each is added only if the agent has such a flag; the first two only if the user has not passed it.
         """
-        typed = self.argv
+        typed = (*self.argv, self.dir_flag, beside) if beside and self.dir_flag else self.argv
         if cost_usd is not None and self._is_free(self.cost_flag):
             typed = (*typed, self.cost_flag, f"{cost_usd:.6f}")
         if usage and self._is_free(self.usage_flag):

@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from harness_lib.agents import registry, resets, stream
 from harness_lib.agents.adapter import Adapter, Launch, Report
@@ -78,6 +79,13 @@ def _read(report: Report, line: str, now: datetime) -> Report:
 
 def _known(template: str = "") -> list[Launch]:
     """Return how the known agents are started that `template` names; all for an empty one."""
-    adapters = registry.ADAPTERS.values()
-    found = (each for each in adapters if not template or re.search(rf"\b{each.program}\b", template))
-    return [each.launch(None, ()) for each in found]
+    found = (
+        each for each in registry.AGENTS if re.search(rf"\b{each.SIGNS.name}\b", template or each.SIGNS.name)
+    )
+    return [each.ADAPTER.launch(None, ()) if hasattr(each, "ADAPTER") else _undriven(each) for each in found]
+
+
+def _undriven(agent: Any) -> Launch:
+    """Return what an agent may write that only a command of the user's starts: its settings and its login."""
+    settings = agent.HOOKS.files["user"][0].split("/")[0]
+    return Launch((), writable=(f"{settings}/", *agent.CREDENTIALS), homes=(agent.HOOKS.home or ())[:1])

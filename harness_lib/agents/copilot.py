@@ -59,12 +59,13 @@ HOOKS = adapter.Host(
 
 
 def _launch(model: str | None, extra: Sequence[str]) -> adapter.Launch:
-    # It may not use files outside the work tree.
+    # It may not use files outside the work tree, nor type a command that names one.
     argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
     passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
     return adapter.Launch(
         (*argv, *passed),
         usage_flag="--usage-output-file",
+        dir_flag="--add-dir",
         writable=(".copilot/", ".config/github-copilot"),
         # It may log in by these.
         clouds={"github": ("",)},

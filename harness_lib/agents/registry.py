@@ -57,10 +57,6 @@ def named(name: str) -> Adapter:
 
 def host(env: Mapping[str, str], fields: Mapping[str, object]) -> str:
     """Return the host that called the hook, recognised by its `fields` or its variables; "" if unknown."""
-    for signs in SIGNS.values():
-        if any(key in fields for key in signs.fields):
-            return signs.name
-    for signs in SIGNS.values():
-        if any(env.get(key) for key in signs.hooks):
-            return signs.name
-    return ""
+    sent = (each.name for each in SIGNS.values() if any(key in fields for key in each.fields))
+    told = (each.name for each in SIGNS.values() if any(env.get(key) for key in each.hooks))
+    return next(sent, "") or next(told, "")

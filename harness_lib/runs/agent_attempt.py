@@ -43,7 +43,7 @@ from harness_lib.system.git import checkout, locks, trees
 from harness_lib.task import Category, Task
 from harness_lib.text import sentence
 
-SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
+SEE_TO_IT = "Log in, add credit with the provider, or name another model (--model); then: harness run"
 # Of an attempt that needs no agent.
 NOBODY = AgentExit("ended", "", Report(), 0.0, Path())
 BLAME: dict[str, Category] = {

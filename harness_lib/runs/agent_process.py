@@ -255,7 +255,8 @@ def run(
     # A directory: Copilot renames its file into place.
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as own:
         usage = Path(own, "usage.json")
-        command = launch.command(run_state.cost_left(rules.budget, before), str(usage))
+        beside = str(Path(_program()).parent)
+        command = launch.command(run_state.cost_left(rules.budget, before), str(usage), beside)
         if sandbox.of(ctx.env):
             command = tuple(launch.inside.get(word, word) for word in command)
         if adapter.program == OURS:

@@ -138,14 +138,21 @@ def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop
     workshop.ends(0, "--sandbox", each_engine)
 
 
-def test_the_login_of_the_agent_that_works_is_its_own(engine: str, workshop: Workshop, home: Path) -> None:
-    put(home / ".codex/auth.json", "mine")
+@pytest.mark.parametrize(
+    ("program", "login"),
+    [("codex", ".codex/auth.json"), ("qwen", ".qwen/settings.json"), ("kimi", ".kimi-code/config.toml")],
+)
+def test_the_login_of_the_agent_that_works_is_its_own(
+    engine: str, workshop: Workshop, home: Path, program: str, login: str
+) -> None:
+    """Also of one that only a command of the user's starts."""
+    put(home / login, "mine")
     put(home / ".gemini/oauth_creds.json", "another's")
     put(home / ".config/gcloud/key", "a cloud's")
-    program = "#!/bin/sh\ncat ~/.codex/* ~/.gemini/* ~/.config/gcloud/* > made\n"
-    put(home / "bin/codex", program, executable=True)
+    text = f"#!/bin/sh\ncat ~/{login} ~/.gemini/* ~/.config/gcloud/* > made\n"
+    put(home / "bin" / program, text, executable=True)
     workshop.add("Read", "grep mine made && ! grep -e another -e cloud made")
-    workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/codex; true")
+    workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/{program}; true")
 
 
 @pytest.mark.parametrize(

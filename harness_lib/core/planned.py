@@ -54,7 +54,7 @@ def sources(ctx: Context, word: str) -> list[Source]:
         # Another plan that is typed in later is not this one again.
         return [Source("standard input", data, f"standard input {sha256.digest(data)[:_DIGEST]}")]
     path = ctx.cwd / Path(word)
-    if not path.is_dir():
+    if not word or not path.is_dir():
         return [source(ctx, path, word)]
     found = (each for kind in ("md", "markdown", "json") for each in path.rglob(f"*.{kind}"))
     inside = sorted((each.relative_to(path) for each in found if each.is_file()), key=_key)
@@ -82,6 +82,10 @@ def _key(path: Path) -> list[list[tuple[int, str]]]:
 
 def source(ctx: Context, path: Path, word: str) -> Source:
     """Return the file at `path`, which `word` names. Raises UsageError if it cannot be read."""
+    if not word:
+        raise UsageError(
+            "The name of the plan is empty.", "Name its file; is a variable of your shell not set?"
+        )
     try:
         data = path.read_bytes()
     except OSError as error:

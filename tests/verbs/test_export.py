@@ -118,6 +118,8 @@ def test_what_cannot_be_ticked_is_said(project: Project, agent: Agent) -> None:
     assert "was imported from plan.md" in unknown["message"]
     assert "is not a plan" in agent.fails(2, "export", "--tick", put(project, "x.md", "words\n"))["message"]
     agent.fails(2, "export", "--tick", "nowhere.md")
+    for words in (("export", "--tick", ""), ("import", "")):
+        assert "is empty" in agent.fails(2, *words)["message"]
     document = {"tasks": [{"id": 1, "title": "A", "dependencies": []}]}
     file = put(project, "tasks.json", json.dumps(document))
     agent.ok("import", file)

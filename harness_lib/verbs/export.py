@@ -52,6 +52,8 @@ def answer(ctx: Context, args: Namespace) -> Reply:
             f"No task of the list was imported from {name}.",
             f"Import it: {typed.harness('import', args.tick)}",
         )
+    # What was ticked before the import is not ours to count.
+    planned_tasks = [each for each in planned_tasks if each.key in tasks or not each.done]
     done = [each for each in planned_tasks if each.key in tasks and tasks[each.key].is_done]
     ticked, count = _ticked(data, done)
     if count:
@@ -79,7 +81,8 @@ def _items(text: str) -> list[PlannedTask]:
     """Return the tasks of a check list of ours."""
     items, _ = checklist.parse(text)
     keyed = zip(items, checklist.keys(items), strict=True)
-    return [PlannedTask(key, item.title, "", boxes=(item.line,)) for item, key in keyed if not item.is_group]
+    tasks = ((item, key) for item, key in keyed if not item.is_group)
+    return [PlannedTask(key, item.title, "", done=item.done, boxes=(item.line,)) for item, key in tasks]
 
 
 def _ticked(data: bytes, done: list[PlannedTask]) -> tuple[bytes, int]:

@@ -56,7 +56,7 @@ def test_a_check_list_of_ours_is_imported_again_and_ticked_too(project: Project,
     brief = agent.ok("claim")["message"]
     assert "from a plan" not in brief
     agent.ok("finish")
-    assert agent.ok("export", "--tick", file)["ticked"] == 1
+    assert "1 of 4 tasks completed, 1 box ticked" in agent.ok("export", "--tick", file)["message"]
     assert project.read(file).startswith("- [x] One\n  - check: test -f a.txt\n- [ ] Group\n")
 
 
@@ -83,8 +83,7 @@ def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Pr
 
     said = agent.ok("export", "--tick", file)
 
-    assert (said["completed"], said["ticked"]) == (1, 2)
-    assert "2 boxes ticked" in said["message"]
+    assert (said["completed"], said["ticked"], "2 boxes ticked" in said["message"]) == (1, 2, True)
     ticked = (project.top / file).read_bytes()
     wanted = data.replace(b"- [ ] **Step 1: Make", b"- [x] **Step 1: Make")
     assert ticked == wanted.replace(b"- [ ] **Step 2: Commit", b"- [x] **Step 2: Commit")
@@ -117,9 +116,8 @@ def test_what_cannot_be_ticked_is_said(project: Project, agent: Agent) -> None:
     unknown = agent.fails(2, "export", "--tick", put(project, "plan.md", PLAN))
     assert "was imported from plan.md" in unknown["message"]
     assert "is not a plan" in agent.fails(2, "export", "--tick", put(project, "x.md", "words\n"))["message"]
-    agent.fails(2, "export", "--tick", "nowhere.md")
-    for words in (("export", "--tick", ""), ("import", "")):
-        assert "is empty" in agent.fails(2, *words)["message"]
+    for words in (("export", "--tick", "nowhere.md"), ("export", "--tick", ""), ("import", "")):
+        agent.fails(2, *words)
     document = {"tasks": [{"id": 1, "title": "A", "dependencies": []}]}
     file = put(project, "tasks.json", json.dumps(document))
     agent.ok("import", file)

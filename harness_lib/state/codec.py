@@ -28,7 +28,7 @@ from harness_lib.text import first
 DEEP = 1000
 CORRECT = (
     "correct the named fields in the file, then look again: harness check"
-    " (the user can restore the last good list: harness check --restore)"
+    " (the user can restore the last good list, if one is left: harness check --restore)"
 )
 UPDATE = "Update harness on this machine, and leave the file as it is."
 # Fields that are one of some words, and typed by people: a word that is not known is a mistake.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -139,19 +140,18 @@ def _of_directory_lock(path: Path) -> Iterator[Oddity]:
 
 def examine(root: Root, now: datetime) -> Examined:
     """Read the file strictly: by the codec, whose messages are best, by the schema, and for cycles."""
-    name = root.state.name
     try:
         document = codec.parse(root.state.read_bytes())
     except PermissionError:
         document = load.look(root).document
     except FileNotFoundError:
-        return Examined((Problem("", f"{name} is missing; {_rest(root)}"),), is_lost=True)
+        return _lost(root, "is missing")
     except codec.UnparseableError as error:
-        return Examined((Problem("", f"{name} is not JSON ({error}); {_rest(root)}"),), is_lost=True)
+        return _lost(root, f"is not JSON ({error})")
     except codec.ContractError as error:
         return Examined(error.problems)
     if codec.is_emptied(document):
-        return Examined((Problem("", f"{name} has no tasks in it; {_rest(root)}"),), is_lost=True)
+        return _lost(root, "has no tasks in it")
     try:
         state = codec.examined(codec.decode(document))
     except codec.ContractError as error:
@@ -179,10 +179,11 @@ def _all_problems(document: object, error: codec.ContractError) -> tuple[Problem
     )
 
 
-def _rest(root: Root) -> str:
-    """Return what a repair would put in its place, in words."""
-    try:
+def _lost(root: Root, why: str) -> Examined:
+    """Say of a list that cannot be read what a repair would put in its place, if anything is left."""
+    rest, is_lost = "no good earlier state is left", False
+    with suppress(StateUnreadableError):
         loaded = load.find(root)
-    except StateUnreadableError:
-        return "no good earlier state is left"
-    return f"the newest good state is {loaded.source} with {counted(len(loaded.state.tasks), 'task')}"
+        rest = f"the newest good state is {loaded.source} with {counted(len(loaded.state.tasks), 'task')}"
+        is_lost = True
+    return Examined((Problem("", f"{root.state.name} {why}; {rest}"),), is_lost=is_lost)

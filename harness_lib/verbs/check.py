@@ -21,7 +21,7 @@ EXAMPLE = "harness check"
 HELP_ORDER = 420
 CORRECT = (
     "Correct the named fields in the file, then look again; "
-    "the user can put the last good list in its place: harness check --restore"
+    "the user can put the last good list, if one is left, in its place: harness check --restore"
 )
 SHOWN = 15
 

@@ -352,8 +352,8 @@ def test_a_value_of_sixty_characters_is_shown_whole() -> None:
 def message(count: int) -> list[str]:
     with pytest.raises(ContractError) as caught:
         codec.decode({"tasks": [{"id": f"t{n}", "status": "done"} for n in range(count)]}, "the list")
-    hint = "correct the named fields in the file, then look again: harness check"
-    assert caught.value.hint == f"{hint} (the user can restore the last good list: harness check --restore)"
+    hint = "correct the named fields in the file, then look again: harness check (the user can restore the"
+    assert caught.value.hint == f"{hint} last good list, if one is left: harness check --restore)"
     return caught.value.message.split("\n")
 
 

@@ -55,12 +55,12 @@ def test_of_a_lost_list_it_is_told_what_a_repair_would_bring_back(
 
     examined = store.examine()
 
-    assert problems_in(examined) == [problem]
-    assert (examined.is_lost, examined.questions, examined.is_only_unproven) == (True, None, False)
+    assert (problems_in(examined), *examined[1:]) == ([problem], None, True, False)
 
 
 def test_where_nothing_is_left_that_is_told(root: Root) -> None:
-    assert problems_in(Store(root).examine()) == [f": {NAME} is missing; no good earlier state is left"]
+    lost = Problem("", f"{NAME} is missing; no good earlier state is left")
+    assert Store(root).examine() == Examined((lost,))
 
 
 def test_a_list_in_order_is_answered_for_and_a_ring_is_named(store: Store, root: Root) -> None:

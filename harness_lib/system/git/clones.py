@@ -239,6 +239,8 @@ def _copy_large_files(source: Path, to: Path) -> None:
                 digest.update(part)
                 copy.write(part)
             copy.flush()
+            # As git-lfs has made it; what tempfile makes only its owner may read.
+            os.fchmod(copy.fileno(), path.stat().st_mode & 0o664)
             if digest.hexdigest() == path.name:
                 # Another worker, or git-lfs, may have stored it meanwhile.
                 with suppress(FileExistsError):

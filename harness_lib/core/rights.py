@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.core import lifecycle, ownership, sessions, trust
+from harness_lib.core import lifecycle, ownership, project, sessions, trust
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
@@ -99,6 +99,8 @@ def change(ctx: Context, commands_of: Sequence[Task] = ()) -> Iterator[Tx]:
             trust.know(ctx, tx, commands_of)
         if not had_work and tx.holds_agents():
             tx.on_commit(ctx.store.enable_hooks)
+    if not mine:
+        project.adopt(ctx)
 
 
 def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:

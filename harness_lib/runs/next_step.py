@@ -95,7 +95,7 @@ def of_run(ctx: Context, questions: Questions, red: Sequence[Task], *, goes_on: 
     if not questions.counts().total:
         return "the list is empty", (stops.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):
-        return f"{RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
+        return f"{RUN} is refused until you have read the commands", (typed.harness("trust"),)
     if session := sessions.keeps_runs_out(questions, ctx):
         how = sessions.how_to_end(session)
         return f"{RUN} is refused while session {session.number} is open", (how,)

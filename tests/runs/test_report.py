@@ -295,7 +295,7 @@ def _in_other_forms(workshop: Workshop) -> None:
     trusted = trust.read_bytes()
     trust.unlink()
     last = workshop("report").out.splitlines()[-1]
-    assert last.endswith("is refused until you have looked at the commands; harness trust")
+    assert last.endswith("is refused until you have read the commands; harness trust")
     trust.write_bytes(trusted)
     markdown = workshop("report", "--format", "markdown").out
     assert "| task-003 mul | failed 2 of 2: assert 5 &#61;&#61; 6" in markdown or "assert 5 == 6" in markdown

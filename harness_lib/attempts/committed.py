@@ -87,7 +87,8 @@ def in_range(ctx: Context, span: str) -> tuple[str, list[Task]]:
     """
     first, dots, last = span.partition("..")
     ends = [ctx.git.commit_called(name or "HEAD") for name in (first, last) if not name.startswith("-")]
-    if not dots or last.startswith(".") or len(ends) != ENDS or None in ends:
+    # Without the first it is a variable that is not set: a job in CI would pass, and have checked nothing.
+    if not (first and dots) or last.startswith(".") or len(ends) != ENDS or None in ends:
         raise UsageError(f"{span!r} is not a range of commits.", "Name two commits: --range main..HEAD")
     start, end = map(str, ends)
     made = set(ctx.git.lines("rev-list", end, f"^{start}"))

@@ -184,7 +184,7 @@ def test_in_ci_a_range_is_checked_and_nothing_recorded(begun: Project, agent: Ag
     assert (tmp_path / "ci/harness-tasks.json").read_bytes() == listed
     assert len(sh(tmp_path / "ci", "worktree", "list").splitlines()) == 1
     assert sh(tmp_path / "ci", "status", "--porcelain") == ""
-    for span in ("HEAD", "nothing..HEAD", "--all..HEAD", "HEAD...HEAD"):
+    for span in ("HEAD", "..HEAD", "nothing..HEAD", "--all..HEAD", "HEAD...HEAD"):
         robot.fails(2, "validate", "--committed", f"--range={span}")
 
 

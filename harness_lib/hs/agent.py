@@ -97,6 +97,7 @@ def _talk(runtime: Runtime, session: Session | None, asked: setup.Options) -> No
             return
         # Another session is another run: with its own plugins, approvals, provider and model.
         runtime = start(os.environ, runtime.cwd)
+        runtime.provider = runtime.model = ""
         discovery.refresh(runtime)
         kept = {key: value for key, value in asked.values.items() if key not in {"model", "provider"}}
         asked = asked._replace(values=kept)

@@ -199,7 +199,10 @@ def run(
     # One that cannot be noted outlives hs if that is killed.
     noted = notes and notes / os.urandom(8).hex()
     with ExitStack() as fed:
-        errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
+        errors = None
+        # Without the log, its reader hears it on standard error.
+        with suppress(OSError):
+            errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
         given = NOTHING if stdin is None else fed.enter_context(_holding(stdin))
         child: Child | None = None
 

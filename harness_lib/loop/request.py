@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from harness_lib.loop import context, disk, hosted, mcp_servers, plugins, processes, tool_calls, trust
+from harness_lib.loop import context, disk, hosted, mcp_servers, processes, tool_calls, trust
 from harness_lib.loop.piped import ContextError, HookError, Json, ProviderError
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.runtime import Plugin, Runtime
@@ -351,8 +351,10 @@ def _problem(runtime: Runtime, call: Call, stop: str) -> str:
     tool_input = call.input
     if tool_input is None:
         return "the arguments are not a JSON object, so this call was not run."
-    tool = plugins.tool(runtime, call.name)
-    schema = tool.schema(runtime) if tool else None
-    required = ((schema or {}).get("input_schema") or {}).get("required") or []
+    plugin = runtime.table.find("tools", call.name)
+    schema = schema_of(runtime, plugin) if plugin else {}
+    if schema is None:
+        return f"there is no tool {call.name} here, so this call was not run."
+    required = (schema.get("input_schema") or {}).get("required") or []
     missing = [name for name in required if name not in tool_input]
     return f"the call lacks {', '.join(missing)}, so it was not run." if missing else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 from collections.abc import Callable, Sequence
@@ -135,11 +136,15 @@ class Conversation:
         self._provider = ""
         self._status = ""
         completer = editor.Words(runtime, self._words, lambda: self._models)
-        self.editor = editor.Editor(runtime.home / _HISTORY, completer, self, self._above)
+        history = runtime.home / _HISTORY
+        self.editor = editor.Editor(history, completer, self, self._above)
         self._under_way = processes.UnderWay(signal.SIGINT, changed=self.editor.draw)
         self._drawing = Drawing(runtime, self.editor.show, self.editor.draw, self.editor.clear)
         runtime.asker = self._ask
         runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
+        if not os.path.lexists(history):
+            # Only its owner may read it.
+            runtime.keep(history, b"")
         runtime.typed_meanwhile = self._soon
         runtime.stream.listeners += [self._hear, self._drawing.hear]
         # Before the first key: it may be a Tab.

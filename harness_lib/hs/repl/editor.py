@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -175,7 +176,7 @@ class Editor:
                 default_color_depth=ColorDepth.from_env(),
                 enable_cpr=False,
             ),
-            history=FileHistory(_private(history)),
+            history=_History(str(history)),
             completer=completer,
             input_processors=[_Shortened()],
             complete_while_typing=False,
@@ -420,8 +421,13 @@ def _size() -> Size:
     return Size(rows=rows, columns=columns)
 
 
-def _private(path: Path) -> str:
-    """Return the file of what was typed before; only its owner may read it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-    return str(path)
+class _History(FileHistory):
+    """What was typed before; a message is sent also where it cannot be kept."""
+
+    def load_history_strings(self) -> Iterator[str]:
+        with suppress(OSError):
+            yield from super().load_history_strings()
+
+    def store_string(self, string: str) -> None:
+        with suppress(OSError):
+            super().store_string(string)

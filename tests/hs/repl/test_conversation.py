@@ -95,6 +95,13 @@ def test_a_session_in_which_nothing_was_said_is_not_kept(go: Go, conversation: C
     assert {path.name for path in unused.iterdir()} >= {"notes.txt", "session.conf"}
 
 
+def test_a_message_is_sent_also_where_what_was_typed_cannot_be_kept(conversation: Conversation) -> None:
+    """As on a full disk; where home cannot be written at all, the prompt says so."""
+    at_home("repl_history").mkdir(parents=True)
+    with conversation(say("Done.")) as someone:
+        someone.types("hi\r", shows="Done.")
+
+
 def test_a_terminal_that_can_draw_nothing_is_told_so(project: Path) -> None:
     with person(cwd=project, env={"OPENAI_API_URL": "http://127.0.0.1:9", "TERM": "dumb"}) as someone:
         assert someone.leaves() == 2

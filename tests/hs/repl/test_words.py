@@ -62,7 +62,9 @@ def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go) 
 def test_a_new_session_begins_and_the_one_before_can_be_resumed(
     conversation: Conversation, word: str
 ) -> None:
-    with conversation(say("First."), say("Second."), say("Third.")) as someone:
+    # The environment names the model of the first session only.
+    env = {"HARNESS_MODEL": "gpt-4o"}
+    with conversation(say("First."), say("Second."), say("Third."), env=env) as someone:
         someone.types("/model gpt-4o-mini\r")
         someone.types("one\r", when="gpt-4o-mini (openai)", shows="First.")
         before = session_of()

@@ -11,7 +11,7 @@ import pytest
 from harness_lib.loop import discovery, plugins, turn
 from harness_lib.loop.piped import HookError, Json
 from harness_lib.loop.runtime import Runtime
-from tests.loop.conftest import ANTHROPIC, CHAT, Go, Hs, Serve, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Done, Go, Hs, Serve, session_of
 from tests.loop.in_process import begun, started
 from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, Use, bash, say, use
@@ -185,6 +185,11 @@ def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) ->
 
     logged = (home / "log").read_text()
     assert logged == "[harness] hook tool_exec/10-exec failed during tool_exec: no tool calls came in\n"
+
+
+def test_a_log_that_cannot_be_opened_stops_no_hook(done: Done) -> None:
+    hook("start/20-see", "echo heard >&2; cat")
+    assert "heard" in done(say("Done."), env={"HARNESS_LOG": "/no/such/log"})[1].err
 
 
 def test_a_hook_knows_where_it_is(hs: Hs, go: Go, home: Path, project: Path) -> None:

@@ -275,7 +275,7 @@ def worked_on(task: Task, lost: str) -> RefusedError:
         hint = f"{why}: type this again when {end}. If no run does that any more: {typed.harness('run')}"
     else:
         hand_back, recover = typed.harness("release", task.id), typed.harness("start")
-        hint = f"Its worker can hand it back: {hand_back}. If nobody works on it any more: {recover}"
+        hint = f"Hand it back: {hand_back}. If nobody works on it any more: {recover}"
     return RefusedError(f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); {lost}.", hint)
 
 

@@ -190,7 +190,7 @@ def expired(task: Task, now: datetime) -> bool:
 
 def ran_out(worker: str | None) -> str:
     """Return the words that say whose lease has ended, as the errors of its task keep them."""
-    return f"the lease of {worker} ran out"
+    return f"the lease of {worker or 'nobody'} ran out"
 
 
 def is_same(current: Task | None, then: Task) -> bool:

@@ -249,7 +249,10 @@ def _rank(task: Task) -> Rank:
 def _held(state: State, task: Task, now: datetime) -> Iterator[str]:
     who = f"in progress by {task.claimed_by}" if task.claimed_by else "in progress, claimed by nobody"
     if task.lease_expires_at is None:
-        yield who + (f" since {task.claimed_at}" if task.claimed_at else "")
+        who += f" since {task.claimed_at}" if task.claimed_at else ""
+        is_stuck = state.session_config.concurrency_mode == "concurrent"
+        hand_back = typed.harness("release", task.id)
+        yield f"{who}; if nobody works on it, the user can type: {hand_back}" if is_stuck else who
     elif recovery.expired(task, now):
         yield f"{who}, whose lease ended at {task.lease_expires_at}: harness recover takes it back"
     else:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.attempts import merge_queue, reconcile, snapshots
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
@@ -224,7 +225,9 @@ class Orphans:
                 self.of(task.claimed_by)
             elif not self._ctx.shared and (task.id, task.fence) not in self._awaited:
                 self._awaited.add((task.id, task.fence))
-                self._tell(Notice("warning", f"every worker waits: {task.claimed_by} works on {task.id}"))
+                who, end = task.claimed_by or "nobody that is known", typed.harness("release", task.id)
+                text = f"every worker waits: {who} works on {task.id}; if nobody does any more, type: {end}"
+                self._tell(Notice("warning", text))
 
     def of_others(self) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""

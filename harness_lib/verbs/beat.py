@@ -19,12 +19,8 @@ def answer(ctx: Context, _args: Namespace) -> Reply:
     """
     here = (None, ctx.machine)
     with ctx.transaction("tasks") as tx:
-        mine = (task for task in tx.in_progress() if ctx.holds(task))
-        held = [
-            task
-            for task in mine
-            if tx.concurrent and task.lease_expires_at is not None and task.machine in here
-        ]
+        mine = [task for task in tx.in_progress() if ctx.holds(task) and tx.concurrent]
+        held = [task for task in mine if task.lease_expires_at is not None and task.machine in here]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
     message = f"renewed: {', '.join(task.id for task in held)}" if held else "No active lease to renew."

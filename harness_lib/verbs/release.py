@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib import typed
+from harness_lib import timestamps, typed
 from harness_lib.attempts import outcome, requeue, rescue_refs, rollback
-from harness_lib.core import lifecycle, ownership, sessions
+from harness_lib.core import lifecycle, ownership, rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.rules import attempts
 
@@ -27,6 +27,8 @@ def answer(ctx: Context, args: Namespace) -> Reply:
 
     Finished work that waits for the user's answer waits on.
     """
+    if reply := _ended_for_user(ctx, args.id):
+        return reply
     held = ownership.require_settled(ctx, args.id)
     verdict = outcome.Verdict("TASK_EXEC", "released", attempts.Ending.RELEASED)
     with lifecycle.halting_on_error(ctx, held.id):
@@ -50,3 +52,21 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         warnings=ended.warnings,
         extra={"rescue": ended.rescue},
     )
+
+
+def _ended_for_user(ctx: Context, name: str | None) -> Reply | None:
+    """End the lease of a worker without a living session, for the user; None where that is not asked.
+
+    Agents of the legacy protocol write none, or one that ends in hours, and nobody else could take it over.
+    """
+    if name is None or rights.acting_agent(ctx):
+        return None
+    with ctx.transaction("tasks") as tx:
+        task = ownership.require_task(tx, name)
+        is_left = tx.concurrent and task.status == "in_progress" and not ctx.holds(task)
+        if not is_left or ctx.own_session(tx) or sessions.worker_is_live(task.claimed_by, tx, ctx):
+            return None
+        ended = task._replace(lease_expires_at=timestamps.render(tx.now))
+        tx.replace(ended)
+        rights.log(tx, ctx, f"released from {task.claimed_by or 'nobody'}", task.id)
+    return Reply(f"The claim of {task.id} has ended.", task=ended, next=sessions.START)

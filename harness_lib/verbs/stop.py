@@ -45,13 +45,7 @@ def answer(ctx: Context, args: Namespace) -> Reply:
         # Without its tree the work could not be seen: its directory may be gone.
         how = " with its work in place; the next session goes on with it" if held.id in trees else ""
         lines.append(f"{held.id} stays in progress{how or '; the next session recovers it'}.")
-    return Reply(
-        "\n".join(lines),
-        session=session.number,
-        task=held,
-        next=then,
-        warnings=warnings,
-    )
+    return Reply("\n".join(lines), session=session.number, task=held, next=then, warnings=warnings)
 
 
 def _ending(ctx: Context, number: int | None) -> Session | None:

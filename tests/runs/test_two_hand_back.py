@@ -272,4 +272,5 @@ def test_a_run_tells_once_whose_task_all_its_workers_wait_for(crew: Crew) -> Non
         run._next_try = 0.0
         run.left(crew.context().store.ask().in_progress())
 
-    assert crew.messages == ["every worker waits: a chat works on task-001"]
+    ends = "if nobody does any more, type: harness release task-001"
+    assert crew.messages == [f"every worker waits: a chat works on task-001; {ends}"]

@@ -312,15 +312,19 @@ def keep_log(root: Root, copy: Path | None) -> None:
 
 
 def give_back_log(root: Root) -> bool:
-    """Restore a lost log; return whether there was one to restore."""
+    """Restore a lost log, or the lines that another one in its place lacks; return whether one was kept."""
     copy = backup_copy(root)
     if not copy:
         return False
     second = copy.with_suffix(".log")
     try:
-        if not stat.S_ISREG(os.lstat(second).st_mode):
-            return False
-        os.link(second, root.log, follow_symlinks=False)
+        kept = own_files.read(second)
+        if os.path.lexists(root.log):
+            known = {b"", *kept.split(b"\n")}
+            added = [line + b"\n" for line in own_files.read(root.log).split(b"\n") if line not in known]
+            fs.write(root.log, kept + b"".join(added))
+        else:
+            os.link(second, root.log, follow_symlinks=False)
     except OSError:
         # Nothing was kept, or it was restored: another process was faster.
         return False

@@ -177,6 +177,7 @@ def restore(root: Root, loaded: load.Loaded, now: datetime) -> list[str]:
             name = f"{base}-{number}"
         with explained(root):
             fs.write(root.path / name, loaded.data)
+        load.give_back_log(root)
         text += f"; what only the broken file holds is kept in {name} (diff -u {root.state.name} {name})"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
     warnings = [text, *publish(root, loaded.state, now, old=None)]
@@ -195,6 +196,8 @@ def keep_past(root: Root, past: load.Copy, words: str, now: datetime, session: i
         return []
     with explained(root):
         fs.write(kept, past.data, mode=fs.permissions(root.state))
+    # What has replaced the list, such as `git reset`, may have replaced the log.
+    load.give_back_log(root)
     text = f"{words}. The list as it was is kept in {kept.name}"
     return [text, *append(root, [journal.line("WARN", text, now=now, session=session)])]
 
@@ -204,9 +207,8 @@ def _rest_too(root: Root, questions: Answers) -> str:
     if questions.sessions() and questions.holds_agents():
         with explained(root):
             root.enable_flag.touch(fs.PRIVATE)
-    if load.give_back_log(root):
-        return f"; {root.log.name} was put back, too"
-    return f"; {root.log.name} was lost with it and starts empty"
+    found = "was put back, too" if load.give_back_log(root) else "was lost with it and starts empty"
+    return f"; {root.log.name} {found}"
 
 
 def note_loss(root: Root, now: datetime) -> None:

@@ -37,12 +37,15 @@ def test_a_stop_killed_half_way_locks_nobody_out(project: Project, agent: Agent,
 
 
 def test_a_tracked_list_that_git_puts_back_locks_nobody_out(project: Project, one: Agent) -> None:
-    project.git("add", "-f", "harness-tasks.json")
+    """Nor is a line of the log lost that git puts back with it, as a rollback of the legacy protocol does."""
+    project.git("add", "-f", "harness-tasks.json", "harness-progress.txt")
     project.commit_only("Share the list")
     one.ok("start")
-    project.git("checkout", "-q", "harness-tasks.json")
+    before = project.log
+    project.git("checkout", "-q", "harness-tasks.json", "harness-progress.txt")
 
     assert project.agent("other").ok("start")["session"] == 1
+    assert project.log[: len(before)] == before
 
 
 def test_a_project_that_was_removed_and_made_again_locks_nobody_out(project: Project, one: Agent) -> None:

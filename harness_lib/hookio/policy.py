@@ -90,7 +90,7 @@ def teammate_idle(context: HookContext, payload: Payload) -> Answer:
         return Answer("allow", warning=messages.halted(halt, context.program))
     shared = cache["mode"] == "concurrent" or cache["sessions"] is None
     waiting = [*cache["unproven"], *filter(None, [cache["next"]])]
-    if not own and shared and waiting:
+    if not own and shared and waiting and (context.mine or not cache["sessions_spent"]):
         return _hold(context, "keep", messages.stop(context, ()), f"waiting {waiting[0]['id']}")
     return _hold_with(context, "keep", own, "teammate")
 

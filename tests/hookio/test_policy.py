@@ -299,6 +299,7 @@ IDLE: dict[str, tuple[HookContext, Any, int]] = {
     "something is to be proven": (ours(UNPROVEN, PENDING, **SHARED), "waiting u", 0),
     "work waits in a list of the legacy protocol": (ours(PENDING, sessions=None), "waiting a", 0),
     "work waits for the one session": (ours(PENDING, mine=False), SILENT, 0),
+    "no session may begin": (ours(PENDING, session_count=1, most_sessions=1, **SHARED), SILENT, 0),
     "nothing waits": (ours(THEIRS, **SHARED), SILENT, 0),
     "it was told eight times": (
         ours(PENDING, counter=BlockCounter("waiting a", 8), **SHARED),

@@ -266,11 +266,10 @@ def test_a_run_tells_once_whose_task_all_its_workers_wait_for(crew: Crew) -> Non
     taken = crew.take(2)
     with crew.context().store.transaction() as tx:
         tx.replace(taken._replace(claimed_by="a chat"))
-    run = crew.run()
+    run, ends = crew.run(), "if nobody does any more, type: harness release task-001"
 
     for _ in range(2):
         run._next_try = 0.0
         run.left(crew.context().store.ask().in_progress())
 
-    ends = "if nobody does any more, type: harness release task-001"
     assert crew.messages == [f"every worker waits: a chat works on task-001; {ends}"]

@@ -124,7 +124,10 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
     if not task:
         # What an earlier process held is recovered first.
         begin = sessions.START if not ctx.own_session(questions) else sessions.CLAIM
-        raise UsageError("You hold no task.", f"Take one, or go on with what was interrupted: {begin}")
+        # Another program, such as git, may have taken the claim away with the list.
+        take = "Tell the user, then take" if questions.warnings else "Take"
+        message = " ".join(["You hold no task.", *questions.warnings])
+        raise UsageError(message, f"{take} one, or go on with what was interrupted: {begin}")
     if task.status != "in_progress":
         _refuse_idle(questions, task, ctx.held(questions))
     if task.claimed_by is None and not questions.concurrent:
@@ -261,7 +264,7 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
         )
     claim = f"Claim it first: {typed.harness('claim', task.id)}"
     raise UsageError(
-        f"Task {task.id} is {task.status}, not in progress.",
+        " ".join([f"Task {task.id} is {task.status}, not in progress.", *questions.warnings]),
         claim if questions.why(task.id).eligible else f"Look at it: {typed.harness('show', task.id)}",
     )
 

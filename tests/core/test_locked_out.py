@@ -40,9 +40,10 @@ def test_a_tracked_list_that_git_puts_back_locks_nobody_out(project: Project, on
     """Nor is a line of the log lost that git puts back with it, as a rollback of the legacy protocol does."""
     project.git("add", "-f", "harness-tasks.json", "harness-progress.txt")
     project.commit_only("Share the list")
-    one.ok("start")
+    one.ok("claim")
     before = project.log
     project.git("checkout", "-q", "harness-tasks.json", "harness-progress.txt")
+    assert "no longer in progress: task-001;" in one.fails(2, "finish")["error"]["message"]
 
     assert project.agent("other").ok("start")["session"] == 1
     assert project.log[: len(before)] == before

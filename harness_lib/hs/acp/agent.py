@@ -151,12 +151,14 @@ class Agent:
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
     async def _open(self, cwd: str, first: Json, named: Servers) -> SessionProcess:
+        # First what may be refused: a session that is open stays so then.
+        directory, servers = _directory(cwd), {server.name: _entry(server) for server in named or []}
         before = self._sessions.pop(str(first.get("session")), None)
         if before:
             # It is held by the process that has it open.
             await before.close()
-        session = SessionProcess(_directory(cwd), self._client.session_update, self._ask)
-        await session.open({**first, "servers": {server.name: _entry(server) for server in named or []}})
+        session = SessionProcess(directory, self._client.session_update, self._ask)
+        await session.open({**first, "servers": servers})
         self._sessions[session.id] = session
         # The client must know the session before it hears of it.
         asyncio.get_running_loop().call_soon(self._announce, session)

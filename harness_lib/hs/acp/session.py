@@ -293,8 +293,8 @@ class SessionProcess:
         answer = REJECT_ONCE
         try:
             answer = await self._ask(self.id, call, str(event["for"]))
-        except (RequestError, ConnectionError):
-            # A client that cannot ask the user has not said yes.
+        except (RequestError, ConnectionError, ValueError):
+            # A client that cannot ask the user, or answers nonsense, has not said yes.
             pass
         finally:
             # The process waits for an answer, also if the turn was cancelled.

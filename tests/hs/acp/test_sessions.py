@@ -27,6 +27,8 @@ async def test_what_was_said_is_told_again_when_a_session_is_loaded(
     async with editor.connected() as conn:
         session = await editor.opens(conn)
         await session.says("read a.txt")
+        with pytest.raises(acp.RequestError, match="absolute path"):
+            await conn.load_session(cwd=".", session_id=session.id)
         await conn.close_session(session_id=session.id)
         with pytest.raises(acp.RequestError, match="not open"):
             await session.says("hello")

@@ -161,9 +161,14 @@ def begin_change(
         begun = begin(conn, writes=True, lock_seconds=lock_seconds)
         lock(conn, uuid, shared=shared)
         found = _read(conn, name, seen)
+    require_primary(begun)
+    return _version(found.fetchone(), name)
+
+
+def require_primary(begun: Cursor) -> None:
+    """Raise ReadOnlySqlTransaction if the transaction that `begun` is the answer of may change nothing."""
     if (begun.fetchone() or ("on",))[0] == "on":
         raise ReadOnlySqlTransaction("the server takes no changes")
-    return _version(found.fetchone(), name)
 
 
 def look(

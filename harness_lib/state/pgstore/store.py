@@ -205,6 +205,9 @@ class PgStore(Mirrored):
         with ExitStack() as own:
             conn = own.enter_context(self.moments.writer())
             self._lock(own, deadline)
+            doubt = Doubt(self.root)
+            # A change in doubt may be under way beside others of its kind.
+            shared = is_narrow and doubt.op is None
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
 
@@ -212,7 +215,7 @@ class PgStore(Mirrored):
                 left = deadline - self._clock.monotonic()
                 name, uuid = self.link.name, self.link.uuid
                 seen = self.moments.seen
-                found = lists.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
+                found = lists.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=shared)
                 return self.moments.accepted(found, changes=True)
 
             def again(error: Exception) -> None:
@@ -222,7 +225,7 @@ class PgStore(Mirrored):
                     raise connecting.changed_meanwhile()
 
             version = begun()
-            warnings = Doubt(self.root).answered(conn)
+            warnings = doubt.answered(conn)
             conn.begin_change(again)
             stack.enter_context(own.pop_all())
         return RowsTx(conn, version, warnings, self.moments, self.mirror, is_narrow=is_narrow)
@@ -279,10 +282,14 @@ class PgStore(Mirrored):
             with connecting.connect(self.link.url) as conn:
                 left = max(PAUSE_SECONDS, deadline - self._clock.monotonic())
                 with connecting.limited(conn, left + connecting.ANSWER_SECONDS):
-                    lists.begin(conn, writes=True, lock_seconds=left)
+                    begun = lists.begin(conn, writes=True, lock_seconds=left)
                     # Once the list is locked, the transaction in doubt has ended.
                     lists.lock(conn, self.link.uuid)
-                    return doubt.has_happened(conn)
+                    made = doubt.has_happened(conn)
+                    if not made:
+                        # A standby may not have got so far yet.
+                        lists.require_primary(begun)
+                    return made
 
         try:
             made = self._until(deadline, happened)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import NoReturn
 
@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from harness_lib.errors import AwayError, EnvSetupError, Exit, HeldError, LocalBusyError
-from harness_lib.runs import waiting
+from harness_lib.runs.waiting import passes
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import checking, connecting, lists, setup
 from harness_lib.state.pgstore.connecting import SCHEMA
@@ -20,9 +20,10 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.state_lock import StateLock
 from harness_lib.task import Task
 from tests import postgres
-from tests.state.pgstore.beside import claim, finished
+from tests.state.pgstore.beside import claim, claimed, finished, waiting
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared, add, ids
+from tests.waiting import until
 
 ODD = (
     "client_encoding to latin1",
@@ -142,16 +143,27 @@ def test_a_database_that_accepts_and_never_answers_holds_nobody_for_ever(
         add(store, "task-003")
 
 
-def test_a_change_in_doubt_that_is_still_under_way_is_waited_for(shared: Shared) -> None:
-    store = shared.with_tasks()
-    with connecting.connect(shared.server) as conn:
-        lists.begin(conn, writes=True)
-        lists.lock(conn, store.link.uuid)
-        ends = threading.Timer(0.3, conn.rollback)
-        ends.start()
-        with pytest.raises(AwayError, match="nothing was changed"):
+@pytest.mark.parametrize("ended", ["lost", "killed"])
+def test_a_change_in_doubt_that_is_still_under_way_is_waited_for(shared: Shared, ended: str) -> None:
+    """Also one of tasks only, beside which others of its kind go on."""
+    store, op = shared.with_tasks(), os.urandom(16).hex()
+    Doubt(store.root).note(op)
+
+    def found_out() -> None:
+        if ended == "lost":
             store._find_out(Doubt(store.root), OSError(), store._clock.monotonic() + 30)
-        ends.join()
+        else:
+            claimed(store, "one")
+
+    with ThreadPoolExecutor(1) as pool, connecting.connect(shared.server) as conn:
+        lists.begin(conn, writes=True)
+        lists.lock(conn, store.link.uuid, shared=True)
+        lists.log(conn, store.look().version.key, op, ["Done"])
+        asked = pool.submit(found_out)
+        until("a wait", lambda: asked.done() or waiting(shared))
+        conn.commit()
+        asked.result()
+    assert ["its change was made" in text for text in store.warnings] == [True] * (ended == "killed")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -218,7 +230,7 @@ def test_a_command_of_this_machine_that_is_slow_is_waited_for_and_passes(shared:
         pytest.raises(LocalBusyError, match=r"held by pid \d+.*nothing was changed") as why,
     ):
         add(beside, "task-003")
-    assert waiting.passes(why.value)
+    assert passes(why.value)
     assert why.value.exit_code == Exit.HELD
 
 
@@ -423,5 +435,9 @@ def test_a_standby_is_told_from_a_primary_and_a_failover_is_waited_for(shared: S
             add(store, "task-003")
         with pytest.raises(AwayError, match=r"is read-only now\."):
             store.take_turn("main", "first", 1)
+        # A standby may not have got so far yet.
+        Doubt(store.root).note(os.urandom(16).hex())
+        with pytest.raises(AwayError, match="not known yet"):
+            store._find_out(Doubt(store.root), OSError(), store._clock.monotonic())
         add(patient, "task-003")
         assert len(ids(store)) == 3

@@ -38,7 +38,8 @@ SCHEMA = 2
 OWN_NAMES = "pg_catalog, pg_temp"
 # The driver reads no other dates, and writes bytes wrongly where backslashes are doubled.
 _READABLE = {"DateStyle": "ISO", "standard_conforming_strings": "on"}
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Without a name it is that of a socket.
+_LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
 _LOOK = (
@@ -62,6 +63,7 @@ _UPGRADE = "Bring it up to date, once for all machines: harness store upgrade UR
 # What libpq and servers say, and the hint for it; `_LOOK` for anything else.
 _HINTS = {
     "certificate": _PROVE,
+    "verified SSL": _PROVE,
     "does not support SSL": _ENCRYPT,
     "password": _LOGIN,
     "authentication failed": _LOGIN,
@@ -117,7 +119,8 @@ def connect(url: str) -> Asking:
 def encrypted(url: str) -> dict[str, Any]:
     """Return what encrypts the connection and proves the server, unless the user has chosen that."""
     parts = psycopg.conninfo.conninfo_to_dict(url)
-    hosts = str(parts.get("host") or os.environ.get("PGHOST") or "localhost").split(",")
+    places = (parts.get(name) or os.environ.get(f"PG{name.upper()}") or "" for name in ("host", "hostaddr"))
+    hosts = ",".join(map(str, places)).split(",")
     says = "sslmode" in parts or "PGSSLMODE" in os.environ or "service" in parts or "PGSERVICE" in os.environ
     if says or all(host in _LOOPBACK or host.startswith(("/", "@")) for host in hosts):
         return {}

@@ -231,9 +231,10 @@ def test_a_server_that_is_elsewhere_must_prove_who_it_is(monkeypatch: pytest.Mon
         for url in (
             "postgresql://db.example.org/agents",
             "postgresql://localhost,db.example.org/agents",
+            "postgresql:///agents?hostaddr=192.0.2.2",
             "postgresql://db.example.org/agents?sslmode=require",
             "postgresql://127.0.0.1/agents",
             "postgresql:///agents?host=/run/postgresql",
         )
     }
-    assert list(modes.values()) == ["verify-full", "verify-full", None, None, None]
+    assert list(modes.values()) == [*["verify-full"] * 3, None, None, None]

@@ -98,6 +98,6 @@ def test_a_task_that_somebody_else_has_changed_meanwhile_stays_as_it_is(store: P
         key, ver = row
 
         with pytest.raises(HeldError, match="Another machine has changed task-001 meanwhile"):
-            rows.change(conn, key, [(task._replace(title="Two"), ver - 1)])
+            rows.Rows(conn, key).change([(task._replace(title="Two"), ver - 1)])
 
     assert store.ask().search() == (task,)

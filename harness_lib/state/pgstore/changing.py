@@ -11,9 +11,10 @@ from harness_lib.rules import arrows, graph, selection, transitions
 from harness_lib.state import api, codec, mirrored, publishing, reading
 from harness_lib.state.answers import Answers, Change
 from harness_lib.state.pgstore import lists, questions, rows
-from harness_lib.state.pgstore.connecting import LOCKS, Asking, Connection, changed_meanwhile
+from harness_lib.state.pgstore.connecting import LOCKS, Asking, changed_meanwhile
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moments
+from harness_lib.state.pgstore.rows import Rows
 from harness_lib.task import Session, State, Task
 
 
@@ -47,8 +48,9 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         # The name under which the list as it was is kept in a file.
         self.keeps_old = ""
         self.has_left = False
-        self._key, self._shell, self._cyclic = version.key, version.shell, version.cyclic
+        self._shell, self._cyclic = version.shell, version.cyclic
         self.connection, self.version, self._moments, self._mirror = connection, version, moments, mirror
+        self._mine = Rows(connection, version.key)
         self._is_narrow = is_narrow
         self._after: Looking | None = None
         self.before = State()
@@ -68,12 +70,13 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
 
     # -- asking ---------------------------------------------------------------------------------------
 
-    def _connection(self) -> Connection:
+    @property
+    def rows(self) -> Rows:
         if not self._open:
             self._after = self._after or self._moments.looked()
-            return self._after.connection
+            return self._after.rows
         self._flush()
-        return self.connection
+        return self._mine
 
     @property
     def _needs_database(self) -> bool:
@@ -84,7 +87,7 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
 
     def _find(self, query: str, *values: object) -> tuple[Task, ...]:
         tasks = []
-        for task, ver in rows.tasks(self._connection(), query, self._key, *values):
+        for task, ver in self.rows.tasks(query, *values):
             if self._vers.get(task.id) != ver:
                 # The change of another process is seen only before the row is locked.
                 self._tasks[task.id] = task
@@ -102,7 +105,7 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
     def task(self, task_id: str, how: str = LOCKS) -> Task | None:
         if task_id in self._added or task_id in self._held:
             return self._tasks[task_id]
-        return self._locked("list = %s and id = %s", how, rows.text_key(task_id))
+        return self._locked("id = %s", how, rows.text_key(task_id))
 
     def task_if_free(self, task_id: str) -> Task | None:
         return self.task(task_id, f"{LOCKS} skip locked")
@@ -116,7 +119,7 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         if self._is_narrow and self._open:
             # Whoever begins a session gets a number of its own.
             query = f"select session_count from harness.list where key = %s{LOCKS}"
-            count = max(self._shell.session_count, rows.value(self.connection, query, (self._key,)))
+            count = max(self._shell.session_count, self._mine.value(query))
             # Somebody may have opened one before that.
             self._open_sessions = None
             self._shell = self._shell._replace(session_count=count)
@@ -127,13 +130,13 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         return self._locked(questions.HELD, LOCKS, key) if worker else None
 
     def _all(self) -> Answers:
-        conn = self._connection()
+        mine = self.rows
         if not self._answers:
             # What was removed here is gone for this change only.
             version = self.version._replace(reshaped=-1) if self._removed else self.version
-            tasks = self._moments.read_tasks(conn, version, keep=False)
-            mine = tuple(self._tasks.get(task.id, task) for task in tasks)
-            self._answers = Answers(self._shell._replace(tasks=mine, sessions=self.sessions()), self.now)
+            tasks = self._moments.read_tasks(mine, version, keep=False)
+            now = tuple(self._tasks.get(task.id, task) for task in tasks)
+            self._answers = Answers(self._shell._replace(tasks=now, sessions=self.sessions()), self.now)
         return self._answers
 
     @property
@@ -180,7 +183,7 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         assert task is not None, f"BUG: there is no task {task_id} to remove"
         self._flush()
         self._forget(task)
-        rows.remove(self.connection, self._key, [task])
+        self._mine.remove([task])
         self._removed[task_id] = task
         self.forget_attempts(task.attempts)
 
@@ -207,8 +210,8 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         for task in self.before.tasks:
             self._forget(task)
             self._removed[task.id] = task
-        rows.remove(self.connection, self._key, list(self._removed.values()))
-        self.connection.execute("delete from harness.session where list = %s", (self._key,))
+        self._mine.remove(list(self._removed.values()))
+        self._mine.ask("delete from harness.session where list = %s")
         self._open_sessions = None
         self._put_shell(
             State(
@@ -225,9 +228,9 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         self._assert_wide()
         self.has_left = True
         state, root = self.state, self._moments.root
-        self.connection.execute("update harness.list set name = %s where key = %s", (name, self._key))
+        self._mine.put("name = %s", name)
         link = mirrored.Link.of(root) or self._moments.link
-        news, _ = lists.news(self.connection, self.version, link.mark)
+        news, _ = lists.news(self._mine, self.version, link.mark)
         self.warnings += self._mirror.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
         with publishing.explained(root):
@@ -250,13 +253,12 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         if problems:
             self._broken[name] = problems
         else:
-            lists.put_session(self.connection, self._key, session, number)
+            lists.put_session(self._mine, session, number)
         self._open_sessions = None
 
     def remove_session(self, number: int) -> None:
         self._assert_open()
-        query = "delete from harness.session where list = %s and number = %s"
-        self.connection.execute(query, (self._key, number))
+        self._mine.ask("delete from harness.session where list = %s and number = %s", number)
         self._open_sessions = None
         self.note_session()
 
@@ -276,21 +278,21 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         added, dirty = self._valid(self._added), self._valid(self._dirty)
         self._added, self._dirty = {}, {}
         if added:
-            rows.add(self.connection, self._key, added)
+            self._mine.add(added)
             self._rewired.update(task.id for task in added if task.depends_on)
             ids = [rows.text_key(task.id) for task in added]
-            for task, ver in rows.tasks(self.connection, "list = %s and id = any(%s)", self._key, ids):
+            for task, ver in self._mine.tasks("id = any(%s)", ids):
                 self._vers[task.id] = ver
                 self._tasks[task.id] = self._tasks[task.id]._replace(fence=task.fence)
         if dirty:
             pairs = [(task, self._vers[task.id]) for task in dirty]
-            rows.change(self.connection, self._key, pairs, self._rewritten)
+            self._mine.change(pairs, self._rewritten)
             for task in dirty:
                 self._vers[task.id] += 1
-            rows.put_edges(self.connection, self._key, [task for task in dirty if task.id in self._rewired])
+            self._mine.put_edges([task for task in dirty if task.id in self._rewired])
         if (added or dirty) and self._rewired and not self._cyclic:
             query = "select cyclic from harness.list where key = %s"
-            self._cyclic = bool(rows.value(self.connection, query, (self._key,)))
+            self._cyclic = bool(self._mine.value(query))
 
     def _valid(self, changed: dict[str, Task]) -> list[Task]:
         """Return those of the `changed` tasks that keep the contract; note the problems of the others."""
@@ -312,25 +314,24 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         if self._cyclic and (self._rewired or self._removed):
             # A ring may have been cut. What is completed may be to do again, and close one then.
             rings = graph.cycles(task._replace(status="pending") for task in self.state.tasks)
-            query = "update harness.list set cyclic = %s where key = %s"
-            self.connection.execute(query, (bool(rings), self._key))
+            self._mine.put("cyclic = %s", bool(rings))
 
         def then() -> None:
             if self.changed:
                 self._write_shell()
-            lists.log(self.connection, self._key, self.op, self.lines)
+            lists.log(self._mine, self.op, self.lines)
             for statement in last:
                 self.connection.execute(statement.encode())
 
         self._dirty = {}
         pairs = [(task, self._vers[task.id]) for task in dirty]
-        rows.change(self.connection, self._key, pairs, self._rewritten, then)
+        self._mine.change(pairs, self._rewritten, then)
 
     def _require_contract(self) -> None:
         problems = codec.shell_problems(reading.encode_shell(self._shell))
         problems += [problem for each in self._broken.values() for problem in each]
         gone = self._removed.keys() - self._tasks.keys()
-        if (self._rewired or gone) and rows.lacks_needs(self.connection, self._key, self._rewired, gone):
+        if (self._rewired or gone) and self._mine.lacks_needs(self._rewired, gone):
             problems += codec.links((task.id, task.depends_on) for task in self.state.tasks)
         if problems:
             raise codec.ContractError(problems, "the change would break harness-tasks.json")
@@ -340,16 +341,14 @@ class RowsTx(Change, questions.RowsAnswers, api.Tx):
         if (new.session_count, new.last_session) != (old.session_count, old.last_session):
             # Of a narrow change others may have counted meanwhile.
             least = "greatest(session_count, %s)" if self._is_narrow else "%s"
-            query = f"update harness.list set session_count = {least}, last_session = %s where key = %s"
-            self.connection.execute(query.encode(), (new.session_count, new.last_session, self._key))
+            self._mine.put(f"session_count = {least}, last_session = %s", new.session_count, new.last_session)
         more = new.attempts_reset - old.attempts_reset
         if more:
-            query = "update harness.list set attempts_reset = attempts_reset + %s where key = %s"
-            self.connection.execute(query.encode(), (more, self._key))
-        lists.put_proposals(self.connection, self._key, old.proposals, new.proposals)
+            self._mine.put("attempts_reset = attempts_reset + %s", more)
+        lists.put_proposals(self._mine, old.proposals, new.proposals)
         text = lists.shell_text(new)
         if text != lists.shell_text(old):
-            self.connection.execute("update harness.list set shell = %s where key = %s", (text, self._key))
+            self._mine.put("shell = %s", text)
 
     def close(self) -> None:
         """Refuse changes from now on: they would never be published."""

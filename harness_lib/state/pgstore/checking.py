@@ -54,16 +54,16 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
     yield "list", f"{store.link.name} in {connecting.shown(store.link.url)}"
     looking = store.moments.looked()
     version = looking.version
-    yield from _server(looking.connection, version)
-    role = looking.connection.execute(_ROLE, (version.key,)).fetchone()
+    yield from _server(looking.rows.conn, version)
+    role = looking.rows.ask(_ROLE).fetchone()
     yield "role here", role[0] if role else "none: there are no roles in this database"
     link = Link.of(store.root) or store.link
     behind = version.number - link.mirrored
     yield "files here", "follow all events" if behind <= 0 else f"have followed up to event {link.mirrored}"
-    for name, at, harness in looking.connection.execute(_MACHINES, (version.key,)).fetchall():
+    for name, at, harness in looking.rows.ask(_MACHINES).fetchall():
         made = f" with harness {harness}" if harness else ""
         yield f"machine {escape(name)}", f"last change {_time(at)}{made}"
-    for branch, holder in looking.connection.execute(lists.TURNS, {"name": store.name}).fetchall():
+    for branch, holder in looking.rows.conn.execute(lists.TURNS, {"name": store.name}).fetchall():
         yield f"turn {escape(branch)}", f"{escape(holder)} has it"
     waiting = [
         f"{task.id} ({task.machine})" if task.machine else task.id
@@ -76,7 +76,7 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
         "in doubt",
         "nothing" if op is None else f"one change ({op}): the next command that changes finds out",
     )
-    yield from _slowest(looking.connection)
+    yield from _slowest(looking.rows.conn)
 
 
 def _server(conn: connecting.Connection, version: lists.Version) -> Iterator[tuple[str, str]]:
@@ -114,7 +114,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0, op=""))
-    found = lists.read(whole.moments.looked().connection, link.name, lists.Seen(link.mirrored, link.op))
+    found = lists.read(whole.moments.looked().rows.conn, link.name, lists.Seen(link.mirrored, link.op))
     if found and not found.goes_on:
         if not repair:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
@@ -142,15 +142,14 @@ def _lost(store: PgStore, seen: State, kept: str) -> str:
 
 def _recounted(store: PgStore, *, repair: bool) -> list[str]:
     looking = store.moments.looked()
-    key = looking.version.key
-    problems = Found(looking.connection, key).problems
+    problems = Found(looking.rows).problems
     if problems and repair:
         with store.transaction() as tx:
-            found = Found(tx.connection, key)
+            found = Found(tx.rows)
             found.repair()
             for problem in found.problems:
                 tx.log("WARN", f"put right: {problem}")
-            problems = Found(tx.connection, key).problems
+            problems = Found(tx.rows).problems
     return problems
 
 
@@ -165,13 +164,14 @@ def _go_on(store: PgStore, seen: State, number: int) -> tuple[int, str]:
         lists.begin(conn, writes=True, lock_seconds=TIMEOUT_SECONDS)
         lists.lock(conn, store.link.uuid)
         old = store.moments.accepted(lists.read(conn, store.link.name), changes=True)
-        rows.raise_fences(conn, old.key, seen.tasks)
+        mine = rows.Rows(conn, old.key)
+        mine.raise_fences(seen.tasks)
         lists.go_on_after(conn, number)
         text = f"the database was set back: it lacks event {number}, which was seen"
         text = f"{text}; the list that was seen is kept in {kept}"
         line = journal.line("WARN", text, now=store.moments.time_of(old), session=old.shell.session_count)
-        lists.log(conn, old.key, os.urandom(16).hex(), [line])
-        rows.reshape(conn, old.key)
+        lists.log(mine, os.urandom(16).hex(), [line])
+        mine.reshape()
         new = lists.read(conn, store.link.name)
         assert new is not None
         conn.execute("commit")
@@ -205,30 +205,29 @@ class _Row(NamedTuple):
 
 
 class Found:
-    """The rows of the list `key` as `conn` sees them at one moment; `problems`: what is wrong with them."""
+    """The rows of a list at one moment; `problems`: what is wrong with them."""
 
-    def __init__(self, conn: connecting.Connection, key: int) -> None:
-        self._conn, self._key = conn, key
+    def __init__(self, mine: rows.Rows) -> None:
+        self._mine = mine
         self.problems: list[str] = []
         self._rows: list[_Row] = []
         self._tally: dict[str, int] | None = None
-        for *values, edges in conn.execute(_ROWS.encode(), (key,)).fetchall():
+        for *values, edges in mine.ask(_ROWS).fetchall():
             self._read({**dict(zip(_NAMES, values, strict=True)), "edges": set(edges)})
         if not self.problems:
             self._compare()
 
     def _compare(self) -> None:
-        conn, key = self._conn, self._key
         self._count()
         for row in self._rows:
             if wrong := row.wrong():
                 self.problems.append(f"{reading.show(row.task.id)}: its row is wrong: {', '.join(wrong)}")
         self._tally = self._counted()
-        wrong = [name for name, count in lists.tally(conn, key).items() if self._tally[name] != count]
+        wrong = [name for name, count in lists.tally(self._mine).items() if self._tally[name] != count]
         if wrong:
             self.problems.append(f"the tally is wrong: {', '.join(wrong)}")
         self._rings = graph.cycles(row.task._replace(status="pending") for row in self._rows)
-        if self._rings and not rows.value(conn, "select cyclic from harness.list where key = %s", (key,)):
+        if self._rings and not self._mine.value("select cyclic from harness.list where key = %s"):
             self.problems.append(f"a ring is not noticed: {graph.describe(self._rings[0])}")
 
     def _read(self, has: dict[str, Any]) -> None:
@@ -259,17 +258,17 @@ class Found:
         """Put the rows right, if their documents can be read; nobody else changes the list meanwhile."""
         if self._tally is None:
             return
-        conn, key = self._conn, self._key
+        mine = self._mine
         wrong = [row for row in self._rows if row.wrong()]
         for row in wrong:
-            query = "update harness.task set id = %s, fence = 0 where list = %s and id = %s"
-            conn.execute(query, (row.should["id"], key, row.has["id"]))
+            query = "update harness.task set fence = 0, id = %s where list = %s and id = %s"
+            mine.conn.execute(query, (row.should["id"], mine.key, row.has["id"]))
         pairs = [(row.fenced(), row.has["ver"]) for row in wrong]
-        rows.change(conn, key, pairs, [row.task.id for row in wrong])
-        rows.put_edges(conn, key, [row.task for row in wrong])
+        mine.change(pairs, [row.task.id for row in wrong])
+        mine.put_edges([row.task for row in wrong])
         # Triggers have told those that need them.
-        rows.count_needs(conn, key, [row.should["id"] for row in self._rows])
-        conn.execute("delete from harness.tally where list = %s", (key,))
-        conn.execute(_PUT_TALLY.encode(), (key, *(self._tally[name] for name in lists.TALLY)))
+        mine.count_needs([row.should["id"] for row in self._rows])
+        mine.ask("delete from harness.tally where list = %s")
+        mine.ask(_PUT_TALLY, *(self._tally[name] for name in lists.TALLY))
         if self._rings:
-            conn.execute("update harness.list set cyclic = true where key = %s", (key,))
+            mine.put("cyclic = true")

@@ -19,6 +19,7 @@ from harness_lib.state import codec, reading
 from harness_lib.state.mirrored import Mark
 from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor, Format
+from harness_lib.state.pgstore.rows import Rows
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import Strings, escape
@@ -184,7 +185,7 @@ def look(
         events = conn.execute(_EVENTS_OF, (name, str(mark.since), mark.floor, LINES))
         read = None
         if since is not None:
-            read = rows.select(
+            read = rows.selected(
                 conn, f"{_OF_NAME} and touched >= %s::text::xid8 order by place", name, str(since)
             )
             conn.execute("commit")
@@ -206,10 +207,10 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     return Version(number, state, now, key, uuid, Format(*row[10:14]), *more)
 
 
-def news(conn: Connection, version: Version, since: Mark) -> News:
+def news(mine: Rows, version: Version, since: Mark) -> News:
     """Return the lines of the newest events that were not known at the mark `since`, and the mark now."""
-    values = (version.key, str(since.since), since.floor, LINES)
-    return _news(conn.execute(_EVENTS, values).fetchall(), version, since)
+    found = mine.ask(_EVENTS, str(since.since), since.floor, LINES)
+    return _news(found.fetchall(), version, since)
 
 
 def _news(found: Sequence[tuple[Any, ...]], version: Version, since: Mark) -> News:
@@ -241,9 +242,9 @@ def shell_text(state: State) -> str:
     return json.dumps(reading.encode_shell(rest))
 
 
-def sessions(conn: Connection, key: int) -> tuple[Session, ...]:
+def sessions(mine: Rows) -> tuple[Session, ...]:
     """Return the open sessions."""
-    found = conn.execute("select document from harness.session where list = %s order by place", (key,))
+    found = mine.ask("select document from harness.session where list = %s order by place")
     return sessions_of([document for (document,) in found.fetchall()])
 
 
@@ -253,39 +254,40 @@ def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
     return codec.decode({"tasks": [], "sessions": found}, "open sessions").sessions or ()
 
 
-def tally(conn: Connection, key: int) -> dict[str, int]:
+def tally(mine: Rows) -> dict[str, int]:
     """Return the sums of the tally, by their names in `TALLY`."""
-    row = conn.execute(_SUMS.encode(), (key,)).fetchone()
+    row = mine.ask(_SUMS).fetchone()
     assert row is not None
     return dict(zip(TALLY, map(int, row), strict=True))
 
 
-def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
+def put_session(mine: Rows, session: Session, number: int | None = None) -> None:
     """Open `session`, or put it in the place of the open session `number`."""
     document = json.dumps(reading.written(session))
     if number is None:
-        query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
-        conn.execute(query, (session.number, document, key))
+        query = "insert into harness.session (list, number, document) values (%s, %s, %s)"
+        mine.ask(query, session.number, document)
     else:
         query = "update harness.session set number = %s, document = %s where list = %s and number = %s"
-        conn.execute(query, (session.number, document, key, number))
+        mine.conn.execute(query, (session.number, document, mine.key, number))
 
 
-def put_proposals(conn: Connection, key: int, old: Sequence[Task], new: Sequence[Task]) -> None:
+def put_proposals(mine: Rows, old: Sequence[Task], new: Sequence[Task]) -> None:
     """Write the proposals `new`, where `old` ones are."""
     gone = [rows.text_key(task.id) for task in old if task not in new]
     if gone:
-        conn.execute("delete from harness.proposal where list = %s and id = any(%s)", (key, gone))
+        mine.ask("delete from harness.proposal where list = %s and id = any(%s)", gone)
     for task in new:
         if task not in old:
-            conn.execute(_PROPOSE, {**rows.texts_of(task), "list": key, "id": rows.text_key(task.id)})
+            name = rows.text_key(task.id)
+            mine.conn.execute(_PROPOSE, {**rows.texts_of(task), "list": mine.key, "id": name})
 
 
-def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> None:
+def log(mine: Rows, op: str, lines: Sequence[str | None]) -> None:
     """Write the lines of the log, or without any that there was a change."""
     machine = _plain(owner.machine(os.environ))
     texts = [None if line is None else _plain(line) for line in lines or (None,)]
-    conn.execute(_PUT_EVENTS, (key, op, machine, harness_lib.__version__, texts))
+    mine.ask(_PUT_EVENTS, op, machine, harness_lib.__version__, texts)
 
 
 def _plain(line: str) -> str:

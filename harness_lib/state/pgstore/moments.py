@@ -16,9 +16,10 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers
 from harness_lib.state.mirrored import Link, Mark
-from harness_lib.state.pgstore import connecting, lists, questions, rows
+from harness_lib.state.pgstore import connecting, lists, questions
 from harness_lib.state.pgstore.connecting import Asking, Connection
 from harness_lib.state.pgstore.lists import News, Seen, Version
+from harness_lib.state.pgstore.rows import Rows
 from harness_lib.system import fs
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
@@ -165,7 +166,7 @@ class Moments:
         self._known = Known(version, known.tasks | tasks if known else tasks)
         return self._known
 
-    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
+    def read_tasks(self, mine: Rows, version: Version, *, keep: bool) -> tuple[Task, ...]:
         """Return all tasks; only those are read that have changed since this process has read them last.
 
         `keep`: they are as committed.
@@ -173,7 +174,7 @@ class Moments:
         before = self._known
         known = before if before and version.follows(before.version) else None
         if not known or known.version is not version:
-            changed = rows.changed(conn, version.key, known.version.xmin if known else 0)
+            changed = mine.changed(known.version.xmin if known else 0)
             known = self._know(version, known, changed)
         if not keep:
             self._known = before
@@ -278,7 +279,7 @@ class Looking(questions.RowsAnswers):
         self._moment, self._open_sessions = moment, lists.sessions_of(moment.version.sessions)
         self._answers: Answers | None = None
         self._counts: Counts | None = None
-        self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
+        self._shell, self._cyclic = moment.version.shell, moment.version.cyclic
 
     @property
     def version(self) -> Version:
@@ -290,34 +291,30 @@ class Looking(questions.RowsAnswers):
         moment = self._moment
         if mark == moment.since:
             return moment.news
-        return lists.news(self._connection(), self.version, mark)
+        return lists.news(self.rows, self.version, mark)
 
     @property
-    def connection(self) -> Connection:
-        """The connection that sees the list; only `pgstore` uses it."""
-        return self._connection()
-
-    def _connection(self) -> Connection:
+    def rows(self) -> Rows:
         now = self._moments.clock.monotonic()
         if self._moment.conn.closed or now - self._looked > MOMENT_SECONDS:
             with connecting.explained(self._moments.link.url, changes=False):
                 self._be_at(self._moments.open())
         self._looked = now
-        return self._moment.conn
+        return Rows(self._moment.conn, self.version.key)
 
     def _remembered(self, error: EnvSetupError) -> Answers:
         return self._from_files(error)
 
     def counts(self) -> Counts:
         # Many questions ask for them. The moment may be given up by now.
-        self._connection()
+        _ = self.rows
         if not self._counts:
             self._counts = super().counts()
         return self._counts
 
     def _all(self) -> Answers:
         if not self._answers:
-            tasks = self._moments.read_tasks(self._connection(), self.version, keep=True)
+            tasks = self._moments.read_tasks(self.rows, self.version, keep=True)
             self._answers = Answers(self._shell._replace(tasks=tasks, sessions=self.sessions()), self.now)
         return self._answers
 

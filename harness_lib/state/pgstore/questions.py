@@ -19,11 +19,12 @@ from harness_lib.rules import rechecks, selection
 from harness_lib.rules.stats import Counts
 from harness_lib.state.answers import Answers, ShellAnswers
 from harness_lib.state.api import Questions, Tasks
-from harness_lib.state.pgstore import connecting, lists, rows
+from harness_lib.state.pgstore import lists, rows
+from harness_lib.state.pgstore.rows import Rows
 from harness_lib.task import Session, State, Status, StopReason, Task
 
-NEXT = "list = %s and ready and id <> all(%s) order by retry, priority, since, sort_key limit 1"
-HELD = "list = %s and status = 'in_progress' and worker = %s order by place limit 1"
+NEXT = "ready and id <> all(%s) order by retry, priority, since, sort_key limit 1"
+HELD = "status = 'in_progress' and worker = %s order by place limit 1"
 
 
 def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
@@ -50,9 +51,8 @@ def _of_all(name: str) -> Callable[..., object]:
 
 
 class RowsAnswers(ShellAnswers):
-    """What `Questions` promises, of the list with the key `_key`; `_cyclic`: it may have rings."""
+    """What `Questions` promises, of a list in a database; `_cyclic`: it may have rings."""
 
-    _key: int
     _cyclic: bool
     _from_mirror: Answers | None = None
     _open_sessions: tuple[Session, ...] | None
@@ -89,27 +89,28 @@ class RowsAnswers(ShellAnswers):
     def _remembered(self, error: EnvSetupError) -> Answers:
         """Return the answers about the mirror. Raises `error` if there is none."""
 
+    @property
     @abstractmethod
-    def _connection(self) -> connecting.Connection:
-        """Return the connection whose transaction sees the list."""
+    def rows(self) -> Rows:
+        """The list as it is at that moment; only `pgstore` uses it."""
 
     @abstractmethod
     def _all(self) -> Answers:
         """Return the answers about the whole list, read into memory."""
 
     def _find(self, query: str, *values: object) -> Tasks:
-        """Return the tasks that `query` finds, which begins with the list."""
-        return tuple(task for task, _ in rows.tasks(self._connection(), query, self._key, *values))
+        """Return the tasks that `query` finds."""
+        return tuple(task for task, _ in self.rows.tasks(query, *values))
 
     def _one(self, query: str, *values: object) -> Task | None:
         return next(iter(self._find(query, *values)), None)
 
     def _is_any(self, condition: str) -> bool:
         query = f"select exists(select from harness.task where list = %s and {condition})"
-        return bool(rows.value(self._connection(), query, (self._key,)))
+        return bool(self.rows.value(query))
 
     def counts(self) -> Counts:
-        sums = lists.tally(self._connection(), self._key)
+        sums = lists.tally(self.rows)
         del sums["runs"]
         sums["attempts"] += self._shell.attempts_reset
         return Counts(**sums, retryable=sums["failed"] - sums["permanent"])
@@ -129,20 +130,20 @@ class RowsAnswers(ShellAnswers):
         return "recheck_failed" if counts.red else "blocked"
 
     def task(self, task_id: str) -> Task | None:
-        return self._one("list = %s and id = %s", rows.text_key(task_id))
+        return self._one("id = %s", rows.text_key(task_id))
 
     def tasks(self, task_ids: Iterable[str]) -> Tasks:
         names = list(task_ids)
-        found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(rows.text_key, names)])}
+        found = {t.id: t for t in self._find("id = any(%s)", [*map(rows.text_key, names)])}
         return tuple(found[name] for name in names if name in found)
 
     def search(self, *statuses: Status, after: str | None = None, limit: int | None = None) -> Tasks:
         if statuses == ("in_progress",) and after is None:
-            return self._find("list = %s and status = 'in_progress' order by place limit %s", limit)
+            return self._find("status = 'in_progress' order by place limit %s", limit)
         return self._all().search(*statuses, after=after, limit=limit)
 
     def claimable(self) -> Tasks:
-        return self._find("list = %s and ready order by place")
+        return self._find("ready order by place")
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
         return self._one(NEXT, [*map(rows.text_key, without)])
@@ -151,13 +152,13 @@ class RowsAnswers(ShellAnswers):
         return self._one(HELD, rows.text_key(worker)) if worker else None
 
     def expired(self) -> Tasks:
-        return self._find("list = %s and status = 'in_progress' and lease <= %s order by place", self.now)
+        return self._find("status = 'in_progress' and lease <= %s order by place", self.now)
 
     def halted(self) -> Tasks:
-        return self._find("list = %s and halted order by place")
+        return self._find("halted order by place")
 
     def unproven(self) -> Tasks:
-        return self._find("list = %s and unproven order by place")
+        return self._find("unproven order by place")
 
     def provable(self) -> Tasks:
         return Answers(State(tasks=self.unproven()), self.now).provable()
@@ -165,7 +166,7 @@ class RowsAnswers(ShellAnswers):
     def noted(self, task_id: str, limit: int) -> Tasks:
         mine, name = self.task(task_id), rows.text_key(task_id)
         return self._find(
-            "list = %s and noted and (done or id = %s) "
+            "noted and (done or id = %s) "
             "order by id = %s desc, id = any(%s) desc, completed_at desc, place limit %s",
             name,
             name,
@@ -176,7 +177,7 @@ class RowsAnswers(ShellAnswers):
     def highest_number(self) -> int:
         number = "max(substring(id from '^task-([0-9]+)$')::numeric)::text"
         query = f"select coalesce({number}, '0') from harness.task where list = %s"
-        return int(rows.value(self._connection(), query, (self._key,)))
+        return int(self.rows.value(query))
 
     def rings(self) -> Mapping[str, str]:
         return self._all().rings() if self._cyclic else {}
@@ -189,11 +190,11 @@ class RowsAnswers(ShellAnswers):
         return self._all().unreachable() if self._cyclic or is_any else ()
 
     def commands_mark(self) -> str:
-        return str(lists.tally(self._connection(), self._key)["runs"])
+        return str(lists.tally(self.rows)["runs"])
 
     def passed(self, task: Task) -> Task | None:
         proof = rechecks.proof(task, task.started_at_commit)
-        return self._one("list = %s and proof = %s order by place limit 1", proof)
+        return self._one("proof = %s order by place limit 1", proof)
 
     @property
     def has_had_sessions(self) -> bool:
@@ -201,5 +202,5 @@ class RowsAnswers(ShellAnswers):
 
     def sessions(self) -> tuple[Session, ...]:
         if self._open_sessions is None:
-            self._open_sessions = lists.sessions(self._connection(), self._key)
+            self._open_sessions = lists.sessions(self.rows)
         return self._open_sessions

@@ -1,15 +1,15 @@
 """The rows of the tasks of a list: what each column says; find them, and write those that have changed.
 
-Each field of a task is in the column of whoever may write it. All functions that are given a connection work
-inside a transaction of their caller and raise `psycopg.Error`.
+Each field of a task is in the column of whoever may write it. Whatever asks the database works inside a
+transaction of its caller and raises `psycopg.Error`.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from psycopg.errors import DivisionByZero
 
@@ -68,17 +68,17 @@ on conflict (list, id) do update set fence = greatest(old.fence, excluded.fence)
 """
 # The new edges decide: a ring that was there before is known.
 _CLOSES_RING = """
-with recursive reached (first, id) as (
-  select task, needs from harness.dep where list = %(list)s and task = any(%(ids)s)
+with recursive reached (list, first, id) as (
+  select list, task, needs from harness.dep where list = %s and task = any(%s)
   union
-  select reached.first, dep.needs
-  from reached join harness.dep on dep.list = %(list)s and dep.task = reached.id
+  select dep.list, reached.first, dep.needs
+  from reached join harness.dep on dep.list = reached.list and dep.task = reached.id
 )
 select exists(select from reached where first = id)
 """
 _LACKS_NEEDS = """
 select exists(
-  select from harness.dep where list = %(list)s and (task = any(%(changed)s) or needs = any(%(gone)s))
+  select from harness.dep where list = %s and (task = any(%s) or needs = any(%s))
     and not exists(select from harness.task as other where other.list = dep.list and other.id = dep.needs)
 )
 """
@@ -99,35 +99,17 @@ select 1 / count(*) from done
 ]
 
 
-def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
-    """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
-    return tasks_of(select(conn, query, *values))
+def tasks_of(found: Cursor) -> list[tuple[Task, int]]:
+    """Return the tasks of the rows that `selected` asks for, each with the `ver` of its row."""
+    return [(decoded(*texts, name=name), ver) for ver, name, *texts in found.fetchall()]
 
 
-def select(conn: Connection, query: str, *values: object) -> Cursor:
-    """Ask for what `tasks_of` makes the answer of `tasks` from."""
+def selected(conn: Connection, query: str, *values: object) -> Cursor:
+    """Ask for the rows of the tasks that `query`, what follows `where`, finds."""
     return conn.execute(
         f"select ver, id, document, brief, validation, on_failure from harness.task where {query}".encode(),
         values,
     )
-
-
-def value(conn: Connection, query: str, values: Sequence[object] | Mapping[str, object]) -> Any:
-    """Return the one value that `query` asks for; it always has a row."""
-    row = conn.execute(query.encode(), values).fetchone()
-    assert row is not None, f"BUG: no row of {query}"
-    return row[0]
-
-
-def tasks_of(found: Cursor) -> list[tuple[Task, int]]:
-    """Return what `tasks` does, once the answer is there."""
-    return [(decoded(*texts, name=name), ver) for ver, name, *texts in found.fetchall()]
-
-
-def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
-    """Return the tasks that transactions from the number `since` on have changed, in their order."""
-    found = tasks(conn, "list = %s and touched >= %s::text::xid8 order by place", key, str(since))
-    return tuple(task for task, _ in found)
 
 
 def of(task: Task) -> dict[str, Any]:
@@ -226,121 +208,130 @@ def text_key(text: str) -> str:
     return key if len(key) <= _LONG_ID else sha256.digest(key.encode())
 
 
-# -- writing ----------------------------------------------------------------------------------------------
+class Rows(NamedTuple):
+    """The list `key` as `conn` sees and writes it."""
 
+    conn: Connection
+    key: int
 
-def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
-    """Append tasks to the list; one whose id was removed before goes on from its fence then."""
-    ids = [text_key(task.id) for task in added]
-    spent = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
-    fences: dict[str, int] = dict(spent.fetchall())
-    first = value(conn, "select coalesce(max(place) + 1, 0) from harness.task where list = %s", (key,))
-    for start in range(0, len(added), BATCH):
-        names = ids[start : start + BATCH]
-        values = [
-            of(task._replace(fence=max(task.fence, fences.get(name, 0))))
-            for task, name in zip(added[start : start + BATCH], names, strict=True)
-        ]
-        found = {name: [each[name] for each in values] for name in TYPES}
-        places = list(range(first + start, first + start + len(names)))
-        conn.execute(_ADD, {**found, "list": key, "id": names, "place": places})
-    put_edges(conn, key, [task for task in added if task.depends_on], new=True)
+    def ask(self, query: str, *values: object) -> Cursor:
+        """Send `query`, whose first value is the list."""
+        return self.conn.execute(query.encode(), (self.key, *values))
 
+    def put(self, what: str, *values: object) -> None:
+        """Write `what`, columns with their values, into the row of the list itself."""
+        self.conn.execute(f"update harness.list set {what} where key = %s".encode(), (*values, self.key))
 
-def change(
-    conn: Connection,
-    key: int,
-    changed: Sequence[tuple[Task, int]],
-    rewritten: Container[str] = (),
-    then: Callable[[], None] = lambda: None,
-) -> None:
-    """Replace tasks, each with the `ver` of what it replaces, and send what `then` does in one round trip.
+    def tasks(self, query: str, *values: object) -> list[tuple[Task, int]]:
+        """Return the tasks that `query` finds in the list, each with the `ver` of its row."""
+        return tasks_of(selected(self.conn, f"list = %s and {query}", self.key, *values))
 
-    `rewritten`: the ids of those that only authors may change so.
+    def value(self, query: str, *values: object) -> Any:
+        """Return the one value that `query` asks for of the list; it always has a row."""
+        row = self.ask(query, *values).fetchone()
+        assert row is not None, f"BUG: no row of {query}"
+        return row[0]
 
-    Raises BusyError if another process changed one, or the fence of one would fall: then nothing of the
-    transaction is left.
-    """
-    try:
-        with conn.pipeline():
+    def changed(self, since: int) -> tuple[Task, ...]:
+        """Return the tasks that transactions from the number `since` on have changed, in their order."""
+        return tuple(task for task, _ in self.tasks("touched >= %s::text::xid8 order by place", str(since)))
+
+    def add(self, added: Sequence[Task]) -> None:
+        """Append tasks to the list; one whose id was removed before goes on from its fence then."""
+        ids = [text_key(task.id) for task in added]
+        spent = self.ask("select id, fence from harness.removed where list = %s and id = any(%s)", ids)
+        fences: dict[str, int] = dict(spent.fetchall())
+        first = self.value("select coalesce(max(place) + 1, 0) from harness.task where list = %s")
+        for start in range(0, len(added), BATCH):
+            names = ids[start : start + BATCH]
+            values = [
+                of(task._replace(fence=max(task.fence, fences.get(name, 0))))
+                for task, name in zip(added[start : start + BATCH], names, strict=True)
+            ]
+            found = {name: [each[name] for each in values] for name in TYPES}
+            places = list(range(first + start, first + start + len(names)))
+            self.conn.execute(_ADD, {**found, "list": self.key, "id": names, "place": places})
+        self.put_edges([task for task in added if task.depends_on], new=True)
+
+    def change(
+        self,
+        changed: Sequence[tuple[Task, int]],
+        rewritten: Container[str] = (),
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Replace tasks, each with the `ver` of what it replaces, and send what `then` does with them.
+
+        `rewritten`: the ids of those that only authors may change so.
+
+        Raises BusyError if another process changed one, or the fence of one would fall: then nothing of the
+        transaction is left.
+        """
+        try:
+            with self.conn.pipeline():
+                for task, ver in changed:
+                    values = {**of(task), "list": self.key, "id": text_key(task.id), "ver": ver}
+                    self.conn.execute(_CHANGES[task.id in rewritten], values)
+                then()
+        except DivisionByZero:
+            self.conn.rollback()
             for task, ver in changed:
-                values = {**of(task), "list": key, "id": text_key(task.id), "ver": ver}
-                conn.execute(_CHANGES[task.id in rewritten], values)
-            then()
-    except DivisionByZero:
-        conn.rollback()
-        for task, ver in changed:
-            query = "select from harness.task where list = %s and id = %s and ver = %s and fence <= %s"
-            mine = (key, text_key(task.id), ver, task.fence)
-            if conn.execute(query, mine).fetchone() is None:
-                raise changed_meanwhile(task.id) from None
-        raise
+                query = "select from harness.task where list = %s and id = %s and ver = %s and fence <= %s"
+                if self.ask(query, text_key(task.id), ver, task.fence).fetchone() is None:
+                    raise changed_meanwhile(task.id) from None
+            raise
 
+    def put_edges(self, changed: Sequence[Task], *, new: bool = False) -> None:
+        """Write what the tasks, which may be `new`, depend on, and whether that may close a ring."""
+        if not changed:
+            return
+        ids = [text_key(task.id) for task in changed]
+        if not new:
+            self.ask("delete from harness.dep where list = %s and task = any(%s)", ids)
+        edges = [
+            (text_key(task.id), text_key(name)) for task in changed for name in dict.fromkeys(task.depends_on)
+        ]
+        query = "insert into harness.dep (list, task, needs) select %s, * from unnest(%s::text[], %s::text[])"
+        self.ask(query, [task for task, _ in edges], [name for _, name in edges])
+        self.count_needs(ids)
+        if self.value(_CLOSES_RING, ids):
+            self.put("cyclic = true")
 
-def put_edges(conn: Connection, key: int, changed: Sequence[Task], *, new: bool = False) -> None:
-    """Write what the tasks, which may be `new`, depend on, and whether that may close a ring."""
-    if not changed:
-        return
-    ids = [text_key(task.id) for task in changed]
-    if not new:
-        conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
-    edges = [
-        (text_key(task.id), text_key(name)) for task in changed for name in dict.fromkeys(task.depends_on)
-    ]
-    conn.execute(
-        "insert into harness.dep (list, task, needs) select %s, * from unnest(%s::text[], %s::text[])",
-        (key, [task for task, _ in edges], [name for _, name in edges]),
-    )
-    count_needs(conn, key, ids)
-    if value(conn, _CLOSES_RING, {"list": key, "ids": ids}):
-        conn.execute("update harness.list set cyclic = true where key = %s", (key,))
+    def count_needs(self, ids: list[str]) -> None:
+        """Count what the tasks with these keys wait for."""
+        self.ask("select harness.count_needs(%s, %s)", ids)
 
+    def remove(self, gone: Sequence[Task]) -> None:
+        """Remove tasks, and keep their fences."""
+        ids = [text_key(task.id) for task in gone]
+        self.ask("delete from harness.task where list = %s and id = any(%s)", ids)
+        self.ask("delete from harness.dep where list = %s and task = any(%s)", ids)
+        self.keep_fences(gone)
+        self.reshape()
 
-def count_needs(conn: Connection, key: int, ids: list[str]) -> None:
-    """Count what the tasks with these keys wait for."""
-    conn.execute("select harness.count_needs(%s, %s)", (key, ids))
+    def keep_fences(self, gone: Iterable[Task]) -> None:
+        """Let a later task that has the id of one of `gone` begin with its fence."""
+        gone = list(gone)
+        self.ask(_KEEP_FENCES, [text_key(task.id) for task in gone], [task.fence for task in gone])
 
+    def reshape(self) -> None:
+        """Let everybody read the whole list anew."""
+        self.put("reshaped = nextval(pg_get_serial_sequence('harness.event', 'seq'))")
 
-def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
-    """Remove tasks, and keep their fences."""
-    ids = [text_key(task.id) for task in gone]
-    conn.execute("delete from harness.task where list = %s and id = any(%s)", (key, ids))
-    conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
-    keep_fences(conn, key, gone)
-    reshape(conn, key)
+    def lacks_needs(self, changed: Iterable[str], gone: Iterable[str]) -> bool:
+        """Return whether a task depends on one that does not exist.
 
+        `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
+        """
+        changed, gone = ([*map(text_key, names)] for names in (changed, gone))
+        return bool(self.value(_LACKS_NEEDS, changed, gone))
 
-def keep_fences(conn: Connection, key: int, gone: Iterable[Task]) -> None:
-    """Let a later task that has the id of one of `gone` begin with its fence."""
-    gone = list(gone)
-    conn.execute(_KEEP_FENCES, (key, [text_key(task.id) for task in gone], [task.fence for task in gone]))
-
-
-def reshape(conn: Connection, key: int) -> None:
-    """Let everybody read the whole list anew."""
-    conn.execute(
-        "update harness.list set reshaped = nextval(pg_get_serial_sequence('harness.event', 'seq')) "
-        "where key = %s",
-        (key,),
-    )
-
-
-def lacks_needs(conn: Connection, key: int, changed: Iterable[str], gone: Iterable[str]) -> bool:
-    """Return whether a task depends on one that does not exist.
-
-    `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
-    """
-    changed, gone = ([*map(text_key, names)] for names in (changed, gone))
-    return bool(value(conn, _LACKS_NEEDS, {"list": key, "changed": changed, "gone": gone}))
-
-
-def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:
-    """Let no task have a lower fence than in `seen`, also if it comes back later."""
-    there = {task.id: (task, ver) for task, ver in tasks(conn, "list = %s", key)}
-    higher = []
-    for was in seen:
-        task, ver = there.get(was.id, (None, 0))
-        if task and task.fence < was.fence:
-            higher.append((codec.sealed_task(task._replace(fence=was.fence)), ver))
-    change(conn, key, higher)
-    keep_fences(conn, key, (task for task in seen if task.id not in there))
+    def raise_fences(self, seen: Iterable[Task]) -> None:
+        """Let no task have a lower fence than in `seen`, also if it comes back later."""
+        there = {task.id: (task, ver) for task, ver in self.tasks("true")}
+        higher = []
+        for was in seen:
+            task, ver = there.get(was.id, (None, 0))
+            if task and task.fence < was.fence:
+                higher.append((codec.sealed_task(task._replace(fence=was.fence)), ver))
+        self.change(higher)
+        self.keep_fences(task for task in seen if task.id not in there)

@@ -350,11 +350,12 @@ class PgStore(Mirrored):
             assert first is not None
             first.format.require(self.link.url, changes=True)
             sealed = codec.sealed(state._replace(sessions=state.sessions or ()), State())
-            rows.add(conn, first.key, sealed.tasks)
-            lists.put_proposals(conn, first.key, (), state.proposals)
+            mine = rows.Rows(conn, first.key)
+            mine.add(sealed.tasks)
+            lists.put_proposals(mine, (), state.proposals)
             for session in state.sessions or ():
-                lists.put_session(conn, first.key, session)
-            lists.log(conn, first.key, os.urandom(16).hex(), lines)
+                lists.put_session(mine, session)
+            lists.log(mine, os.urandom(16).hex(), lines)
             made = lists.read(conn, self.link.name)
             assert made is not None
             conn.execute("commit")

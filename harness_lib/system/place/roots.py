@@ -24,6 +24,7 @@ HARNESS_NAMES = (
     f"{find_root.STATE_FILE}.broken-*",
     f"{find_root.STATE_FILE}.old-*",
     f"{find_root.STATE_FILE}.edited-*",
+    f"{find_root.STATE_FILE}.set-back-*",
     f".{find_root.STATE_FILE}.*.tmp",
     f".{find_root.BACKUP_FILE}.*.tmp",
     find_root.LOG_FILE,

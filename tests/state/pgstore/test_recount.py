@@ -152,7 +152,7 @@ def test_a_sound_list_finds_nothing_while_others_work(
 
     done: list[bool] = []
     monkeypatch.setattr(Found, "_count", later)
-    assert Found(look.connection, look.version.key).problems == []
+    assert Found(look.rows).problems == []
     assert done
     with other_machine.transaction("tasks") as tx:
         claim(tx, "four")

@@ -77,7 +77,7 @@ def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> Non
         conn.execute(setup.text_of(1).encode())
         assert lists.create(conn, shared.name, shell)
         ((key, uuid),) = conn.execute("select key, uuid::text from harness.list").fetchall()
-        rows.add(conn, key, [Task("task-001", "One"), Task("task-002", "Two")])
+        rows.Rows(conn, key).add([Task("task-001", "One"), Task("task-002", "Two")])
     link = store.link._replace(uuid=uuid, mirrored=0, op="")
     link.save(store.root)
     store = PgStore(store.root, link, timeout=30.0, clock=SYSTEM)

@@ -158,7 +158,7 @@ def test_a_change_in_doubt_that_is_still_under_way_is_waited_for(shared: Shared,
     with ThreadPoolExecutor(1) as pool, connecting.connect(shared.server) as conn:
         lists.begin(conn, writes=True)
         lists.lock(conn, store.link.uuid, shared=True)
-        lists.log(conn, store.look().version.key, op, ["Done"])
+        lists.log(store.look().rows._replace(conn=conn), op, ["Done"])
         asked = pool.submit(found_out)
         until("a wait", lambda: asked.done() or waiting(shared))
         conn.commit()
@@ -332,6 +332,8 @@ def test_a_database_that_was_set_back_is_noticed_and_goes_on_only_if_told(shared
     assert "was set back" in problem
     assert checking.check(store, repair=True) == []
     assert ids(store) == ["task-001", "task-002"]
+    # Not even the list that is kept gets into a commit.
+    assert {path.name for path in store.root.path.iterdir()} <= set(store.root.standing_names())
     assert store.ask().tasks(["task-001"])[0].fence == 7
     add(store, "task-003")
     assert shared.machine("first").ask().tasks(["task-003"])[0].fence == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import NoReturn
@@ -108,10 +109,9 @@ def test_a_change_waits_for_the_database_and_then_says_that_nothing_was_changed(
     store = shared.with_tasks(line=line, timeout=1.5)
     line.cut()
     began = Clock().monotonic()
-    with pytest.raises(EnvSetupError, match="cannot be reached, so nothing was changed"):
-        add(store, "task-003")
-    with pytest.raises(EnvSetupError, match="cannot be reached, so nothing was changed"):
-        store.ask_to_change()
+    for act in (lambda: add(store, "task-003"), store.ask_to_change):
+        with pytest.raises(EnvSetupError, match="cannot be reached, so nothing was changed"):
+            act()
     assert Clock().monotonic() - began > 1.5
     line.mend()
     add(store, "task-004")
@@ -149,17 +149,16 @@ def test_a_change_in_doubt_that_is_still_under_way_is_waited_for(shared: Shared,
     store, op = shared.with_tasks(), os.urandom(16).hex()
     Doubt(store.root).note(op)
 
-    def found_out() -> None:
-        if ended == "lost":
-            store._find_out(Doubt(store.root), OSError(), store._clock.monotonic() + 30)
-        else:
-            claimed(store, "one")
-
+    until_then = store._clock.monotonic() + 30
+    ways: dict[str, Callable[[], object]] = {
+        "lost": lambda: store._find_out(Doubt(store.root), OSError(), until_then),
+        "killed": lambda: claimed(store, "one"),
+    }
     with ThreadPoolExecutor(1) as pool, connecting.connect(shared.server) as conn:
         lists.begin(conn, writes=True)
         lists.lock(conn, store.link.uuid, shared=True)
         lists.log(store.look().rows._replace(conn=conn), op, ["Done"])
-        asked = pool.submit(found_out)
+        asked = pool.submit(ways[ended])
         until("a wait", lambda: asked.done() or waiting(shared))
         conn.commit()
         asked.result()
@@ -295,9 +294,7 @@ def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
 def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Shared) -> None:
     store = shared.with_tasks()
     shared.sql(f"update harness.list set name = '{shared.name}, renamed' where name = '{shared.name}'")
-    with pytest.raises(
-        EnvSetupError, match=f"There is no list called.* It is called {shared.name}, renamed there"
-    ):
+    with pytest.raises(EnvSetupError, match=f"no list called.* It is called {shared.name}, renamed there"):
         store.ask()
     shared.sql(f"delete from harness.list where name = '{shared.name}, renamed'")
     with pytest.raises(EnvSetupError, match="There is no list called"):
@@ -366,8 +363,8 @@ def test_a_removed_task_that_comes_again_has_a_higher_fence(shared: Shared) -> N
     with store.transaction() as tx:
         tx.remove("task-002")
     add(store, "task-002")
-    assert store.ask().tasks(["task-002"])[0].fence == 5
-    assert shared.machine("second").ask().tasks(["task-002"])[0].fence == 5
+    for machine in (store, shared.machine("second")):
+        assert machine.ask().tasks(["task-002"])[0].fence == 5
 
 
 def test_any_text_comes_back_as_it_was(shared: Shared) -> None:

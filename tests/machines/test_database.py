@@ -385,6 +385,12 @@ def test_the_way_there_and_back(world: World, one: Machine) -> None:
     assert ours == ["machine two", "machine one"]
     assert two.ok("store", "check")["message"].startswith("The list in the database is valid")
     assert "another machine has joined: two" in one("log").out
+    task = one.works()
+    one.ok("stop")
+    assert f"{task} is in progress on one." in two("store", "move", "--to-file").err
+    one.ok("start")
+    one.ok("release")
+    one.ok("stop")
     back = two.ok("store", "move", "--to-file")
     assert "1 task moved back to" in back["message"]
     assert two("store", "status").code == 2

@@ -155,10 +155,16 @@ def to_file(store: PgStore, now: datetime) -> int:
 
     In the database it stays, under another name. The file is written before that happens: whoever is cut off
     in between finds the list in one of the two.
-    Raises RefusedError if a session is open.
+    Raises RefusedError if a session is open, or another machine has a task.
     """
     with store.transaction() as tx:
         _require_nobody(tx)
+        for task in tx.in_progress():
+            if task.machine not in (None, owner.machine(os.environ)):
+                raise RefusedError(
+                    f"{task.id} is in progress on {task.machine}.",
+                    "Let it end there; once its claim has ended, this takes it over: harness start",
+                )
         tx.log("WARN", "the list was moved to a file")
         count = len(tx.state.tasks)
         tx.leave(f"{store.link.name} {moments.MOVED}{now:%Y-%m-%d %H:%M:%S})")

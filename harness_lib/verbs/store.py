@@ -216,9 +216,12 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     from harness_lib.state.pgstore import checking  # noqa: PLC0415
 
     store = _in_database(ctx)
+    command = typed.harness("store", "check", "--repair", *filter(None, [args.url]))
+    if args.url:
+        # Of a login that may do more, for this once.
+        store.link = store.link._replace(url=_url(args))
     as_it_is = _as_it_is(ctx, store)
     if args.repair:
-        command = typed.harness("store", "check", "--repair")
         rights.require_user(as_it_is, "Whether the list goes on", command)
     merged: list[remote_check.Forgotten] = []
     problems: list[str] = []
@@ -239,7 +242,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
         "\n".join(found) or "The list in the database is valid, and no change is in doubt.",
         exit=Exit.CONFIG if found else Exit.DONE,
         # What is left after a repair needs the user.
-        next="harness store check --repair" if problems and not args.repair else "harness status",
+        next=command if problems and not args.repair else "harness status",
     )
 
 

@@ -54,6 +54,7 @@ def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
 
 
 def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:
+    """Only the login that owns the tables lets a list that was set back go on, also for their machines."""
     with postgres.apart(world.url, roles=True) as keeper:
         world.url = keeper
         one = world.machine("one")
@@ -77,3 +78,9 @@ def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:
         assert [run.wait() for run in runs] == [0, 0, 0], printed
         world.each_once(*tasks)
         assert "does not let" not in "".join(printed)
+        two = machines[0]
+        with postgres.set_back(keeper, world.name):
+            two.ok("store", "join", world.url, "--list", world.name)
+        assert two("store", "check", "--repair", HARNESS_TRUST="1").code == 7
+        two.ok("store", "check", "--repair", keeper, HARNESS_TRUST="1")
+        assert two.ok("store", "status")["facts"]["role here"] == "worker"

@@ -112,7 +112,9 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     `repair`: what rows say twice is put right, and a database that was set back goes on after what this
     machine has seen of it. Raises EnvSetupError, HeldError.
     """
-    link = Link.of(store.root) or store.link
+    own = Link.of(store.root) or store.link
+    # Its address may be that of another login.
+    link = own._replace(url=store.link.url)
     whole = PgStore(store.root, link._replace(mirrored=0, op=""))
     found = lists.read(whole.moments.looked().rows.conn, link.name, lists.Seen(link.mirrored, link.op))
     if found and not found.goes_on:
@@ -122,7 +124,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
         number, kept = _go_on(whole, seen, link.mirrored)
         store.link = link._replace(mirrored=0, op="", mark=Mark(max(link.mark.floor, number - 1)))
         with publishing.explained(store.root):
-            store.link.save(store.root)
+            store.link._replace(url=own.url).save(store.root)
         store.warn(_lost(store, seen, kept))
     problems = _recounted(store, repair=repair)
     problems += [str(problem) for problem in store.examine().problems]

@@ -380,26 +380,26 @@ def test_the_way_there_and_back(world: World, one: Machine) -> None:
     assert status["wait for their merge"] == "nothing"
     assert status["refs in the remote"].isdecimal()
     assert status["slowest statements"].startswith("not known: ")
-    machines = {name: text for name, text in status.items() if name.startswith("machine ")}
-    ours = [name for name in machines if f"with harness {__version__}" in machines[name]]
+    ours = [name for name, text in status.items() if text.endswith(f"with harness {__version__}")]
     assert ours == ["machine two", "machine one"]
     assert two.ok("store", "check")["message"].startswith("The list in the database is valid")
     assert "another machine has joined: two" in one("log").out
     task = one.works()
     one.ok("stop")
     assert f"{task} is in progress on one." in two("store", "move", "--to-file").err
-    one.ok("start")
-    one.ok("release")
-    one.ok("stop")
+    for verb in ("start", "release", "stop"):
+        one.ok(verb)
     back = two.ok("store", "move", "--to-file")
     assert "1 task moved back to" in back["message"]
     assert two("store", "status").code == 2
     gone = one("status")
     assert gone.code == 7
-    told = " ".join(gone.err.split())
-    assert "There is no list called" in told
-    assert "Another machine has moved it to its file" in told
-    assert "move it back there" in told
+    for words in (
+        "There is no list called",
+        "Another machine has moved it to its file",
+        "move it back there",
+    ):
+        assert words in " ".join(gone.err.split())
     with psycopg.connect(world.url) as conn:
         names = conn.execute("select name from harness.list where name like %s", (f"{world.name}%",))
         assert ["moved to a file" in name for (name,) in names.fetchall()] == [True]

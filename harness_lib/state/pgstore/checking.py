@@ -163,9 +163,9 @@ def _go_on(store: PgStore, seen: State, number: int) -> tuple[int, str]:
     """
     kept = store.mirror.keep("set-back")
     with connecting.explained(store.link.url), connecting.connect(store.link.url) as conn:
-        lists.begin(conn, writes=True, lock_seconds=TIMEOUT_SECONDS)
-        lists.lock(conn, store.link.uuid)
-        old = store.moments.accepted(lists.read(conn, store.link.name), changes=True)
+        here = (store.link.name, store.link.uuid, lists.NOTHING)
+        found = lists.begin_change(conn, *here, lock_seconds=TIMEOUT_SECONDS, shared=False)
+        old = store.moments.accepted(found, changes=True)
         mine = rows.Rows(conn, old.key)
         mine.raise_fences(seen.tasks)
         lists.go_on_after(conn, number)

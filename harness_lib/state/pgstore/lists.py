@@ -242,12 +242,6 @@ def shell_text(state: State) -> str:
     return json.dumps(reading.encode_shell(rest))
 
 
-def sessions(mine: Rows) -> tuple[Session, ...]:
-    """Return the open sessions."""
-    found = mine.ask("select document from harness.session where list = %s order by place")
-    return sessions_of([document for (document,) in found.fetchall()])
-
-
 def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
     """Return the sessions whose texts these are. Raises ContractError."""
     found = [rows.parsed(text, "an open session") for text in documents]

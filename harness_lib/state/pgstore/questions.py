@@ -202,5 +202,6 @@ class RowsAnswers(ShellAnswers):
 
     def sessions(self) -> tuple[Session, ...]:
         if self._open_sessions is None:
-            self._open_sessions = lists.sessions(self.rows)
+            found = self.rows.ask("select document from harness.session where list = %s order by place")
+            self._open_sessions = lists.sessions_of(document for (document,) in found)
         return self._open_sessions

@@ -82,7 +82,7 @@ def checked(url: str, name: str = "list") -> str:
         parts = psycopg.conninfo.conninfo_to_dict(url)
     except (psycopg.Error, UnicodeError) as error:
         # What is wrong with it may be its password.
-        has_secret = "@" in url or "password" in url
+        has_secret = "password" in url or ":" in url.rpartition("@")[0].partition("//")[2]
         why = "." if has_secret else f": {_words(error)}"
         raise UsageError(
             f"This is no address of a database{why}", "For example: postgresql://me@db.example.org/agents"

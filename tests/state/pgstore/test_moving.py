@@ -211,6 +211,8 @@ def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shar
         ("postgresql://me:[secret@db.example.org/agents", "shop", ""),
         ("host=db password=my secret", "shop", r"database\.$"),
         ("host=db dbname", "shop", r'missing "=" after "dbname"'),
+        ("postgresql://me@db:6543/agents?pgbouncer=true", "shop", 'parameter: "pgbouncer"'),
+        ("postgresql://me:pass@db:6543/agents?pgbouncer=secret", "shop", r"database\.$"),
     ],
 )
 def test_no_password_and_no_odd_name_gets_into_a_link_and_the_answer_says_what_to_type(

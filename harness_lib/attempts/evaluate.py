@@ -145,7 +145,7 @@ def evaluate(
 
 def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]:
     """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
-    before = rescue_refs.before(ctx.git, task) if left_out else None
+    before = rescue_refs.before(ctx.git, task)
     known = before.unprotected if before else ()
     new = [
         path for path in left_out if not (calls.covers(known, path) or _is_older(ctx.git.top / path, task))

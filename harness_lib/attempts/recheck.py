@@ -234,6 +234,8 @@ def _passed_when_done(clean: Context, commit: str, task: Task, during: GoesOn) -
 
 def _checked(ctx: Context, task: Task, during: GoesOn) -> Checked:
     ctx.busy(f"checking {task.id} …")
+    # The shell of an agent may have killed the command that started it last time.
+    runner.end_all(check.log_directory(ctx, task), logs="final")
     try:
         return check.run_check(ctx, task, log_name="final", watch=Watch(during, TICK))
     except ConfigError as error:

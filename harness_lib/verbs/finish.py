@@ -26,6 +26,7 @@ from harness_lib.errors import CheckEditedError, Exit, UsageError
 from harness_lib.runs import settings
 from harness_lib.system import flock
 from harness_lib.system.git import trees
+from harness_lib.system.processes import runner
 from harness_lib.task import Task
 from harness_lib.text import some_quoted
 
@@ -81,6 +82,8 @@ def _end(ctx: Context, args: Namespace) -> Reply:
     with _alone(ctx, held) as held, lifecycle.halting_on_error(ctx, held.id):
         if held.status != "in_progress":
             return _reply(ctx, outcome.Ended(held, None), None)
+        # A `finish` that was killed has left its check running.
+        runner.end_all(check.log_directory(ctx, held), logs="[0-9]*")
         if held.intent:
             return _reply(ctx, interrupted.resume(ctx, held), None)
         evaluation = evaluate.evaluate(ctx, questions, held)

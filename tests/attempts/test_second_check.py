@@ -105,12 +105,13 @@ def test_only_changing_what_judges_is_sent_back_then_held(project: Project, agen
     _begin(project, agent, check, "--protect", "auto")
     _put(project, files)
 
-    first = agent.fails(1, "finish")
-    second = agent.fails(8, "finish")
+    first = agent.fails(1, "finish")["message"]
+    error = agent.fails(8, "finish")["error"]
 
-    assert named in first["message"]
-    assert "No attempt was counted." in first["message"]
-    assert f"--path {named}" in second["error"]["message"]
+    assert named in first
+    assert "No attempt was counted." in first
+    assert f"--path {named}" in error["message"]
+    assert "put them back as they were" in error["hint"]
     task = project.task()
     assert (task["status"], task["attempts"], task["halt_kind"]) == ("in_progress", 0, "JUDGES")
     assert all((project.top / path).exists() for path in files)

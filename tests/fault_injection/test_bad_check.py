@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import process
+from harness_lib.system.processes import process, runner
 from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin, python
 
@@ -121,6 +123,18 @@ def test_ctrl_c_ends_the_check_and_counts_nothing(project: Project, agent: Agent
     assert project.task()["status"] == "in_progress"
     assert project.task()["attempts"] == 0
     assert project.read("work.txt") == "work\n"
+
+
+@pytest.mark.parametrize("name", ["1", "1-verdict", "final"])
+def test_what_a_killed_command_has_left_running_is_ended(project: Project, agent: Agent, name: str) -> None:
+    begin(agent, "true")
+    log = project.put(f".harness/logs/task-001/{name}.log")
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as left:
+        runner.note(log, left.pid)
+        agent.finishes({"work.txt": "x\n"})
+        if name == "final":
+            agent.ok("validate", "--all", "--committed")
+        assert left.poll() == -signal.SIGKILL
 
 
 def test_one_that_finishes_its_own_task_does_not_go_round_in_circles(project: Project, agent: Agent) -> None:

@@ -34,12 +34,13 @@ def person(project: Project) -> Agent:
 def test_nothing_is_committed_and_the_work_stands_where_it_was(project: Project, started: Agent) -> None:
     before, head = project.files, project.head
 
-    said = started.fails(8, "finish")["error"]["message"]
+    error = started.fails(8, "finish")["error"]
 
     assert project.files == before
     assert project.head == head
     for words in (".env", "harness accept task-001 --path .env", "harness return task-001"):
-        assert words in said
+        assert words in error["message"]
+    assert "name them in .gitignore" in error["hint"]
     task = project.task()
     assert (task["status"], task["halt_kind"], task["attempts"]) == ("in_progress", "SECRET", 0)
     # The Stop hook goes by it.

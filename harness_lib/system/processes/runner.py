@@ -253,14 +253,16 @@ def forget(log: Path) -> None:
     fs.remove(log.with_suffix(_SUFFIX))
 
 
-def end_all(directory: Path, end: Callable[[int], None] = lambda leader: child.Tree(leader).kill()) -> int:
+def end_all(
+    directory: Path, end: Callable[[int], None] = lambda leader: child.Tree(leader).kill(), logs: str = "*"
+) -> int:
     """`end` the trees that still run according to the notes in `directory`; return how many there were.
 
-    By default they are killed, and gone on return.
+    By default they are killed, and gone on return. `logs`: a pattern for the names of their logs.
     Fails closed: only a tree whose leader is provably the noted process is ended. A note of another boot or
     pid namespace is kept.
     """
-    return sum(_end_noted(file, end) for file in sorted(fs.matching(directory, f"*{_SUFFIX}")))
+    return sum(_end_noted(file, end) for file in sorted(fs.matching(directory, f"{logs}{_SUFFIX}")))
 
 
 def _end_noted(file: Path, end: Callable[[int], None]) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system.place import data_home
 from harness_lib.system.processes import child, engines, environment
 from harness_lib.system.processes.engines import (
     ENGINES,
@@ -119,8 +120,8 @@ class Sandbox(NamedTuple):
         """Return what `argv` may read and write in the work tree `tree`."""
         there = list(filter(os.path.lexists, self.writable))
         named = temporary_paths(argv, env)
-        # The link beside a work tree leads to its project.
-        shown = [*self.shown, f"{tree}.git"]
+        # The link beside a work tree leads to its project. harness itself, or its Python, may be below /tmp.
+        shown = [*self.shown, f"{tree}.git", data_home.HOME, sys.prefix]
         hidden = [*self.secret, *SOCKETS]
         home = str(home_of(env))
         if self.engine == "bubblewrap":

@@ -12,7 +12,7 @@ import pytest
 
 from harness_lib import typed
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import engines, sandbox_places
+from harness_lib.system.processes import engines, sandbox, sandbox_places
 from tests.another_user import needs_root, told
 from tests.conftest import CHECKOUT
 from tests.run_to_end import run_to_end
@@ -72,3 +72,9 @@ def test_a_cache_in_a_home_that_may_not_be_looked_at_is_left_out(tmp_path: Path)
     put(tmp_path / "bin/pnpm", "", executable=True)
     env = {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin"}
     assert told(lambda: sandbox_places.caches_of(env))
+
+
+def test_harness_and_its_python_can_be_read_wherever_they_are(tmp_path: Path) -> None:
+    """Bubblewrap hides what is below /tmp, as a clone to try it."""
+    grants = sandbox.Sandbox("bubblewrap", str(tmp_path)).grants(tmp_path, tmp_path, {}, ())
+    assert {os.path.realpath(CHECKOUT), sys.prefix} <= set(grants.shown)

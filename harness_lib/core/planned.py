@@ -105,7 +105,7 @@ def recognised(text: str, name: str, form: str | None = None) -> Read | None:
         plan = chosen.read(Document(text))
         if not plan:
             raise UsageError(
-                f"{name} is not a {chosen.title}: it has no {chosen.looks_for}.",
+                f"{name} does not have the format {form}. Looked for: {chosen.looks_for}.",
                 "Leave out --format to have the format recognised.",
             )
         return Read(name, chosen, plan)

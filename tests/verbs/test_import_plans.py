@@ -76,7 +76,7 @@ def test_a_plan_of_each_tool_is_recognised(project: Project, agent: Agent, text:
 def test_a_format_that_is_typed_must_fit(project: Project, agent: Agent) -> None:
     file = put(project, "plan.md", PLAN)
     refused = agent.fails(2, "import", file, "--format", "gsd")
-    assert "is not a GSD plan: it has no elements such as" in refused["message"]
+    assert "does not have the format gsd. Looked for: elements such as" in refused["message"]
     assert agent.ok("import", file, "--dry-run", "--format", "superpowers")["count"] == 2
     assert agent.ok("import", file, "--dry-run", "--format", "checklist")["count"] == 3
     # A check list of ours below such a heading stays one.

@@ -187,7 +187,9 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
     # Without the dashes, by which all resemble each other.
     options = dict.fromkeys(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", syntax.format_help()))
     typed_one = unknown[0].partition("=")[0]
-    close = closest(OPTIONS_ELSEWHERE.get(typed_one, typed_one).lstrip("-"), options)
+    takes_it = re.search(rf"--([a-z-]+) {{(?:[^}}]*,)?{re.escape(typed_one)}[,}}]", syntax.format_usage())
+    word = OPTIONS_ELSEWHERE.get(typed_one, typed_one).lstrip("-")
+    close = f"{takes_it[1]} {word}" if takes_it else closest(word, options)
     return f"{f'Did you mean --{close}? ' if close else ''}See: {syntax.prog} --help"
 
 

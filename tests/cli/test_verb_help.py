@@ -121,6 +121,7 @@ def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
         (["run", "--workers", "2"], "Did you mean --jobs? See: harness run --help"),
         # As 0.1.0 took it: neither --merge nor --agent takes the name of a branch.
         (["run", "--target", "main"], "See: harness run --help"),
+        (["hooks", "install", "codex"], "Did you mean --agent codex? See: harness hooks --help"),
         (["status", "-f"], "Did you mean --watch? See: harness status --help"),
         (["--jsn", "status"], "Did you mean --json? See: harness --help"),
         (["--all", "status"], "Put the options of a verb after it. See: harness --help"),

@@ -56,6 +56,8 @@ CRASHES = 2
 # An agent that ends without doing anything cannot start; another try is useless. A command of the user's need
 # not say what it does: it has done nothing if it ends at once. Some take ten seconds to fail.
 AT_ONCE_SECONDS = 30.0
+# Its program may be in the middle of an update if it has worked before.
+UPDATE_SECONDS = (10.0, 60.0)
 PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
 UNKNOWN_LIMIT_SECONDS = 900.0
 # Seconds by which a provider's clock may differ from ours.
@@ -70,6 +72,7 @@ class WorkerPort(Protocol):
 
     adapter: Adapter
     known: check.Known
+    has_worked: bool
 
     @property
     def config(self) -> options.AgentOptions:
@@ -125,12 +128,7 @@ def run(ctx: Context, task: Task, worker: WorkerPort) -> outcome.Ended:
 
 
 def _end(
-    ctx: Context,
-    began: Task,
-    worker: WorkerPort,
-    agent_exit: AgentExit,
-    *,
-    green: bool | None,
+    ctx: Context, began: Task, worker: WorkerPort, agent_exit: AgentExit, *, green: bool | None
 ) -> outcome.Ended:
     """Check the work of the attempt, and complete or merge it, or roll it back."""
     # Notes, checkpoints, renewals and the user may have changed the task meanwhile.
@@ -168,9 +166,7 @@ def _mine(ctx: Context, task: Task, worker: WorkerPort) -> Task:
     Raises LeaseLostError, AwayError after half an hour.
     """
     return waiting.until_it_works(
-        ctx,
-        lambda line: worker.tell(Away(line)),
-        lambda: outcome.require_claim(ctx.store.ask_now(), task),
+        ctx, lambda line: worker.tell(Away(line)), lambda: outcome.require_claim(ctx.store.ask_now(), task)
     )
 
 
@@ -256,10 +252,7 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
     cost, tokens = agent_exit.report.cost_usd or 0.0, agent_exit.report.tokens
     if not cost and not tokens:
         return
-    with (
-        suppress(HeldError, ConfigError, StateUnreadableError, LeaseLostError),
-        ctx.transaction() as tx,
-    ):
+    with suppress(HeldError, ConfigError, StateUnreadableError, LeaseLostError), ctx.transaction() as tx:
         tx.replace(attempts.spend(outcome.require_claim(tx, task), cost, tokens))
 
 
@@ -319,18 +312,28 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
         seconds = max(PAUSES[tries.pauses - 1], _until_reset(ctx, agent_exit))
         _pause(ctx, task, worker, "pauses", seconds, agent_exit.why)
         return True
-    if agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
+    return _starts_again(ctx, task, worker, agent_exit, tries)
+
+
+def _starts_again(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:
+    """Return whether another agent follows one that has crashed, or that has ended without doing anything."""
+    report, why = agent_exit.report, agent_exit.why
+    did = (tries.spent.tokens, tries.spent.cost, report.actions, report.said)
+    is_idle = not any(did) and not _has_changed(ctx, task)
+    if agent_exit.how == "ended" and is_idle and worker.adapter.exit_tells:
+        why = f"the agent ended and did nothing: {report.last or 'it printed nothing'}"
+    elif agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
         return False
     waiting.require_room(ctx, ctx.git.top)
     tries.crashes += 1
     if tries.crashes <= CRASHES:
-        _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
+        may_be_updated = is_idle and worker.has_worked
+        pause = UPDATE_SECONDS[tries.crashes - 1] if may_be_updated else float(tries.crashes)
+        _pause(ctx, task, worker, "pauses", pause, why)
         return True
-    is_known = worker.adapter.exit_tells or agent_exit.seconds < AT_ONCE_SECONDS
-    said = (tries.spent.tokens, tries.spent.cost, agent_exit.report.actions, agent_exit.report.said)
-    if is_known and not any(said) and not _has_changed(ctx, task):
+    if is_idle and (worker.adapter.exit_tells or agent_exit.seconds < AT_ONCE_SECONDS):
         hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
-        reason, then = f"the agent cannot start: {agent_exit.why}", typed.harness("retry", task.id)
+        reason, then = f"the agent cannot start: {why}", typed.harness("retry", task.id)
         raise StuckError("ENV_SETUP", reason, hint, halts_as="UNSTARTED", then=then)
     return False
 
@@ -362,10 +365,8 @@ def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
 
 def _has_changed(ctx: Context, task: Task) -> bool:
     """Return whether the attempt has changed or committed anything in the work tree."""
-    git, head = ctx.git, ctx.git.head()
-    if head is None or head != task.started_at_commit:
-        return True
-    return ctx.capture() != git.tree_of(head)
+    head = ctx.git.head()
+    return head is None or head != task.started_at_commit or ctx.capture() != ctx.git.tree_of(head)
 
 
 def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:

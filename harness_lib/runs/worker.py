@@ -78,7 +78,7 @@ class Worker:
         self.limited = False
         self.allowed = threading.Semaphore(0)
         self._idle = ""
-        self._has_worked = False
+        self.has_worked = False
         self._tries = interrupted.Tries()
         # Tasks that had no further try and could not be halted at once, as their work was not kept yet.
         self._spent: dict[str, StuckError] = {}
@@ -267,7 +267,7 @@ class Worker:
             self._give_back(context, task, str(error))
             raise
         else:
-            self._has_worked = True
+            self.has_worked = True
             self._tell_ended(ended, failure(ended.task))
 
     def _tell_ended(self, ended: outcome.Ended, message: str) -> None:
@@ -367,7 +367,7 @@ class Worker:
         halted = any(each.halt_kind == "UNSTARTED" for each in questions.halted() if each.id != task.id)
         others = {each.id for each in questions.claimable()}
         others |= {each.id for each in questions.in_progress()}
-        return sum((halted, not self._has_worked, not others - {task.id})) > 1
+        return sum((halted, not self.has_worked, not others - {task.id})) > 1
 
     def _next_session(self) -> bool:
         """Begin the next session after one that has reached its limit of tasks."""

@@ -47,6 +47,7 @@ class Port:
     told: list[News] = field(default_factory=list)
     adapter: Adapter = field(default_factory=lambda: adapter("true"))
     known: Known = field(default_factory=dict)
+    has_worked: bool = False
 
     def tell(self, news: News) -> None:
         self.told.append(news)
@@ -68,11 +69,11 @@ class Attempt:
     task: Task
     port: Port
     tries: Tries = field(default_factory=Tries)
-    report: Report = field(default_factory=Report)
+    actions: int = 0
 
     def ends(self, how: How, trouble: Trouble | None = None, seconds: float = 1.0) -> bool:
         """Let an agent end; return whether another one goes on."""
-        report = self.report._replace(trouble=trouble)
+        report = Report(trouble=trouble, actions=self.actions)
         agent_exit = AgentExit(how, "it said so", report, seconds, Path("log"), code=1)
         return agent_attempt.goes_on(self.ctx, self.task, self.port, agent_exit, self.tries)
 
@@ -107,8 +108,8 @@ def test_a_usage_limit_is_waited_out_to_its_reset(
     assert attempt.clock.slept == pytest.approx(seconds)
     # The claim is kept alive meanwhile.
     assert timestamps.parse(project.task()["lease_expires_at"]) > attempt.clock.now()
-    (told,) = attempt.port.told
-    assert told == Stepped("limit", (NOW + timedelta(seconds=seconds)).timestamp(), "it said so")
+    until = (NOW + timedelta(seconds=seconds)).timestamp()
+    assert attempt.port.told == [Stepped("limit", until, "it said so")]
 
 
 def test_trouble_of_the_providers_is_tried_again_after_growing_pauses(attempt: Attempt) -> None:
@@ -148,7 +149,7 @@ def _lives(_: Project, attempt: Attempt) -> float:
 
 
 def _acts(_: Project, attempt: Attempt) -> float:
-    attempt.report = Report(actions=1)
+    attempt.actions = 1
     return 1.0
 
 
@@ -156,15 +157,15 @@ def _acts(_: Project, attempt: Attempt) -> float:
 def test_an_agent_that_ends_again_and_again_and_has_done_nothing_cannot_start(
     project: Project, attempt: Attempt, sign: Callable[[Project, Attempt], float] | None
 ) -> None:
-    """One that has done something could start, and has failed; so could a command that lived for a while."""
-    attempt.port.adapter = registry.named("claude")
-    assert [attempt.ends("crashed") for _ in range(agent_attempt.CRASHES)] == [True, True]
-    assert attempt.clock.slept == pytest.approx(3)
+    """One that has done something could, or a command that lived on. One that has worked may be updated."""
+    attempt.port.adapter, attempt.port.has_worked = registry.named("claude"), sign is None
+    assert [attempt.ends("crashed"), attempt.ends("ended")] == [True, True]
+    assert attempt.clock.slept == pytest.approx(3 if sign else sum(agent_attempt.UPDATE_SECONDS))
     if sign is not None:
         assert not attempt.ends("crashed", seconds=sign(project, attempt))
         return
-    with pytest.raises(StuckError, match="the agent cannot start: it said so") as stuck:
-        attempt.ends("crashed", seconds=60.0)
+    with pytest.raises(StuckError, match="cannot start: the agent ended and did nothing: it prin") as stuck:
+        attempt.ends("ended", seconds=60.0)
     assert stuck.value.halts_as == "UNSTARTED"
 
 
@@ -175,12 +176,11 @@ def test_no_other_agent_follows_one_that_was_stopped_or_has_ended(attempt: Attem
 
 
 def test_the_last_words_of_an_agent_are_lines_with_words() -> None:
-    traceback = "Traceback:\n    open(x)\n    ^^^^^^^\nOSError: no\n"
+    traceback = "Traceback:\n    open(x)\n    ^^^^^^^\nOSError: no\n    at main (x.js:1:2)\n"
 
     assert agent_process._last_words(traceback, 2) == "    open(x) / OSError: no"
     assert agent_process._last_words(traceback, 1) == "OSError: no"
     assert agent_process._last_words('a\n{"b": 1}', 2) == ""
-    assert agent_process._last_words("Error: no\n    at main (cli.js:1:2)\n", 1) == "Error: no"
 
 
 OVER = Trouble("limit", "usage limit reached")

@@ -111,14 +111,12 @@ class Launch(NamedTuple):
         Each is added only if the agent has such a flag; the first two only if the user has not passed it.
         """
         typed = (*self.argv, self.dir_flag, beside) if beside and self.dir_flag else self.argv
-        if cost_usd is not None and self._is_free(self.cost_flag):
-            typed = (*typed, self.cost_flag, f"{cost_usd:.6f}")
-        if usage and self._is_free(self.usage_flag):
-            typed = (*typed, self.usage_flag, usage)
+        cost = "" if cost_usd is None else f"{cost_usd:.6f}"
+        passed = {word.split("=")[0] for word in self.argv}
+        for flag, value in ((self.cost_flag, cost), (self.usage_flag, usage)):
+            if flag and value and flag not in passed:
+                typed = (*typed, flag, value)
         return typed
-
-    def _is_free(self, flag: str) -> bool:
-        return bool(flag) and not any(word.split("=")[0] == flag for word in self.argv)
 
 
 def arguments(usual: Strings, flags: Collection[str], model: str | None, extra: Sequence[str]) -> Strings:

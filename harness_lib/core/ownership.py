@@ -150,12 +150,13 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Task:
 
 
 def _held_or_lost(questions: Questions, ctx: Context) -> Task | None:
-    """Return the task that the caller holds, else one whose lease it has lost and another worker has now."""
+    """Return the task that the caller holds, else one that it has lost and another worker has now."""
     worker = ctx.owner.worker
     if (held := questions.held_by(worker)) or not questions.concurrent or not ctx.own_session(questions):
         return held
+    taken = (task for task in questions.in_progress() if task.attempted_by[-1:] == (worker,))
     lost = recovery.ran_out(worker)
-    return next((task for task in questions.in_progress() if lost in "".join(task.error_log[-1:])), None)
+    return next((t for t in questions.in_progress() if lost in "".join(t.error_log[-1:])), next(taken, None))
 
 
 class Elsewhere(NamedTuple):

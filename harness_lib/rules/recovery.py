@@ -211,6 +211,11 @@ def is_mine(task: Task, worker: str) -> bool:
     return task.status == "in_progress" and bool(worker) and task.claimed_by == worker
 
 
+def is_elsewhere(task: Task) -> bool:
+    """Return whether an agent of the legacy protocol has taken the claim over: the work tree is another's."""
+    return task.claimed_by not in task.attempted_by[-1:]
+
+
 def works_for(worker: str | None, session_worker: str) -> bool:
     """Return whether `worker` opened the session, or is one of its workers (`name#2`)."""
     return worker is not None and (worker == session_worker or worker.startswith(session_worker + NUMBERED))

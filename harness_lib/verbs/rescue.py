@@ -11,7 +11,7 @@ from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context, Reply
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
-from harness_lib.rules import attempts
+from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import advance, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import Rescue
@@ -291,10 +291,10 @@ def _by_ref(ctx: Context, name: str) -> Rescue | None:
 
 def _refuse_foreign_attempt(ctx: Context) -> None:
     questions, top = ctx.ask(), str(ctx.git.top)
-    # Checked work that waits for its merge is in no work tree.
-    places = (top,) if ctx.shared else (None, top)
     for task in questions.in_progress():
-        if not ctx.holds(task) and task.worktree in places:
+        # Checked work that waits for its merge is in no work tree.
+        is_here = task.worktree == top or (task.worktree is None and not ctx.shared)
+        if is_here and not ctx.holds(task) and not (questions.concurrent and recovery.is_elsewhere(task)):
             raise RefusedError(
                 f"{task.claimed_by or 'Somebody'} works on {task.id} in {top}; what is brought in now would "
                 "become part of that attempt.",

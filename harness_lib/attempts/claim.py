@@ -259,7 +259,7 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
         return
     top, now = str(ctx.git.top), questions.now
     for task in questions.in_progress():
-        if task.worktree != top or ctx.holds(task) or recovery.is_elsewhere(task):
+        if recovery.placed(task).worktree != top or ctx.holds(task):
             continue
         if sessions.worker_is_live(task.claimed_by, questions, ctx) or not recovery.expired(task, now):
             places = (ctx.git.top.parent / f"worker-{number}" for number in count(2))

@@ -162,6 +162,7 @@ def _take_over_next(
             if not task or not _may_recover(tx, task, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
+            task = recovery.placed(task)
             is_elsewhere = _is_worked_on_elsewhere(tx, task, ctx)
             is_shared = ctx.shared is not None
             # The legacy protocol does not write down in which work tree a worker of concurrent mode is.

@@ -216,6 +216,12 @@ def is_elsewhere(task: Task) -> bool:
     return task.claimed_by not in task.attempted_by[-1:]
 
 
+def placed(task: Task) -> Task:
+    """Return `task`, without the work tree if that is of the claim before, which was taken over."""
+    is_left = task.lease_expires_at is not None and not task.intent and is_elsewhere(task)
+    return task._replace(worktree=None, gate=None) if is_left else task
+
+
 def works_for(worker: str | None, session_worker: str) -> bool:
     """Return whether `worker` opened the session, or is one of its workers (`name#2`)."""
     return worker is not None and (worker == session_worker or worker.startswith(session_worker + NUMBERED))

@@ -210,17 +210,17 @@ def test_a_claim_without_a_lease_time_is_never_stale(shared: Project) -> None:
 
 
 @pytest.mark.parametrize(("who", "lease"), [(None, None), ("legacy", "2035-01-01T00:00:00Z")])
-def test_the_user_ends_the_claim_of_a_worker_without_a_session(
-    shared: Project, who: str | None, lease: str | None
-) -> None:
-    shared.edit_task("task-001", status="in_progress", claimed_by=who, lease_expires_at=lease)
+def test_the_user_ends_a_claim_without_a_session(shared: Project, who: str | None, lease: str | None) -> None:
     b = worker(shared, "b")
+    b.ok("claim", "task-001")
+    put(b, "work.txt")
+    shared.edit_task("task-001", claimed_by=who, lease_expires_at=lease)
     assert b.ok("start")["recovered"] == []
     b.fails(6, "release", "task-001")
 
     assert shared.agent("person").ok("release", "task-001")["next"] == "harness start"
-
     assert f"the lease of {who or 'nobody'} ran out" in worker(shared, "c").ok("start")["recovered"][0]
+    assert (b.cwd / "work.txt").exists()
 
 
 @pytest.mark.parametrize("words", [("claim", "--wait", "600"), *for_release((("claim",),))])

@@ -99,8 +99,8 @@ class Waits:
 
 def require_room(ctx: Context, place: Path) -> None:
     """Raise OSError if a disk is full on which a worker at `place`, its agent or its check writes."""
-    if any(map(_is_full, (ctx.root.private, place, Path(tempfile.gettempdir())))):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for disk in filter(_is_full, (ctx.root.private, place, Path(tempfile.gettempdir()))):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(disk))
 
 
 def _is_full(place: Path) -> bool:

@@ -27,7 +27,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, input_files, recovery, transitions
 from harness_lib.state.api import Questions, Tx
-from harness_lib.system.git import repository
+from harness_lib.system.git import repository, worktrees
 from harness_lib.task import HaltKind, SentBack, Session, Task
 from harness_lib.text import Strings, some_quoted
 
@@ -48,6 +48,7 @@ def complete(
     if evaluation.against:
         return requeue.because_of_content(ctx, task, evaluation.against)
     oid = outcome.commit_object(ctx, evaluation.head, task, evaluation.tree)
+    worktrees.hold_on(ctx.git, oid)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
     verdict = inspection.second_check(ctx, task, tree, {} if known is None else known)

@@ -111,6 +111,7 @@ def evaluate(
     # Before the content: a commit made between the two is then seen as a move of HEAD, and not undone.
     head, base = ctx.git.head(), task.started_at_commit
     tree, left_out = snapshot.taken(ctx.git, ctx.excluded_paths)
+    worktrees.hold_on(ctx.git, tree)
     files = check_inputs.changed_inputs(ctx.git, task, tree)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
@@ -121,7 +122,6 @@ def evaluate(
     check.require_check(ctx, questions, task)
     against = None
     if task.target is not None:
-        worktrees.hold_on(ctx.git, tree)
         against = pending_merges.find(ctx, task.target, task, tree, lacks_some=bool(left_out))
     converted = baseline.converted(ctx, task, tree)
     if converted.files:

@@ -202,7 +202,10 @@ def resume(ctx: Context, task: Task) -> outcome.Ended:
             return rollback.go_back(ctx, task, again=True)
         return _leave_as_it_is(ctx, task)
     if intent.action == "merge" or intent.ref is not None:
-        return merge_queue.resume(ctx, task)
+        # A `git gc --prune=now` of the user's ran when it was made; the work tree has its content.
+        is_gone = intent.action == "merge" and not (ctx.shared or git.exists(intent.oid))
+        why = "git has removed its commit"
+        return requeue.interrupted(ctx, task, why) if is_gone else merge_queue.resume(ctx, task)
     if ctx.shared:
         return turn.resume_chat(ctx, task)
     with locks.hold(git):

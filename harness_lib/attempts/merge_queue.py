@@ -63,7 +63,6 @@ def merge(ctx: Context, task: Task, oid: str) -> outcome.Ended:
             mine = outcome.as_checked(outcome.require_claim(tx, task, task.validation), task, oid)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
-        worktrees.hold_on(git, oid)
     return _hand_over_or_merge(ctx, task, oid)
 
 

@@ -28,6 +28,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts
 from harness_lib.rules.events import Away, Event, Idle, Notice
+from harness_lib.system.git.calls import GitError
 from harness_lib.task import HaltKind
 from harness_lib.text import sentence
 
@@ -174,11 +175,12 @@ def halting_task(also: type[HarnessError] = RefusedError) -> Iterator[None]:
     """Raise StuckError, which says that the user must act, for what stops the task in this block, or `also`.
 
     The error stays what it is if the database is away, which may come back without the user, and if the list,
-    or the commands of the task, are not trusted on this machine: no task is to blame.
+    or the commands of the task, are not trusted on this machine: no task is to blame. That of a git command
+    stays, too, as it is tried again: a `git gc` of the user's may have removed what was just made.
     """
     try:
         yield
-    except (AwayError, UntrustedError):
+    except (AwayError, UntrustedError, GitError):
         raise
     except (ConfigError, EnvSetupError, RefusedError, also) as error:
         raise StuckError.of(error) from error

@@ -143,6 +143,20 @@ def test_a_task_whose_attempt_cannot_be_ended_is_halted_and_its_work_is_kept(cre
     assert crew.workshop.sh("show", "refs/harness/rescue/task-001/1:made") == "by worker 1"
 
 
+def test_work_whose_checked_commit_is_gone_goes_to_the_next_attempt(crew: Crew) -> None:
+    """As after the user's `git gc --prune=now`, which takes what was made while it ran."""
+    held, ctx = crew.take(1), crew.context(f"{RUN}#1")
+    with ctx.store.transaction() as tx:
+        tx.replace(transitions.begin_merge(held, now=tx.now, commit="1" * 40))
+
+    assert crew.worker(1, tries=0)._hand_back(crew.now())
+
+    task = crew.now()
+    assert (task.status, task.attempts, task.halt) == ("pending", 0, None)
+    assert task.handback is not None
+    assert crew.workshop.sh("show", f"{task.handback.rescue}:made") == "by worker 1"
+
+
 def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew) -> None:
     """The run has looked at who holds what before a worker handed the task back and another one took it."""
     held = crew.take(1)

@@ -73,15 +73,16 @@ def test_a_path_that_the_user_names_may_be_written(engine: str, workshop: Worksh
     assert (home / "shared/a").exists()
 
 
-def test_a_program_is_found_by_a_link_in_a_temporary_directory(
+def test_programs_are_found_by_a_link_and_by_their_path_in_a_temporary_directory(
     engine: str, workshop: Workshop, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As fnm names Node.js on the PATH, for one shell."""
+    """As fnm names Node.js on the PATH, for one shell; and a script that is the agent."""
     put(home / "node/bin/tool", "#!/bin/sh\ntest -f made\n", executable=True)
     (workshop.top.parent / "shell").symlink_to(home / "node")
     monkeypatch.setenv("PATH", f"{workshop.top.parent}/shell/bin:{os.environ['PATH']}")
-    workshop.add("Try", "tool", do="sh touch made; tool")
-    workshop.ends(0, "--sandbox", engine)
+    put(workshop.top.parent / "agent.sh", "touch made; tool\n")
+    workshop.add("Try", "tool")
+    workshop.ends(0, "--sandbox", engine, agent=f"sh {workshop.top.parent}/agent.sh")
 
 
 def test_where_no_engine_starts_a_run_with_one_is_refused_and_auto_says_so(

@@ -187,12 +187,14 @@ def listening_sockets(home: str) -> Iterator[str]:
 
 def temporary_paths(argv: Sequence[str], env: environment.Env) -> Iterator[str]:
     """Yield the paths below temporary directories that `argv` or a variable names, but no sockets."""
-    words = [*argv]
-    if words[:2] == ["sh", "-c"]:
+    words, at = [*argv], 0
+    # The command of an agent is one that a shell gives to another.
+    while words[at : at + 2] == ["sh", "-c"] and len(words) > at + 2:
+        text, at = words[at + 2], len(words)
         try:
-            words += shlex.split(argv[2])
+            words += shlex.split(text)
         except ValueError:
-            words += argv[2].split()
+            words += text.split()
     named = {part for text in (*words, *env.values()) for part in (text, *text.split(os.pathsep))}
     for path in named:
         if path.startswith(tuple(f"{place}/" for place in engines.PRIVATE)) and "\0" not in path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -157,6 +158,8 @@ class Clean(NamedTuple):
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> Clean:
     """Return the work tree at `path`, clean at `commit`."""
+    # An agent without a sandbox may have removed it, or the end of the user's login.
+    Path(tempfile.gettempdir()).mkdir(mode=0o700, parents=True, exist_ok=True)
     git = worktrees.at(ctx.git, path)
     try:
         if git and worktrees.has_clone(git) and (found := _cleaned(ctx, git, commit)):

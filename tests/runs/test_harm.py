@@ -150,6 +150,13 @@ def test_agents_that_lock_or_remove_what_they_work_in_stop_no_other(workshop: Wo
 # -- what agents do beside their work: it is undone, or asked about, and costs the work nothing
 
 
+def test_an_agent_that_removes_the_directory_of_temporary_files_stops_no_other(workshop: Workshop) -> None:
+    workshop.add("Cleans up", "grep -q done a", do='sh rm -r "$TMPDIR"\nwrite a done')
+    workshop.file_task("b")
+
+    workshop.ends(0, "--sandbox", "off")
+
+
 def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:
     workshop.add("Harm", "grep -q done f", do=f"sh rm {workshop.top}/harness-tasks.json\nwrite f done")
 

@@ -77,8 +77,8 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
     place = _program_path(adapter, ctx)
     if place is None or adapter.program != OURS:
         return place is not None
-    has_provider = any(ctx.env.get(name) for name in PROVIDED)
-    if place == launcher.beside(OURS) and not (has_provider or launcher.has_packages(ctx.env)):
+    can_answer = any(ctx.env.get(name) for name in PROVIDED) or launcher.has_packages(ctx.env)
+    if not can_answer and os.path.realpath(place) == launcher.beside(OURS):
         # Its first call would fetch packages only to report that.
         return False
     try:

@@ -90,7 +90,7 @@ def source(ctx: Context, path: Path, word: str) -> Source:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{word} cannot be read: {error.strerror}.", "Check that it exists and that you may read it."
+            f"{word} cannot be read: {error.strerror}.", "Name a file that exists and that you may read."
         ) from error
     return Source(word, data, _plan_name(ctx, path))
 

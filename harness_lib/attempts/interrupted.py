@@ -301,7 +301,7 @@ def take_over(ctx: Context, task: Task) -> Recovered:
 
 
 def _take_over(ctx: Context, task: Task, there: remote.There) -> Recovered:
-    # No push is under way of work that still waits for its merge: the list says so before there is one.
+    # Of work that still waits for its merge no push is under way; whoever begins one now says so in the list.
     is_moving = task.step == "commit"
     end = ctx.clock.monotonic() + WAIT_SECONDS
 

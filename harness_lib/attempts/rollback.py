@@ -8,6 +8,7 @@ from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, snapshots, target_branch
 from harness_lib.core import lifecycle, ownership, quoting, trust
 from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
 from harness_lib.rules import arrows, attempts, recovery, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
@@ -215,7 +216,11 @@ def fail_without_git(
     # What was untracked before is no change of the attempt, but it may have changed or deleted that.
     warnings = rescue_refs.changed_before(ctx.git, task)
     with ctx.transaction("tasks") as tx:
-        begun = transitions.uncommitted(outcome.require_claim(tx, task))
+        mine = outcome.require_claim(tx, task)
+        if mine.step == "commit" != task.step:
+            # It waited for its merge when the remote was asked, and is being pushed with the work of others.
+            raise HeldError(f"{task.id} is being merged now.", "Try again later.")
+        begun = transitions.uncommitted(mine)
         if interruption and arrows.may("interrupt", begun):
             begun = transitions.interrupt(begun, interruption)
         # A rollback that a killed process had begun is counted already.

@@ -21,6 +21,7 @@ from harness_lib.attempts import (
     pending_merges,
     reconcile,
     remote,
+    rollback,
     worker_worktrees,
 )
 from harness_lib.core import lifecycle
@@ -31,7 +32,7 @@ from harness_lib.state.pgstore.moments import Moments
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
-from tests.machines.world import Machine, World, at
+from tests.machines.world import MAIN, Machine, World, at
 from tests.state.clock import Sleeper
 from tests.system.git.gitrepo import put
 from tests.waiting import until
@@ -255,6 +256,28 @@ def test_a_take_over_that_was_cut_short_is_made_again(world: World, monkeypatch:
 
     assert opened.session is not None
     assert one.statuses_now[task] == "pending"
+
+
+def test_work_that_others_begin_to_push_while_it_is_taken_over_stays_theirs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The remote was asked before."""
+    one, two = world.pair()
+    one.file_task("a")
+    (task,) = lost(one, 1)
+    store, commit = one.context("looks").store, one.sh("rev-parse", "HEAD")
+    with store.transaction("tasks") as tx:
+        tx.replace(transitions.begin_merge(tx.in_progress()[0], now=tx.now, commit=commit))
+
+    def push() -> None:
+        with store.transaction("tasks") as tx:
+            mine = tx.in_progress()[0]
+            tx.replace(transitions.begin_commit(mine, now=tx.now, head=None, commit=commit, ref=MAIN))
+
+    in_the_middle(monkeypatch, rollback, "keep_for_the_next", push)
+    open_session.open_session(at(two))
+
+    assert one.statuses_now == {task: "in_progress"}
 
 
 def events(world: World) -> int:

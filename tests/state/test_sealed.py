@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 LIBRARY = Path(__file__).parents[2] / "harness_lib"
 BELOW = ("hs", "loop", "records", "rules", "state", "system", "agents")
@@ -117,3 +121,28 @@ def test_the_file_of_the_list_is_told_to_people_and_opened_by_nobody() -> None:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
                 file = node.value.attr in ("list_file", "log_file", "backup_file")
                 assert not (file and node.attr in opening), f"{name}:{node.lineno}"
+
+
+# -- what hooks read the list with needs nothing but the standard library
+
+
+REPOSITORY = Path(__file__).parents[2]
+PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); import harness_lib.state.{name}; print(*sys.modules)"
+
+
+def loaded(name: str) -> set[str]:
+    """Return what is loaded after importing a room of ours the way a hook does."""
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM.format(name=name), str(REPOSITORY)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["codec", "load", "journal", "summary"])
+def test_reading_needs_the_standard_library_only(name: str) -> None:
+    ours = {module for module in loaded(name) if module.partition(".")[0] == "harness_lib"}
+
+    assert f"harness_lib.state.{name}" in ours
+
+
+def test_a_summary_is_read_without_the_rules_and_the_codec() -> None:
+    assert loaded("summary") & {"harness_lib.rules.selection", "harness_lib.state.codec"} == set()

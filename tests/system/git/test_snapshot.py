@@ -304,7 +304,7 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     assert world.git.head() == world.base
 
 
-# -- marks in the index hide nothing; tests/attempts/test_hidden_files.py has the rest
+# -- marks in the index hide nothing; tests/attempts/test_conversions.py has the rest
 
 
 def test_a_file_that_an_attempt_leaves_out_of_the_checkout_comes_back(world: World) -> None:

@@ -325,16 +325,6 @@ def test_what_is_kept(
     assert fields(facts.counter(str(tmp_path), "other")) == NOTHING
 
 
-def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> None:
-    for who in ("me", "other"):
-        facts.count(str(tmp_path), who, BlockCounter(), Answer("block", progress="p"))
-
-    facts.forget(str(tmp_path), "me")
-
-    assert fields(facts.counter(str(tmp_path), "me")) == NOTHING
-    assert fields(facts.counter(str(tmp_path), "other")) == ("p", 1, "", False)
-
-
 @pytest.mark.parametrize(
     ("note", "kept"),
     [

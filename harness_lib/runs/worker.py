@@ -314,7 +314,7 @@ class Worker:
         """Return whether the task could be requeued; otherwise keep the claim and retry on the next poll."""
         try:
             self._give_back(context, task, why)
-        except (GitError, OSError):
+        except (EnvSetupError, OSError):
             return False
         return True
 

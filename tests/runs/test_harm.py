@@ -157,6 +157,16 @@ def test_an_agent_that_removes_the_directory_of_temporary_files_stops_no_other(w
     workshop.ends(0, "--sandbox", "off")
 
 
+def test_an_agent_that_removes_the_work_trees_of_all_ends_no_run(workshop: Workshop, tmp_path: Path) -> None:
+    started, gone = tmp_path / "started", tmp_path / "gone"
+    do = f"once sh until [ -e {started} ]; do sleep 0.05; done; rm -rf ../*; touch {gone}\nwrite a done"
+    workshop.add("Removes", "grep -q done a", do=do)
+    wait = f"touch {started}; until [ -e {gone} ]; do sleep 0.05; done; grep -q done b"
+    workshop.add("Works", wait, do="write b done")
+
+    workshop.ends(0, "-j", "2", "--sandbox", "off", "--no-precheck")
+
+
 def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:
     workshop.add("Harm", "grep -q done f", do=f"sh rm {workshop.top}/harness-tasks.json\nwrite f done")
 

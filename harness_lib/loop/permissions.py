@@ -244,7 +244,7 @@ def _allows(runtime: Runtime, allowing: list[Rule], name: str, tool_input: Json)
         simple = shell_words.written(command)
         return bool(simple) and all(
             each.plain
-            and not _decides(runtime, each.words)
+            and not _decides(runtime, [part for word in each.words for part in shell_words.values(word)])
             and any(command_rules.covers(rule.what, each) for rule in allowing)
             for each in simple
         )

@@ -67,7 +67,9 @@ HAVE_VERBS = words_of("""
     nerdctl npm pacman pdm pip pipenv pixi pnpm podman poetry rails rustup rye service snap svn systemctl
     terraform uv yarn yum zypper
 """)
-_RUN = words_of("--exec --extcmd --index-filter --msg-filter --tree-filter -x dlx exec foreach run x")
+_RUN = words_of("""
+    --exec --extcmd --index-filter --msg-filter --tree-filter -exec -toolexec -x dlx exec foreach run x
+""")
 
 
 @dataclass

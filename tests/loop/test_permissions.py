@@ -100,7 +100,7 @@ PASSED = [
     "op run -- rm x", "dotenvx run -- rm x", "proxychains4 rm x", "fd -x rm", "nix shell y -c rm x",
     "cat $'.env'", 'cat $".env"', "git diff --output=yarn.lock", "git archive -o yarn.lock x",
     "wget -Oyarn.lock x", "sort --output=yarn.lock x", "git checkout -- yarn.lock", "git rm yarn.lock",
-    "sponge yarn.lock", "ed yarn.lock",
+    "sponge yarn.lock", "ed yarn.lock", "go test -exec rm",
 ]  # fmt: skip
 UNSURE = [
     "$x y", "$(echo rm) x", "`echo rm` x", "r? x", "{r..s}m x", "{r,s}" * 40, "/bin/r*",
@@ -128,7 +128,7 @@ ALLOWED = [
     "npm run build", "cat src/a", "git status | cat src/a", "git status 'a b'", "./do it",
 ]  # fmt: skip
 STRETCHED = [
-    "git status\\",
+    "git status\\", "git diff --output=.git/config", "git diff -O.git/config",
     "git status > out", "git status $(id)", "git status `id`", "git status $X", "git status; id",
     "git status && id", "git status\nid", "git status | sh -x y", "git status & id", "git status || id",
     "GIT_PAGER=id git status", "./git status", "/tmp/git status", "git -c alias.status=!id status",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from harness_lib.loop import shell_words
 from harness_lib.loop.shell_words import HIDDEN, Simple
@@ -30,8 +31,16 @@ _OUTPUT = {
 _GIT_WRITES = frozenset(("checkout", "mv", "restore", "rm"))
 
 
-def files_in(command: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word in `command` that may be a file, and whether the command writes it."""
+@lru_cache(maxsize=8)
+def files_in(command: str) -> list[tuple[str, bool]]:
+    """Return each word in `command` that may be a file, once, and whether the command writes it.
+
+    Each rule asks, and of the words behind `xargs` each may begin a command with those that follow.
+    """
+    return list(dict.fromkeys(_files_in(command)))
+
+
+def _files_in(command: str) -> Iterator[tuple[str, bool]]:
     places = [""]
     for simple in shell_words.every(command):
         in_place = simple.program in _EDIT_IN_PLACE and any(
@@ -45,7 +54,7 @@ def files_in(command: str) -> Iterator[tuple[str, bool]]:
         for before, word in zip(["", *simple.words], simple.words, strict=False):
             named.append((word, writes or re.fullmatch(option, before) is not None))
             # Also written onto it.
-            if attached := re.fullmatch(f"(?:{option})=?(.+)", word):
+            if attached := re.fullmatch(f"(?s)(?:{option})=?(.+)", word):
                 named.append((attached[1], True))
         for word, is_written in named:
             # Also behind these: `@FILE` of curl, `HEAD:FILE` of git.

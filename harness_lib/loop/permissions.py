@@ -47,6 +47,7 @@ _COVERS = {
 }
 # Files that a pattern in a command may mean.
 _MOST_FOUND = 1000
+_LONGEST_PATH = 4096
 _PATHS = ("path", "file_path", "notebook_path")
 _SEARCHES = frozenset(("grep", "glob", "Grep", "Glob", "LS"))
 
@@ -284,8 +285,8 @@ def _real(runtime: Runtime, path: str) -> str:
 def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
     """Return whether an ask or deny rule matches `path`, as it is named or where it leads."""
     full = str(runtime.place(path.replace("\0", "")))
-    # A pattern of the shell stands for the files that it matches.
-    is_pattern = any(c in path for c in "*?[")
+    # A pattern of the shell stands for the files that it matches; one longer than any path takes minutes.
+    is_pattern = any(c in path for c in "*?[") and len(path) < _LONGEST_PATH
     found = list(islice(glob.iglob(full), _MOST_FOUND)) if is_pattern else []  # noqa: PTH207 (an absolute one)
     for each in (full, *found):
         paths = {os.path.normpath(each), os.path.realpath(each)}

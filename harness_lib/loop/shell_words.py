@@ -26,8 +26,7 @@ _SHELLS = words_of("ash bash busybox csh dash fish ksh rbash sh tcsh zsh")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*|[\w@*#?$!-]")
 # What may follow `<` or `>` in an operator; the - of `<&-` is a word.
 _OPERATOR = re.compile(r"<[<-]?|[>|&]?")
-# A subscript whose command bash runs even from quotes: `test -v 'a[$(x)]'`.
-_SUBSCRIPT = re.compile(r"\w\[.*?(?:\$\(|`)")
+_SUBSCRIPT = re.compile(r"\w\[")
 # Variables and settings of git that name a program.
 _PROGRAM = re.compile(r"\w*(?:ASKPASS|BROWSER|COMMAND|DIFF|EDITOR|LESSOPEN|PAGER|PS4|SSH|VISUAL)=")
 _QUOTING = re.compile(r"[\\'\"]")
@@ -129,7 +128,9 @@ def every(text: str, depth: int = 0) -> Iterator[Simple]:
 def _named_programs(before: list[str], words: list[str]) -> Iterator[str]:
     """Yield what bash or git runs although it stands in the place of no command."""
     yield from (word.partition("=")[2] for word in before if _PROGRAM.match(word))
-    yield from filter(_SUBSCRIPT.search, words)
+    # Even in quotes: `test -v 'a[$(x)]'`.
+    subscripts = (word[at.end() :] for word in words if (at := _SUBSCRIPT.search(word)))
+    yield from (text for text in subscripts if "$(" in text or "`" in text)
     if words and program_name(words[0]) == "git":
         set_here = (word for option, word in pairwise(words) if option == "-c")
         yield from (word.partition("=")[2].removeprefix("!") for word in set_here)
@@ -160,18 +161,23 @@ def _given(words: list[str], depth: int) -> Iterator[Simple]:
         return
     if name in _SHELLS and all(word.startswith("-") for word in words[1:]):
         yield Simple([HIDDEN], plain=False)
+    yield from _read_again(words)
     for at, word in enumerate(words[1:], 1):
         if by_verb and word == HIDDEN and words[at - 1] not in _RUN:
             # An argument of what is run.
             continue
         filled = word == "{}" and words[at - 1].startswith("-")
-        given = [HIDDEN] if filled else _without_prefix(words[at:])
-        yield Simple(given, plain=False)
-        # `eval` and its like read quotes once more.
-        yield Simple([_QUOTING.sub("", each) for each in given], plain=False)
+        yield Simple([HIDDEN] if filled else _without_prefix(words[at:]), plain=False)
         for part in values(word):
             if any(c.isspace() or c in ";&|(`$" for c in part) or f"={part}" in word:
                 yield from every(part, depth + 1)
+
+
+def _read_again(words: list[str]) -> Iterator[Simple]:
+    """Yield what `eval` and its like may run, which read the quotes in `words` once more."""
+    bare = [_QUOTING.sub("", word) for word in words]
+    if bare != words:
+        yield from (Simple(bare[at:], plain=False) for at in range(1, len(bare)))
 
 
 def values(word: str) -> set[str]:

@@ -7,9 +7,8 @@ and tree, as long as the worker lives.
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
@@ -31,7 +30,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedErr
 from harness_lib.rules import rechecks, runners
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import calls, history, snapshot, worktrees
+from harness_lib.system.git import calls, history, snapshot, trees, worktrees
 from harness_lib.system.processes import runner
 from harness_lib.task import Category, DoneAs, Task, Validation
 from harness_lib.text import Strings, counted, some, some_quoted
@@ -137,6 +136,7 @@ def evaluate(
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
     said = [*check_inputs.changed_programs(ctx, task), *_without(ctx, task, left_out)]
+    said += _ignored_before(ctx, task, tree)
     if converted.settings:
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
@@ -147,24 +147,32 @@ def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]
     """Yield a sentence about those of `left_out` that were not there already when the attempt began."""
     before = rescue_refs.before(ctx.git, task)
     known = before.unprotected if before else ()
-    new = [
-        path for path in left_out if not (calls.covers(known, path) or _is_older(ctx.git.top / path, task))
-    ]
+    # Git does not list a directory that it cannot open, such as the data of a database.
+    old = {path for path in _older(ctx, task, left_out) if (ctx.git.top / path).is_dir()}
+    new = [path for path in left_out if not (path in old or calls.covers(known, path))]
     if new:
         yield f"was committed without what git cannot read: {some_quoted(new)}"
 
 
-def _is_older(path: Path, task: Task) -> bool:
-    """Return whether `path` is a directory from before the claim, such as the data of a database.
+def _ignored_before(ctx: Context, task: Task, tree: str) -> Iterator[str]:
+    """Yield a sentence about files that are committed only as the attempt has changed a `.gitignore`."""
+    changed = trees.changed(ctx.git, task.started_at_commit, tree) if task.started_at_commit else {}
+    if not any(path.rpartition("/")[2] == ".gitignore" for path in changed):
+        return
+    before = rescue_refs.before(ctx.git, task)
+    untracked = before.paths if before else ()
+    added = (path for path, (old, _) in changed.items() if old is None and path not in untracked)
+    if found := list(_older(ctx, task, added)):
+        yield f"has what git ignored before it: {some_quoted(found)}"
 
-    Git does not list one that it cannot open, so that what was there at the claim does not have it.
-    """
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
+
+def _older(ctx: Context, task: Task, paths: Iterable[str]) -> Iterator[str]:
+    """Yield those of `paths` that have not changed since the claim."""
     began = timestamps.parse(task.claimed_at).timestamp() if task.claimed_at else 0.0
-    return stat.S_ISDIR(found.st_mode) and found.st_ctime < began
+    for path in paths:
+        with suppress(OSError):
+            if (ctx.git.top / path).lstat().st_ctime < began:
+                yield path
 
 
 def _explained(

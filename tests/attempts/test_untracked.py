@@ -57,8 +57,7 @@ def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: 
     project.put("locked before").chmod(0)
     project.put("data of a server/own")
     (project.top / "data of a server").chmod(0)
-    second = int(time.time())
-    until("the next second, as claims tell no shorter times", lambda: time.time() > second + 1)
+    _next_second()
     begin(agent)
     project.put("done")
     project.git("init", "-q", "no commit")
@@ -74,6 +73,24 @@ def test_what_git_cannot_take_into_the_commit_is_named(project: Project, agent: 
     names = ["no commit"] if os.geteuid() == 0 else ["locked", "no commit", "own/unread"]
     assert "task-001 was committed without what git cannot read: " in said
     assert sorted(re.findall("'(.*?)'", said)) == names
+
+
+def _next_second() -> None:
+    second = int(time.time())
+    until("the next second, as claims tell no shorter times", lambda: time.time() > second + 1)
+
+
+def test_what_was_ignored_before_is_named_if_the_attempt_commits_it(project: Project, agent: Agent) -> None:
+    project.commit(files={".gitignore": "*.db\n"})
+    project.put("mine.db")
+    _next_second()
+    begin(agent)
+    project.commit(files={".gitignore": ""}, message="Ignore nothing")
+    project.put("done")
+
+    (said,) = agent.ok("finish")["task"]["look_at"]
+
+    assert said.startswith("task-001 has what git ignored before it: 'mine.db' (git ")
 
 
 def test_a_file_whose_place_is_taken_is_kept_and_named(project: Project, agent: Agent) -> None:

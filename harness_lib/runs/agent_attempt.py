@@ -318,12 +318,15 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
 def _starts_again(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:
     """Return whether another agent follows one that has crashed, or that has ended without doing anything."""
     report, why = agent_exit.report, agent_exit.why
+    ended = agent_exit.how == "ended" and worker.adapter.exit_tells
+    if not ended and (agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit)):
+        return False
     did = (tries.spent.tokens, tries.spent.cost, report.actions, report.said)
     is_idle = not any(did) and not _has_changed(ctx, task)
-    if agent_exit.how == "ended" and is_idle and worker.adapter.exit_tells:
-        why = f"the agent ended and did nothing: {report.last or 'it printed nothing'}"
-    elif agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
+    if ended and not is_idle:
         return False
+    if ended:
+        why = f"the agent ended and did nothing: {report.last or 'it printed nothing'}"
     waiting.require_room(ctx, ctx.git.top)
     tries.crashes += 1
     if tries.crashes <= CRASHES:

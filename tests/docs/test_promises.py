@@ -62,7 +62,7 @@ def test_each_sentence_is_held_by_tests_that_run_without_release() -> None:
 PAGE = (CHECKOUT / "docs/hs-protocol.md").read_text()
 CHAPTERS = 19
 HEAD = ["", "the sentence", "shown by"]
-OURS = {"test_our_hooks.py", "test_our_providers.py"}
+OURS = {"test_our_hooks.py", "test_ours.py"}
 
 
 class Row(NamedTuple):

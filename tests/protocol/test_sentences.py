@@ -1,4 +1,4 @@
-"""The commands of the legacy protocol: what `init`, `add` and `status` make and show."""
+"""Sentences of the legacy protocol: its commands, what it keeps on disk, and when it stops."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ def _without(ctx: Context, task: Task, left_out: Sequence[str]) -> Iterator[str]
 
 def _ignored_before(ctx: Context, task: Task, tree: str) -> Iterator[str]:
     """Yield a sentence about files that are committed only as the attempt has changed a `.gitignore`."""
-    changed = trees.changed(ctx.git, task.started_at_commit, tree) if task.started_at_commit else {}
+    base = ctx.git.commit_called(task.started_at_commit)
+    changed = trees.changed(ctx.git, ctx.git.tree_of(base), tree) if base else {}
     if not any(path.rpartition("/")[2] == ".gitignore" for path in changed):
         return
     before = rescue_refs.before(ctx.git, task)

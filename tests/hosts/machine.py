@@ -60,7 +60,7 @@ class Machine:
         (made.home / ".gitconfig").write_text(GIT_CONFIG)
         made.programs.append(_python(place / "bin"))
         # Codex types commands into a login shell, which forgets the PATH where it is not told here.
-        (made.home / ".bash_profile").write_text(f'PATH="{place / "bin"}:$PATH"\n')
+        (made.home / ".profile").write_text(f'PATH="{place / "bin"}:$PATH"\n')
         made.project.mkdir()
         (made.project / "README.md").write_text("# Project\n")
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Begin"]):

@@ -62,8 +62,7 @@ def main(argv: Sequence[str]) -> int:
     """Run `argv` (without the program's name) and return the exit code that docs/commands.md lists."""
     # Names may be no valid Unicode.
     own_process.take_any_character("backslashreplace")
-    environment.drop_relative(os.environ)
-    environment.follow_links(os.environ)
+    environment.settle_path(os.environ)
     screen = render.Screen(json="--json" in argv)
     argv = parser.current(argv, screen.talk)
     verb = next((word for word in argv if not word.startswith("-")), "harness")

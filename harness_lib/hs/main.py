@@ -276,7 +276,7 @@ def entry() -> NoReturn:
     if not os.environ.get("HOME"):
         # An empty one would mean the root directory.
         os.environ.pop("HOME", None)
-    environment.follow_links(os.environ)
+    environment.settle_path(os.environ)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A script that starts hs in the background may ignore Ctrl-C for it.
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -110,7 +110,7 @@ def test_what_is_left_of_the_path_is_still_a_path() -> None:
     assert environment.absolute("/a:.::b:/c d:../e") == "/a:/c d"
     assert environment.absolute(".:") == "/bin:/usr/bin"
     env: dict[str, str] = {}
-    environment.drop_relative(env)
+    environment.settle_path(env)
     assert env == {}
 
 

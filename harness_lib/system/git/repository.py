@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -99,7 +98,9 @@ class Git(NamedTuple):
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         fds = descriptors(self.git_dir)
         told = (*calls.cache_settings(args, self.top, self.git_dir, self.common_dir), *args)
-        if _tells_case(self.top):
+        # Where case makes another name, whatever the settings say: they may have come with a copy from a Mac.
+        # By them git would take a new `A` for the tracked `a`, and add neither.
+        if os.path.lexists(self.top / ".git") and not os.path.lexists(self.top / ".GIT"):
             told = ("-c", "core.ignoreCase=false", *told)
         # Named, as `.git` at the top may be another one by now, or an agent have set core.bare.
         place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
@@ -346,15 +347,6 @@ class Git(NamedTuple):
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"
         fs.write(path, old + gap + b"\n".join(new) + b"\n")
-
-
-@lru_cache(maxsize=8)
-def _tells_case(top: Path) -> bool:
-    """Return whether case makes another name in the checkout `top`, whatever its settings say.
-
-    Where they came with a copy from a Mac, git takes a new `A` for the tracked `a`, and adds neither.
-    """
-    return os.path.lexists(top / ".git") and not os.path.lexists(top / ".GIT")
 
 
 def _content(path: Path) -> str:

@@ -59,17 +59,11 @@ def find(program: str, path: str | None = None) -> str | None:
     return shutil.which(program, path=path)
 
 
-def drop_relative(env: MutableMapping[str, str]) -> None:
-    """Remove relative entries from the PATH in `env`."""
+def settle_path(env: MutableMapping[str, str]) -> None:
+    """Let the PATH in `env` lead where it leads now: no relative entries, and fleeting links are followed."""
     if "PATH" in env:
-        env["PATH"] = absolute(env["PATH"])
-
-
-def follow_links(env: MutableMapping[str, str]) -> None:
-    """Replace entries of the PATH in `env` that are fleeting links by the directories that they lead to."""
-    entries = env.get("PATH", "").split(os.pathsep)
-    lasting = [os.path.realpath(each) if each.startswith(_FLEETING) else each for each in entries]
-    if lasting != entries:
+        entries = absolute(env["PATH"]).split(os.pathsep)
+        lasting = (os.path.realpath(each) if each.startswith(_FLEETING) else each for each in entries)
         env["PATH"] = os.pathsep.join(lasting)
 
 

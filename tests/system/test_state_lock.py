@@ -69,11 +69,16 @@ with lock:
 class Undermined(StateLock):
     """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
 
-    def _is_in_place(self) -> bool:
-        if not self.path.parent.with_name("undermined").exists():
-            self.path.parent.with_name("undermined").touch()
+    @property
+    def undermined(self) -> Path:
+        return self.path.parent.with_name("undermined")
+
+    def _take_if_free(self) -> bool:
+        is_taken = super()._take_if_free()
+        if not self.undermined.exists():
+            self.undermined.touch()
             shutil.rmtree(self.path.parent)
-        return super()._is_in_place()
+        return is_taken
 
 
 def python(program: str, *args: object, lock: str = OURS) -> subprocess.Popen[str]:
@@ -129,7 +134,9 @@ def test_it_is_free_and_nobody_is_named_once_it_is_released_by_an_error_too(lock
 
 def test_a_lock_on_a_deleted_folder_is_void(lock: Path) -> None:
     """`.harness/` may be deleted at any time: the lock that counts is the one at the path."""
-    with Undermined(lock):
+    held = Undermined(lock)
+    with held:
+        assert held.undermined.exists()
         assert lock.exists()
         with pytest.raises(HeldError):
             StateLock(lock, timeout=0).__enter__()

@@ -320,9 +320,11 @@ def give_back_log(root: Root) -> bool:
     try:
         kept = own_files.read(second)
         if os.path.lexists(root.log):
-            known = {b"", *kept.split(b"\n")}
-            added = [line + b"\n" for line in own_files.read(root.log).split(b"\n") if line not in known]
-            fs.write(root.log, kept + b"".join(added))
+            there, known = own_files.read(root.log).split(b"\n"), {b"", *kept.split(b"\n")}
+            added = [line + b"\n" for line in there if line not in known]
+            # Another program may be writing into it: it is replaced only where it lacks something.
+            if not known.issubset((b"", *there)):
+                fs.write(root.log, kept + b"".join(added))
         else:
             os.link(second, root.log, follow_symlinks=False)
     except OSError:
